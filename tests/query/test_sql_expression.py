@@ -59,6 +59,15 @@ def test_what_is_no_path_stays_the_engines() -> None:
     assert term("v:a::string::int") is None  # the outer cast is the engine's
 
 
+def test_functions_of_spark_take_its_patterns_of_dates() -> None:
+    texts = {
+        "date_format(t, 'yyyy-MM')": "STRFTIME(CAST(t AS TIMESTAMP), '%Y-%m')",
+        "to_date(s, 'yyyyMMdd')": "CAST(STRPTIME(s, '%Y%m%d') AS DATE)",
+        "from_unixtime(n, 'HH:mm')": "STRFTIME(TO_TIMESTAMP(n), '%H:%M')",
+    }
+    assert {text: to_sql(parse_sql(text, what="expression")) for text in texts} == texts
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [

@@ -28,8 +28,11 @@ def _as_spark(name: str) -> Callable[..., exp.Expr]:
     """A function of Spark's; its dialect is imported when a query has one."""
 
     def build(arguments: list[Any], **options: Any) -> exp.Expr:
+        from sqlglot.dialects.databricks import Databricks
         from sqlglot.parsers.databricks import DatabricksParser
 
+        if "dialect" in options:  # whose patterns of dates are meant: yyyy, not %Y
+            options["dialect"] = Databricks()
         built: exp.Expr = DatabricksParser.FUNCTIONS[name](arguments, **options)
         return built
 

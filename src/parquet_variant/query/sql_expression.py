@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
@@ -70,11 +71,14 @@ class SqlExpression:
     pushdown: Mapping[str, Predicate]
 
 
-def read_expression(text: str, tables: Mapping[str, TableColumns], *, zone: str = "UTC") -> SqlExpression:
+def read_expression(
+    text: str, tables: Mapping[str, TableColumns], *, zone: str = "UTC", engine: SqlEngine = "duckdb"
+) -> SqlExpression:
     r"""Take an expression apart.
 
     `text`: a condition or a value: ``v:a.b::int > 5 AND day = DATE '2024-01-31'``.
     `tables`: the columns of each table, by the name or alias that qualifies them in the text.
+    `engine`: whose SQL the text is; what Spark means by it is DuckDB's to evaluate, or refused.
     Raises `SqlError` or `PathError` if the text cannot be read, names what is not there, has a subquery, or compares a
     Variant that is not cast.
 
@@ -84,7 +88,11 @@ def read_expression(text: str, tables: Mapping[str, TableColumns], *, zone: str 
     >>> where.pushdown["t"]
     Compare(column="v:$['a']['b']:int", op='>', literal=5)
     """
-    tree = parse_sql(text, what="expression")
+    tree = parse_sql(text, engine, what="expression")
+    if engine == "spark":
+        from parquet_variant.query.spark_meaning import as_spark_means
+
+        tree = as_spark_means(tree, {name: kind for each in tables.values() for name, kind in each.ordinary.items()})
     for node in tree.find_all(exp.Query, exp.Window, exp.Star):
         raise SqlError(f"{written(node)!r} cannot stand in a condition on rows: it asks for other rows")
     reading = _Reading(tables)

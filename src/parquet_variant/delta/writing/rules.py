@@ -71,7 +71,7 @@ class Rules:
         """
         rules = [(f"constraint {name}", text) for name, text in self.checks]
         rules += [
-            (f"generated column {name}", f'"{name}" IS NOT DISTINCT FROM ({text})') for name, text in self.generated
+            (f"generated column {name}", f"`{name.replace('`', '``')}` <=> ({text})") for name, text in self.generated
         ]
         for name, text in rules if len(table) else ():
             answer = _evaluated(name, text, table)
@@ -176,7 +176,7 @@ def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     from parquet_variant.query.sql_expression import read_expression
 
     try:
-        expression = read_expression(text, {"t": columns_of_data(table)})
+        expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
         rows = needed_table(table, expression.columns["t"])
         answer = evaluate({"row": 't."__row"', "answer": expression.text}, "t", {"t": rows}, "UTC")
     except DeltaError:

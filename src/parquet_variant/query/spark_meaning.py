@@ -1,0 +1,225 @@
+"""Expressions in Spark's SQL that DuckDB is to evaluate, as Spark means them.
+
+Owns which of them mean the same in DuckDB's words; all others are refused by name, since a value that Spark would not
+give must not get into a table. Leaves reading the text to `spark_dialect`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.query.sql_dialect import SqlError, written
+
+_Arguments = Sequence[exp.Expr]
+_Build = Callable[[_Arguments], exp.Expr]
+
+# What means the same in both.
+_ALIKE = (
+    exp.Add, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Cast, exp.Column, exp.CurrentDate, exp.CurrentTimestamp,
+    exp.DPipe, exp.DataType, exp.DataTypeParam, exp.Div, exp.Dot, exp.EQ, exp.Extract, exp.GT, exp.GTE, exp.Identifier,
+    exp.If, exp.In, exp.IntDiv, exp.Interval, exp.Is, exp.JSONExtract, exp.JSONPath, exp.JSONPathKey, exp.JSONPathRoot,
+    exp.JSONPathSubscript, exp.JSONPathWildcard, exp.LT, exp.LTE, exp.Like, exp.Literal, exp.Mod, exp.Mul, exp.NEQ,
+    exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.Or, exp.Paren, exp.RegexpLike, exp.Sub, exp.TryCast, exp.Tuple,
+    exp.Var,
+)  # fmt: skip
+# Functions that have the same name, arguments and meaning.
+_SAME = {
+    "abs", "coalesce", "contains", "current_date", "day", "dayofmonth", "dayofyear", "greatest", "hour", "last_day",
+    "least", "left", "length", "lower", "ltrim", "md5", "minute", "month", "nullif", "quarter", "right", "round",
+    "rtrim", "second", "trim", "try_variant_get", "upper", "variant_get", "weekofyear", "year",
+}  # fmt: skip
+# Those of them, and of what they become, whose values are whole numbers, texts and dates.
+_SPELLED = _SAME - {"abs", "coalesce", "greatest", "least", "nullif", "round", "variant_get", "try_variant_get"} | {
+    "dayofweek", "len", "strftime"
+}  # fmt: skip
+_TYPES = {"int": "INT", "bigint": "BIGINT", "double": "DOUBLE", "string": "TEXT", "date": "DATE", "boolean": "BOOLEAN",
+    "to_date": "DATE"}  # fmt: skip
+_PATTERN = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[^A-Za-z'\[\]{}#%]+)*")
+_STRFTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_UNITS = {
+    "year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month", "mm": "month",
+    "week": "week", "day": "day", "dd": "day", "hour": "hour", "minute": "minute", "second": "second",
+}  # fmt: skip
+
+
+def as_spark_means(tree: exp.Expr, types: Mapping[str, pa.DataType]) -> exp.Expr:
+    """The tree in DuckDB's words.
+
+    `tree`: an expression of Spark's.
+    `types`: of the columns that are no Variants, by name.
+    Raises `SqlError` for what may mean something else there; it is named.
+
+    >>> from parquet_variant.query.sql_dialect import parse_sql, to_sql
+    >>> to_sql(as_spark_means(parse_sql("date_format(t, 'yyyy-MM')", "spark", what="expression"), {}))
+    "STRFTIME(CAST(t AS TIMESTAMP), '%Y-%m')"
+    """
+    return _Meaning({name.lower(): kind for name, kind in types.items()}).converted(tree)
+
+
+class _Meaning:
+    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+        self.types = types
+
+    def converted(self, node: exp.Expr) -> exp.Expr:
+        """A tree in DuckDB's words: first what is in it."""
+        copy = node.copy()
+        for key, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                copy.set(key, self.converted(value))
+            elif isinstance(value, list):
+                copy.set(key, [self.converted(each) if isinstance(each, exp.Expr) else each for each in value])
+        return self.of(copy)
+
+    def of(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Anonymous):
+            return self.function(node)
+        if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("decimals") is None:
+            if any(pa.types.is_floating(kind) for kind in self.kinds(node)):
+                raise _unknown(node)  # Spark makes whole numbers, of NaN too
+            return node
+        if isinstance(node, exp.Trim) and node.args.get("expression") is None:
+            return node
+        if isinstance(node, exp.Substring) and _number(node.args.get("start"), least=1):
+            return node
+        if isinstance(node, exp.Bracket):
+            return self.element(node)
+        if not isinstance(node, _ALIKE):
+            raise _unknown(node)
+        if isinstance(node, exp.Like) and not _plain_text(node.expression, "\\"):
+            raise _unknown(node)  # Spark's escape character
+        if isinstance(node, exp.Cast):
+            return self.cast(node)
+        if isinstance(node, exp.DPipe):
+            return exp.DPipe(this=self.text(node.this), expression=self.text(node.expression))
+        if (
+            isinstance(node, (exp.Add, exp.Sub))
+            and node.find(exp.Interval)
+            and any(map(pa.types.is_date, self.kinds(node)))
+        ):
+            raise _unknown(node)  # DuckDB makes times of dates
+        if isinstance(node, exp.Div) and any(pa.types.is_decimal(kind) for kind in self.kinds(node)):
+            raise _unknown(node)  # DuckDB divides decimals as doubles
+        return node
+
+    def function(self, node: exp.Anonymous) -> exp.Expr:
+        name, arguments = str(node.this).lower(), node.expressions
+        if name in _SAME:
+            return node
+        if name in _TYPES and len(arguments) == 1:
+            return self.cast(exp.cast(arguments[0], _TYPES[name]))
+        build = self.builders().get((name, len(arguments))) or self.builders().get((name, -1))
+        if build is None:
+            raise _unknown(node)
+        return build(arguments)
+
+    def builders(self) -> dict[tuple[str, int], _Build]:
+        """By name and number of arguments, -1 for any."""
+        return {
+            ("concat", -1): self.concat,
+            ("nvl", 2): lambda a: exp.Anonymous(this="coalesce", expressions=list(a)),
+            ("ifnull", 2): lambda a: exp.Anonymous(this="coalesce", expressions=list(a)),
+            ("isnull", 1): lambda a: exp.paren(exp.Is(this=a[0], expression=exp.Null())),
+            ("isnotnull", 1): lambda a: exp.paren(exp.not_(exp.Is(this=a[0], expression=exp.Null()))),
+            ("mod", 2): lambda a: exp.paren(exp.Mod(this=exp.paren(a[0]), expression=exp.paren(a[1]))),
+            ("dayofweek", 1): lambda a: exp.paren(exp.Anonymous(this="dayofweek", expressions=list(a)) + 1),
+            ("date_format", 2): _date_format,
+            ("date_trunc", 2): lambda a: _truncated(a[0], a[1]),
+            ("trunc", 2): lambda a: exp.cast(_truncated(a[1], a[0]), "DATE"),
+            ("date_add", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") + exp.cast(a[1], "INT")),
+            ("date_sub", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") - exp.cast(a[1], "INT")),
+            ("datediff", 2): lambda a: exp.paren(exp.cast(a[0], "DATE") - exp.cast(a[1], "DATE")),
+            ("char_length", 1): lambda a: exp.Anonymous(this="length", expressions=list(a)),
+            ("startswith", 2): lambda a: exp.Anonymous(this="starts_with", expressions=list(a)),
+            ("endswith", 2): lambda a: exp.Anonymous(this="ends_with", expressions=list(a)),
+            ("regexp_like", 2): lambda a: exp.RegexpLike(this=a[0], expression=a[1]),
+            ("size", 1): lambda a: exp.Anonymous(this="len", expressions=list(a)),
+            ("array", -1): lambda a: exp.Array(expressions=list(a)),
+            ("current_timestamp", 0): lambda _: exp.Anonymous(this="now"),
+            ("now", 0): lambda _: exp.Anonymous(this="now"),
+            ("uuid", 0): lambda _: exp.cast(exp.Anonymous(this="uuid"), "TEXT"),
+        }
+
+    def concat(self, arguments: _Arguments) -> exp.Expr:
+        first, *rest = map(self.text, arguments) if arguments else [exp.Literal.string("")]
+        for each in rest:
+            first = exp.DPipe(this=first, expression=each)
+        return exp.paren(first)
+
+    def text(self, node: exp.Expr) -> exp.Expr:
+        return node if isinstance(node, exp.Literal) and node.is_string else self.cast(exp.cast(node, "TEXT"))
+
+    def cast(self, node: exp.Expr) -> exp.Expr:
+        """A cast that cuts fractions as Spark's, and gives no text that is spelled otherwise."""
+        if node.is_type(*exp.DataType.TEXT_TYPES) and not self.has_one_spelling(node.this.unnest()):
+            raise _unknown(node)
+        if node.is_type(*exp.DataType.INTEGER_TYPES):
+            kinds = self.kinds(node.this)
+            fraction = node.this.find(exp.Div) is not None or any(
+                not each.is_string and not each.is_int for each in node.this.find_all(exp.Literal)
+            )
+            if fraction or any(pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds):
+                node.set("this", exp.Anonymous(this="trunc", expressions=[node.this]))
+        return node
+
+    def has_one_spelling(self, node: exp.Expr) -> bool:
+        """Whether both write the values of an expression alike: not those of doubles and timestamps."""
+        if isinstance(node, exp.Column):
+            kind = self.types.get(node.name.lower())
+            return kind is not None and not pa.types.is_floating(kind) and not pa.types.is_timestamp(kind)
+        if isinstance(node, exp.Cast):
+            return node.is_type(*exp.DataType.INTEGER_TYPES, *exp.DataType.TEXT_TYPES, "date", "boolean", "decimal")
+        if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.IntDiv)):
+            return all(pa.types.is_integer(kind) for kind in self.kinds(node)) and not node.find(exp.Div, exp.Interval)
+        if isinstance(node, exp.Anonymous):
+            name = str(node.this).lower()
+            return name in _SPELLED or (name == "coalesce" and all(map(self.has_one_spelling, node.expressions)))
+        return isinstance(node, (exp.Substring, exp.Trim, exp.DPipe)) or (
+            isinstance(node, exp.Literal) and (node.is_string or node.is_int)
+        )
+
+    def element(self, node: exp.Bracket) -> exp.Expr:
+        """An element of an array, which Spark counts from 0; of a Variant it stands as it is."""
+        column = node.this.unnest()
+        kind = self.types.get(column.name.lower()) if isinstance(column, exp.Column) else None
+        if kind is None and isinstance(column, exp.Column) and not column.table:
+            return node  # a Variant
+        (index, *more) = node.expressions
+        if more or kind is None or not pa.types.is_list(kind) or not _number(index, least=0):
+            raise _unknown(node)
+        node.set("expressions", [exp.Literal.number(int(index.name) + 1)])
+        return node
+
+    def kinds(self, node: exp.Expr) -> list[pa.DataType]:
+        """The types of the columns in an expression."""
+        return [self.types[each.name.lower()] for each in node.find_all(exp.Column) if each.name.lower() in self.types]
+
+
+def _date_format(arguments: _Arguments) -> exp.Expr:
+    value, pattern = arguments
+    if not isinstance(pattern, exp.Literal) or not _PATTERN.fullmatch(pattern.name):
+        raise SqlError(f"the pattern {written(pattern, 'spark')} of date_format is not known here")
+    text = re.sub("yyyy|MM|dd|HH|mm|ss", lambda found: _STRFTIME[found[0]], pattern.name)
+    return exp.Anonymous(this="strftime", expressions=[exp.cast(value, "TIMESTAMP"), exp.Literal.string(text)])
+
+
+def _truncated(unit: exp.Expr, value: exp.Expr) -> exp.Expr:
+    name = _UNITS.get(unit.name.lower()) if isinstance(unit, exp.Literal) else None
+    if name is None:
+        raise SqlError(f"the unit {written(unit, 'spark')} is not known here")
+    return exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(name), value])
+
+
+def _number(node: exp.Expr | None, *, least: int) -> bool:
+    return isinstance(node, exp.Literal) and node.is_int and int(node.name) >= least
+
+
+def _plain_text(node: exp.Expr, without: str) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string and without not in node.name
+
+
+def _unknown(node: exp.Expr) -> SqlError:
+    return SqlError(f"{written(node, 'spark')} may mean something else in DuckDB, which evaluates it")
