@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 import parquet_variant as pv
 from parquet_variant.io.staging import StagedFile, open_staging
-from parquet_variant.spark.jobs import run_tasks
+from parquet_variant.spark.engine import SparkEngine
 
 root = Path(sys.argv[1])
 spark = pv.spark.local_session(memory="512m", **{"spark.master": "local[2, 4]"})
@@ -54,7 +54,7 @@ def staged(task, attempt, staging):
     return file
 
 staging = open_staging(str(root / "job_out"))
-files = staging.commit(run_tasks(spark, "write", staged, [staging] * 3))
+files = staging.commit(SparkEngine(spark, None).run("write", staged, [staging] * 3))
 report["job"] = sorted(Path(file).read_text() for file in files)
 report["left"] = sorted(str(p.relative_to(root)) for p in root.rglob("*") if "_temporary" in p.parts)
 spark.stop()

@@ -1,7 +1,7 @@
 """Jobs over Spark Connect, which has no RDDs: tasks as rows of a DataFrame, worked on by `mapInArrow`.
 
 Owns telling such a session, running tasks in it, its progress and its cancelling. Leaves what tasks do to the caller,
-and sessions in this process to `jobs`.
+and sessions in this process to `engine`.
 """
 
 from __future__ import annotations

@@ -125,10 +125,8 @@ def variant_set(
     PathError
         For a path that cannot be read, has a wildcard or is ``$``; with the row and reason ``path-mismatch`` where a
         step meets a value of another kind (a Variant null is one), with or without ``create_if_missing``.
-    MalformedVariantError
-        If the bytes of a value are malformed.
-    VariantError
-        With reason ``too-large``, beyond ``max_size``.
+    MalformedVariantError, VariantError
+        As for `variant_insert`.
 
     Examples
     --------
@@ -200,10 +198,8 @@ def variant_array_append(
     PathError
         For a path that cannot be read or has a wildcard; with the row and reason ``path-mismatch`` where a step meets a
         value of another kind, or what is at the path is no array.
-    MalformedVariantError
-        If the bytes of a value are malformed.
-    VariantError
-        With reason ``too-large``, beyond ``max_size``.
+    MalformedVariantError, VariantError
+        As for `variant_insert`.
 
     Examples
     --------

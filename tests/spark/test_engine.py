@@ -7,7 +7,7 @@ import operator
 import pytest
 
 from parquet_variant.errors import JsonError
-from parquet_variant.spark.jobs import reduce_tasks, run_tasks
+from parquet_variant.spark.engine import SparkEngine
 
 
 def _square(task: int, attempt: int, item: int) -> tuple[int, int]:
@@ -25,17 +25,17 @@ def _fail_on_three(task: int, attempt: int, item: int) -> int:
 
 
 def test_results_come_in_the_order_of_the_items(spark):
-    assert run_tasks(spark, "square", _square, [3, 1, 2]) == [(0, 9), (1, 1), (2, 4)]
-    assert run_tasks(spark, "nothing", _square, []) == []
+    assert SparkEngine(spark, None).run("square", _square, [3, 1, 2]) == [(0, 9), (1, 1), (2, 4)]
+    assert SparkEngine(spark, None).run("nothing", _square, []) == []
 
 
 def test_results_are_merged(spark):
-    assert reduce_tasks(spark, "add", _value, list(range(50)), operator.add) == sum(range(50))
+    assert SparkEngine(spark, None).reduce("add", _value, list(range(50)), operator.add) == sum(range(50))
 
 
 def test_a_task_error_arrives_as_it_was_raised(spark):
     with pytest.raises(JsonError) as raised:
-        run_tasks(spark, "fail", _fail_on_three, [1, 2, 3])
+        SparkEngine(spark, None).run("fail", _fail_on_three, [1, 2, 3])
     assert str(raised.value) == "it is three (file a.json, byte offset 7)"
     assert raised.value.reason == "three"
     assert raised.value.__cause__ is None
@@ -43,7 +43,7 @@ def test_a_task_error_arrives_as_it_was_raised(spark):
 
 def test_progress_begins_at_nothing_and_ends_at_all(spark):
     told = []
-    run_tasks(spark, "square", _square, [1, 2, 3], lambda *step: told.append(step))
+    SparkEngine(spark, lambda *step: told.append(step)).run("square", _square, [1, 2, 3])
     assert told[0] == ("square", 0, 3)
     assert told[-1] == ("square", 3, 3)
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
