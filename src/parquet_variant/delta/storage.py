@@ -24,9 +24,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import DeltaError, check_mapping
-from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme
+from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme, write_errors
 from parquet_variant.io.temporaries import temporary_beside
-from parquet_variant.io.write_errors import write_errors
 
 _ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 # Windows drives look like one-letter schemes.

@@ -7,12 +7,11 @@ Owns telling the two kinds of file apart, and going through Parquet files. Leave
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from parquet_variant.choices import InputFormat, OnError
+from parquet_variant.errors import check_names
 from parquet_variant.ingest.job import profile_sources
-from parquet_variant.ingest.request import Sources, TextOptions
+from parquet_variant.ingest.request import Sources, TextKeywords, TextOptions
 from parquet_variant.ingest.sources import expand_sources
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
@@ -26,17 +25,10 @@ from parquet_variant.shredding.profile import Profile
 def profile(
     sources: Sources,
     *,
-    sample: float = 1.0,
     column: str | None = None,
-    on_error: OnError = "fail",
-    input_format: InputFormat = "auto",
-    root: str | None = None,
-    json_column: str | None = None,
-    types: Mapping[str, str] | None = None,
-    detect_timestamps: bool | None = None,
-    parse: Mapping[str, Any] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    **text: Unpack[TextKeywords],
 ) -> Profile:
     """Count what is at which path: types, shares, ranges, lengths.
 
@@ -44,14 +36,14 @@ def profile(
     ----------
     sources
         JSON files as for `ingest`, or Parquet files with a Variant column.
-    sample
-        Share of the JSON text to read, above 0 up to 1.
     column
         The Variant column of Parquet files, if they have several.
-    on_error
-        ``"fail"``: a bad line of JSON is an error; ``"quarantine"``: it is passed over; ``"null"``: it is SQL NULL.
-    input_format, root, json_column, types, detect_timestamps, parse, threads, progress
+    threads, progress
         As for `ingest`.
+    **text
+        How JSON is read. ``sample``: share of the text, above 0 up to 1, by default all of it; ``on_error``:
+        ``"fail"``, or a bad line is passed over (``"quarantine"``) or SQL NULL (``"null"``); ``input_format``,
+        ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse`` as for `ingest`.
 
     Raises
     ------
@@ -67,20 +59,13 @@ def profile(
     (1707, 34)
     """
     files = [os.fspath(sources)] if isinstance(sources, str | os.PathLike) else list(sources)
-    if json_column is None:
+    check_names("option", text, TextKeywords.__annotations__)
+    text.setdefault("sample", 1.0)
+    of_text = TextOptions.of(**text)
+    if of_text.json_column is None:
         files = expand_sources(files)
-    if json_column is not None or not all(map(_is_parquet, files)):
-        text = TextOptions.of(
-            sample=sample,
-            on_error=on_error,
-            input_format=input_format,
-            root=root,
-            json_column=json_column,
-            parse=parse,
-            types=types,
-            detect_timestamps=detect_timestamps,
-        )
-        return profile_sources(ThreadEngine(threads, progress), files, text)
+    if of_text.json_column is not None or not all(map(_is_parquet, files)):
+        return profile_sources(ThreadEngine(threads, progress), files, of_text)
     total = Profile()
     for source in locate(files):
         total = total.merge(profile_column(source, column))

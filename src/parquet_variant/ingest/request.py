@@ -33,23 +33,28 @@ from parquet_variant.shredding.typed_texts import TextTypes
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
 
 
-class IngestOptions(TypedDict, total=False):
-    """The keywords of every `ingest`; `pv.parquet.ingest` says what they mean."""
+class TextKeywords(TypedDict, total=False):
+    """The keywords of every reading of JSON; `pv.parquet.ingest` says what they mean."""
 
-    schema: ShreddingSchema | str | None
-    policy: Policy | str | None
-    readers: str | Iterable[str]
     sample: float | None
-    column: str
     on_error: OnError
-    mode: Mode
     input_format: InputFormat
     root: str | VariantPath | None
     json_column: str | None
     types: Mapping[str, str] | None
     detect_timestamps: bool | None
-    split_bytes: int | None
     parse: Mapping[str, Any] | None
+
+
+class IngestOptions(TextKeywords, total=False):
+    """The keywords of every `ingest`; `pv.parquet.ingest` says what they mean."""
+
+    schema: ShreddingSchema | str | None
+    policy: Policy | str | None
+    readers: str | Iterable[str]
+    column: str
+    mode: Mode
+    split_bytes: int | None
     preview: bool
     partition_by: PartitionColumns
     one_file: bool
@@ -178,8 +183,7 @@ class IngestRequest:
     ) -> IngestRequest:
         """Make the request of the keywords of `ingest`; `VariantError` also for a name that no option has."""
         remaining: dict[str, Any] = dict(options)
-        names = ("on_error", "input_format", "sample", "parse", "root", "json_column", "types", "detect_timestamps")
-        text = {name: remaining.pop(name) for name in names if name in remaining}
+        text = {name: remaining.pop(name) for name in TextKeywords.__annotations__ if name in remaining}
         if text.get("json_column"):
             remaining.setdefault("column", text["json_column"])
         own = {each.name: remaining.pop(each.name) for each in fields(cls) if each.name in remaining}

@@ -1,12 +1,15 @@
 """Which filesystem a path or URI is on, by pyarrow's names of filesystems and by Hadoop's.
 
-Owns telling them apart and the error for what is none. Leaves which files a path names to those who read them.
+Owns telling them apart, the error for what is none, and errors of writing in our words. Leaves which files a path names
+to those who read them.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -109,3 +112,23 @@ def absolute(path: str | os.PathLike[str]) -> str:
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     return text if "://" in text else os.path.abspath(text)  # noqa: PTH100 - globs and missing files stay as they are
+
+
+def cannot_write(place: str | os.PathLike[str], why: object) -> VariantFileError:
+    """The error of a place that cannot be written: the disk is full, or it is not allowed."""
+    return VariantFileError(
+        f"{os.fspath(place)} cannot be written: {why}; free space, or permit writing there, and run it again",
+        reason="cannot-write",
+        file=os.fspath(place),
+    )
+
+
+@contextmanager
+def write_errors(place: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an error of the system into one of ours; those of connections are not about the place."""
+    try:
+        yield
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise cannot_write(place, error) from error

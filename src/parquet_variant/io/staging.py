@@ -29,9 +29,8 @@ from parquet_variant.io.commit_journal import (
     others,
     publish,
 )
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log, write_errors
 from parquet_variant.io.job_owner import JobOwner, is_dead
-from parquet_variant.io.write_errors import write_errors
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"

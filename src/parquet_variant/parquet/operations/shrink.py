@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.io.write_errors import write_errors
+from parquet_variant.io.filesystems import write_errors
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema
 from parquet_variant.parquet.format.page_places import LeafPages, leaf_pages, row_groups
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata

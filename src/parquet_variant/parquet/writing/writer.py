@@ -21,10 +21,9 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode
 from parquet_variant.errors import VariantFileError
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import replaces
 from parquet_variant.io.temporaries import temporary_beside
-from parquet_variant.io.write_errors import write_errors
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata

@@ -20,9 +20,8 @@ from parquet_variant.ingest.job import IngestJob
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
 from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
-from parquet_variant.io.filesystems import absolute
+from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import staging_beside
-from parquet_variant.io.write_errors import cannot_write
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.spark.task_errors import from_spark_errors
 

@@ -23,9 +23,8 @@ from parquet_variant.encoding.cast.forms import in_form, plain_form, with_fields
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.filesystems import refuse_no_path
+from parquet_variant.io.filesystems import cannot_write, refuse_no_path, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
-from parquet_variant.io.write_errors import cannot_write, write_errors
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
