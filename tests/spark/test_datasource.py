@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -128,6 +130,15 @@ def test_modes_mean_what_spark_users_expect(source, tmp_path):
     assert values() == [1, 2, 2]
     two.write.format("variant").mode("overwrite").option("schema", "variant").save(dest)
     assert values() == [2]
+
+
+def test_threads_write_and_two_of_them_make_one_table(source, tmp_path):
+    frame, dest = source.sql("SELECT '{\"a\": 1}' AS v"), tmp_path / "t"
+    with ThreadPoolExecutor(2) as threads:
+        write = partial(pv.spark.write, frame, dest, schema="a int", format="delta", mode="append")
+        for done in [threads.submit(write) for _ in range(2)]:
+            done.result()
+    assert pv.delta.read(dest).to_pylist() == [{"a": 1}] * 2
 
 
 def test_a_row_that_is_no_json_fails_the_write_and_leaves_the_table_as_it_was(source, tmp_path):
