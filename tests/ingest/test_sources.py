@@ -53,6 +53,14 @@ def test_compressed_files_of_several_members_are_read_whole(tmp_path: Path, code
     assert numbered(path) == [(1, 1), (2, 2), (3, 3)]
 
 
+def test_zstd_files_may_begin_with_a_frame_that_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "pzstd"
+    for first in (0x50, 0x5F):
+        path.write_bytes(bytes([first]) + b"\x2a\x4d\x18\x04\0\0\0size" + compress(b"1\n2\n", "zstd"))
+        assert codec_of(str(path)) == "zstd"
+        assert numbered(path) == [(1, 1), (2, 2)]
+
+
 @given(
     st.lists(st.sampled_from([b"1", b"[2,3]", b'{"a": 12345}', b"", b"  "]), max_size=12),
     st.lists(st.integers(0, 90), max_size=4),

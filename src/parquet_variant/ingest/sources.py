@@ -40,6 +40,8 @@ Unit: TypeAlias = Literal["line", "element", "document", "row"]
 
 # First bytes of a file -> pyarrow's name of the codec. The content decides, not the file's name.
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"), (b"\x04\x22\x4d\x18", "lz4"))
+# What pzstd and others put before the text, in a frame that readers skip; its first byte is any from 0x50 to 0x5F.
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"
 _COUNT_BYTES = 8 << 20
 _MAX_LINE_BYTES = 256 << 20
 # What the splitter makes of a block stays in the processor's cache.
@@ -120,6 +122,8 @@ def codec_of(file: str) -> str | None:
 
 
 def _codec(head: bytes) -> str | None:
+    if head[1:4] == _ZSTD_SKIPPED and head[0] >> 4 == 5:
+        return "zstd"
     return next((codec for magic, codec in _MAGIC if head.startswith(magic)), None)
 
 
