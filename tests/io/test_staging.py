@@ -11,6 +11,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io import staging as staging_module
+from parquet_variant.io.job_owner import JobOwner
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 
 
@@ -218,3 +219,15 @@ class TestTrust:
         for row in table.to_pylist():
             assert row["k"] == (None if row["own"] in read_as_null else row["own"])
         assert table.num_rows == len(values) + 1
+
+
+def test_a_job_that_is_interrupted_as_it_begins_leaves_no_directory(tmp_path, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    staging = open_staging(str(tmp_path / "a" / "new"))
+    monkeypatch.setattr(JobOwner, "current", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        staging.begin()
+    staging.abort()
+    assert not (tmp_path / "a" / "new").exists()

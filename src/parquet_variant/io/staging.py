@@ -69,8 +69,15 @@ class Staging:
     job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, part of every file's name.
     # Whether the driver said that the job runs (`begin`): tasks then write only as long as it does.
     begun: bool = False
-    # Whether the directory was not there before `begin`: if nothing comes into it, it goes again.
+    # Whether the directory was not there before the job: if nothing comes into it, it goes again.
     made: bool = False
+
+    @classmethod
+    def into(cls, dest: str, *, overwrite: bool = False) -> Staging:
+        """A job's way into a directory, which need not be there: that is looked at now, before anything is made."""
+        filesystem, path = filesystem_of(dest)
+        is_made = filesystem.get_file_info(path).type == pafs.FileType.NotFound
+        return cls(dest, overwrite=overwrite, made=is_made)
 
     @property
     def directory(self) -> str:
@@ -83,14 +90,12 @@ class Staging:
 
     def begin(self) -> Staging:
         """Say who runs the job; on the driver, before the first task."""
-        filesystem, root = self._place()
-        path = filesystem_of(self.directory)[1]
+        filesystem, path = filesystem_of(self.directory)
         with write_errors(self.dest):
-            made = filesystem.get_file_info(root).type == pafs.FileType.NotFound
             filesystem.create_dir(path, recursive=True)
             with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
                 stream.write(JobOwner.current().to_json().encode())
-        return replace(self, begun=True, made=made)
+        return replace(self, begun=True)
 
     def check_running(self) -> None:
         """Raise the error ``"job-over"`` if the job was begun and has ended."""
@@ -357,7 +362,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
                 )
             if mode == "ignore":
                 return None
-    return Staging(dest, overwrite=mode == "overwrite")
+    return Staging.into(dest, overwrite=mode == "overwrite")
 
 
 def staging_beside(file: str) -> Staging:

@@ -41,7 +41,7 @@ class DeltaDestination(Destination):
 
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
         # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
-        super().__init__(request, Staging(request.dest))
+        super().__init__(request, Staging.into(request.dest))
         self._current = current
         self._plan: WritePlan | None = None
         self._sure = True

@@ -115,7 +115,7 @@ class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite)
         sweep(self.path)
-        self.staging = Staging(self.path).begin()
+        self.staging = Staging.into(self.path).begin()
         self.plan = replace(self.plan, job=f"{self.staging.job}-")
 
     @one_line()
