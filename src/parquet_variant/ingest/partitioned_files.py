@@ -12,6 +12,7 @@ from typing import Any
 from parquet_variant.delta.data.partitions import partition_directory
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.staging import StagedFile, Staging
+from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.writing.writer import VariantWriter
 
 # A file that is open holds a row group in memory; beyond this many the one that was used longest ago is closed.
@@ -33,6 +34,13 @@ class PartitionedFiles:
 
     def write(self, values: Mapping[str, str | None], columns: Mapping[str, Any]) -> None:
         """Write rows of one partition; its directory is the only place that says which."""
+        self._writer(values).write_batch(columns)
+
+    def write_rows(self, name: str, rows: ShreddedRows) -> None:
+        """Write rows that are in no partition, of one Variant column."""
+        self._writer({}).write_rows(name, rows)
+
+    def _writer(self, values: Mapping[str, str | None]) -> VariantWriter:
         folder = partition_directory(values)
         if values and not folder:
             longest = max((text or "" for text in values.values()), key=len)
@@ -49,7 +57,7 @@ class PartitionedFiles:
             self.files.append(StagedFile(self._directory, f"{folder}{name}"))
             writer = self._stack.enter_context(VariantWriter(self.files[-1].path, **self._options))
         self._open[folder] = writer  # the last in the row: used last
-        writer.write_batch(columns)
+        return writer
 
     def close(self) -> None:
         """Finish all files."""

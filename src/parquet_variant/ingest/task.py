@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import call
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -26,12 +26,14 @@ from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
-from parquet_variant.kernels.shredding.json_batch import storage_from_tape
-from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
 from parquet_variant.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_texts import Counts
+
+# Variants as kernels have made them of nodes, or put together.
+Shredded: TypeAlias = ShreddedRows | VariantArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,22 @@ class TaskPlan:
     fields: tuple[pa.Field, ...] = ()  # All columns of the rows, if the JSON is a column of a table.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Rows that were read."""
 
-    variants: VariantArray  # Their Variants, shredded.
+    shredded: Shredded  # Their Variants.
     # The rows of the table whose column held the JSON, that column among them; None if there is no such table.
     beside: pa.Table | None = None
     json_column: str | None = None  # Its name.
 
     def __len__(self) -> int:
-        return len(self.variants)
+        return len(self.shredded)
+
+    @cached_property
+    def variants(self) -> VariantArray:
+        """Their Variants as an array; `shredded` is not to be used any more then."""
+        return _array(self.shredded)
 
     def columns(self, name: str) -> dict[str, Any]:
         """The columns to write, the Variants as `name` in the place of the JSON."""
@@ -188,19 +195,19 @@ def first_rows(
     """
     lenient = replace(text, on_error="quarantine", chunk_bytes=text_bytes)
     step = next(steps(splits, lenient, _encoding(schema)), None)
-    return None if step is None else step().result
+    return None if step is None else _array(step().result)
 
 
-def _encoding(schema: ShreddingSchema | None) -> Use[VariantArray]:
-    return Use(partial(_shredded, schema), _joined)
+def _encoding(schema: ShreddingSchema | None) -> Use[Shredded]:
+    return Use(partial(shredded_rows, schema=schema, per_batch=True), _joined)
 
 
-def _shredded(schema: ShreddingSchema | None, tape: Tape) -> VariantArray:
-    return trusted_array(storage_from_tape(tape, schema, per_batch=True), fits_files=True)
+def _array(rows: Shredded) -> VariantArray:
+    return rows if isinstance(rows, VariantArray) else trusted_array(rows.storage(), fits_files=True)
 
 
-def _joined(left: VariantArray, right: VariantArray) -> VariantArray:
-    return VariantArray.concat([left, right])
+def _joined(left: Shredded, right: Shredded) -> VariantArray:
+    return VariantArray.concat([_array(left), _array(right)])
 
 
 def pack_splits(splits: Iterable[Split], task_bytes: int) -> list[list[Split]]:

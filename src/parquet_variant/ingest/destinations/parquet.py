@@ -17,6 +17,7 @@ from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import SplitArrays, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, Staging, open_staging
+from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 
 
 class ParquetDestination(Destination):
@@ -67,6 +68,9 @@ def write_task(
     options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
     with PartitionedFiles(staging, arrays.directory, task, **options) as files:
         for rows in arrays:
+            if isinstance(rows.shredded, ShreddedRows) and rows.beside is None and not request.partition_by:
+                files.write_rows(request.column, rows.shredded)
+                continue
             columns = rows.columns(request.column)
             for values, part in request.partition_by.split(rows.variants, columns):
                 files.write(values, part)

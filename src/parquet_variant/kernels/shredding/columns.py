@@ -1,12 +1,12 @@
-"""Arrow arrays around the buffers that kernels fill.
+"""The buffers of shredded values, and what is made of them: Arrow arrays, or the leaves of a file.
 
-Owns allocation of the buffers of a shredded storage and their assembly into Arrow structs. Leaves filling them to
-`shred_tape` and `shred`, which share the count and address tables.
+Owns allocation of the buffers, their assembly into Arrow structs, and which of them a leaf column has. Leaves filling
+them to `shred_tape` and `shred`, which share the count and address tables, and levels to `node_levels`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,19 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import binary_array, bitmap, offsets_of
+from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.shredding.node_levels import (
+    E_GROUP,
+    E_PRESENT,
+    E_TYPED,
+    E_VALUE,
+    ENTRY_COLUMNS,
+    ENTRY_ROWS,
+    LEAF_COLUMNS,
+    FilledColumns,
+    node_levels,
+)
 from parquet_variant.kernels.shredding.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
@@ -42,6 +54,24 @@ from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]
 _BLOB = pa.binary()
+_NOTHING, _NO_LENGTHS = np.zeros(0, np.uint8), np.zeros(0, np.int32)
+
+
+class NodeLeaf(NamedTuple):
+    """A leaf column of shredded nodes: its entries, as `node_levels` has them, and its values, one after the other."""
+
+    entries: tuple[int, ...]
+    width: int  # Bytes of a value; 0 for byte arrays.
+    data: npt.NDArray[np.uint8]
+    lengths: npt.NDArray[np.int32] | None = None  # Of byte arrays.
+
+
+class NodeLeaves(NamedTuple):
+    """The levels of all entries, the entries of the rows, and the leaves but for the metadata, in a file's order."""
+
+    levels: npt.NDArray[np.uint8]
+    group: tuple[int, ...]
+    leaves: list[NodeLeaf]
 
 
 class ColumnBuffers:
@@ -53,6 +83,7 @@ class ColumnBuffers:
 
     def __init__(self, table: SchemaTable, counts: Int64s, levels: Int64s) -> None:
         self.table = table
+        self._count_table, self._slots = counts, levels
         self.counts: list[list[int]] = counts.tolist()
         # As lists: a number of an array takes five times as long.
         self._entries: list[int] = levels[table.nodes[:, S_LEVEL]].tolist()
@@ -153,3 +184,31 @@ class ColumnBuffers:
         fields = [pa.field("metadata", metadata.type, nullable=False), *group.type]
         arrays = [metadata, *(group.field(name) for name in names)]
         return pa.Array.from_buffers(pa.struct(fields), len(metadata), [bitmap(valid)], children=arrays)
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the Arrow storage takes, without its metadata."""
+        entries = self._slots[self.table.nodes[:, S_LEVEL]]
+        return int(entries @ self.table.slot_bytes) + int(self._count_table[:, (C_VALUE_BYTES, C_TYPED_BYTES)].sum())
+
+    def leaves(self, valid: npt.NDArray[np.uint8] | None) -> NodeLeaves:
+        """The leaf columns of a file. `valid` is as in `storage`.
+
+        The buffers are changed: nothing else can be made of them then.
+        """
+        entries = np.empty((ENTRY_ROWS * len(self._kinds), ENTRY_COLUMNS), np.int64)
+        columns = FilledColumns(self.table.nodes, self._count_table, self.addresses, self._slots)
+        address = 0 if valid is None else address_of(valid)
+        levels = adopt_bytes(*node_levels(columns, address, self._is_required(0), entries))
+        rows = list(map(tuple, entries[:, :LEAF_COLUMNS].tolist()))
+        leaves, pop = [], self._kept.pop
+        for s, (kind, width) in enumerate(zip(self._kinds, self._widths, strict=True)):
+            value, typed = rows[ENTRY_ROWS * s + E_VALUE], rows[ENTRY_ROWS * s + E_TYPED]
+            lengths = pop((s, C_VALUE_LENGTHS), _NO_LENGTHS)[: value[E_PRESENT]]
+            leaves.append(NodeLeaf(value, 0, pop((s, C_VALUE_DATA), _NOTHING), lengths))
+            if kind == PRIMITIVE_NODE and width:
+                leaves.append(NodeLeaf(typed, width, pop((s, C_CELLS), _NOTHING)[: typed[E_PRESENT] * width]))
+            elif kind == PRIMITIVE_NODE:
+                lengths = pop((s, C_LENGTHS), _NO_LENGTHS)[: typed[E_PRESENT]]
+                leaves.append(NodeLeaf(typed, 0, pop((s, C_TYPED_DATA), _NOTHING), lengths))
+        return NodeLeaves(levels, rows[E_GROUP], leaves)

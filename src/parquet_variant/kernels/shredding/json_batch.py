@@ -19,7 +19,7 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
 from parquet_variant.kernels.json import scan as codes
-from parquet_variant.kernels.shredding.columns import ColumnBuffers
+from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, map_paths, measure
 from parquet_variant.kernels.tapes.compact import compact
@@ -149,14 +149,51 @@ def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
     return keys
 
 
+@dataclass(frozen=True, eq=False)
+class ShreddedRows:
+    """Rows of a tape under a schema, in buffers of which one thing can be made: a storage, or the leaves of a file."""
+
+    buffers: ColumnBuffers
+    metadata: pa.DictionaryArray
+    valid: npt.NDArray[np.uint8] | None  # A byte a row, 0 for SQL NULL; None if there is none.
+
+    def __len__(self) -> int:
+        return len(self.metadata)
+
+    @property
+    def table(self) -> SchemaTable:
+        """The schema; one object for equal ones."""
+        return self.buffers.table
+
+    @property
+    def null_count(self) -> int:
+        """How many rows are SQL NULL."""
+        return 0 if self.valid is None else len(self) - int(self.valid.sum())
+
+    def storage(self) -> pa.StructArray:
+        """The rows as an Arrow storage."""
+        return self.buffers.storage(self.metadata, self.valid)
+
+    def leaves(self) -> NodeLeaves:
+        """The rows as leaf columns of a file."""
+        return self.buffers.leaves(self.valid)
+
+
 def storage_from_tape(
+    tape: Tape, schema: ShreddingSchema | None = None, *, per_batch: bool = False, first_row: int = 0
+) -> pa.StructArray:
+    """The storage of `shredded_rows`."""
+    return shredded_rows(tape, schema, per_batch=per_batch, first_row=first_row).storage()
+
+
+def shredded_rows(
     tape: Tape,
     schema: ShreddingSchema | None = None,
     *,
     per_batch: bool = False,
     first_row: int = 0,
-) -> pa.StructArray:
-    """Encode a tape as an unshredded storage, or shred it under a schema.
+) -> ShreddedRows:
+    """Encode a tape as it is, or shred it under a schema.
 
     `tape`: the values.
     `schema`: what to shred; nothing if None.
@@ -180,7 +217,7 @@ def storage_from_tape(
     release(sizes, places)
     null = tape.row_start[1:] == tape.row_start[:-1]
     valid = (~null).astype(np.uint8) if null.any() else None
-    return buffers.storage(metadata_array(dictionaries), valid)
+    return ShreddedRows(buffers, metadata_array(dictionaries), valid)
 
 
 def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:

@@ -26,6 +26,7 @@ _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_N
 # its Arrow array, 0 for strings and binary; END the first node after the subtree; LEVEL where the node's entries count.
 S_KIND, S_CODE, S_PRECISION, S_SCALE, S_WIDTH, S_LEVEL, S_PARENT, S_END = range(8)
 COLUMNS = 8
+_OFFSET_BYTES = 4
 
 
 def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
@@ -93,6 +94,13 @@ class SchemaTable:
         known: dict[pa.DataType, pa.DataType] = {}
         types = (group.field(group.num_fields - 1).type for group in self.groups)
         return [known.setdefault(each, each) for each in types]
+
+    @cached_property
+    def slot_bytes(self) -> npt.NDArray[np.float64]:
+        """Bytes of a slot of each node's Arrow columns, without those of texts."""
+        kinds, widths = self.nodes[:, S_KIND], self.nodes[:, S_WIDTH].astype(np.float64)
+        widths[(kinds == ARRAY_NODE) | ((kinds == PRIMITIVE_NODE) & (widths == 0))] = _OFFSET_BYTES
+        return _OFFSET_BYTES + widths + 2 / 8
 
     @cached_property
     def named(self) -> NamedNodes:

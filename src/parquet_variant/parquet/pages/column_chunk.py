@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from threading import get_ident
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,8 @@ from parquet_variant.parquet.pages.leaf_values import Values, leaf_values, prese
 from parquet_variant.parquet.pages.levels import Entries
 
 Bytes: TypeAlias = "bytes | pa.Buffer"
+# What has a value or a null for each slot, or the values alone.
+Slots: TypeAlias = "pa.Array | Values"
 # From bytes to fewer bytes.
 Codec: TypeAlias = Callable[[Any], Any]
 _ROOM_BYTES = 4 << 20
@@ -207,42 +209,44 @@ class ColumnChunk:
             self._dictionary = new_dictionary(self.leaf.type.width)
             self._is_indexing = True
 
-    def append(self, entries: Entries, array: pa.Array, rows: int) -> None:
-        """Add the entries of some rows, and the array that has their slots."""
+    def append(self, entries: Entries, slots: Slots, rows: int) -> None:
+        """Add the entries of some rows, and the array that has their slots, or the values that are there."""
         if entries.present:
-            array = present_array(array, entries)
-            indices = self._indexed(array) if self._is_indexing else None
+            if isinstance(slots, pa.Array):
+                slots = present_array(slots, entries)
+            indices = self._indexed(slots) if self._is_indexing else None
             if indices is not None:
                 self._indices.append(indices)
                 self._held += indices.nbytes
             else:
                 if self._indices:  # What is indexed already makes a page of its own.
                     self.flush()
-                values = self._plain(array)
+                values = self._plain(slots)
                 self._values.append(values)
                 self._held += len(values.data) + 4 * values.count * (values.lengths is not None)
-        elif self._is_indexing and pa.types.is_dictionary(array.type):
+        elif self._is_indexing and _has_dictionary(slots):
             # pyarrow's reader gives rows that are null the first entry: there must be one.
-            self._index_entries(array.dictionary)
+            self._index_entries(slots.dictionary)
         self._entries.append(entries)
         self._held_rows += rows
         if self._held >= self.options.page_bytes:
             self.flush()
 
-    def _plain(self, array: pa.Array) -> Values:
-        return leaf_values(_decoded(array), self.leaf.type)
+    def _plain(self, slots: Slots) -> Values:
+        return slots if isinstance(slots, Values) else leaf_values(_decoded(slots), self.leaf.type)
 
-    def _indexed(self, array: pa.Array) -> npt.NDArray[np.int32] | None:
+    def _indexed(self, slots: Slots) -> npt.NDArray[np.int32] | None:
         """The number of each value in the dictionary; None, from now on, if that would become too large."""
         indices: npt.NDArray[np.int32] | None
-        if pa.types.is_dictionary(array.type) and len(array.dictionary) <= len(array):
-            indices = self._of_entries(array)
+        if _has_dictionary(slots) and len(slots.dictionary) <= len(slots):
+            indices = self._of_entries(slots)
         else:
             is_asked = self.options.use_dictionary is not None or self.has_dictionary is not None
-            if not is_asked and len(array) - array.null_count < _TELLING:
+            count = slots.count if isinstance(slots, Values) else len(slots) - slots.null_count
+            if not is_asked and count < _TELLING:
                 self._is_indexing = False
                 return None
-            indices = self._of_values(_decoded(array), is_asked)
+            indices = self._of_values(slots, is_asked)
         self._is_indexing = indices is not None
         if self.has_dictionary is None:
             self.has_dictionary = self._is_indexing
@@ -261,11 +265,11 @@ class ColumnChunk:
             self._text_bytes += int(entries.lengths[indices].sum(dtype=np.int64))
         return indices
 
-    def _of_values(self, array: pa.Array, is_asked: bool) -> npt.NDArray[np.int32] | None:
+    def _of_values(self, slots: Slots, is_asked: bool) -> npt.NDArray[np.int32] | None:
         """As `_indexed`, of plain values."""
         assert self._dictionary is not None
         is_text = self.leaf.type.physical == Physical.BYTE_ARRAY
-        values = texts_of(array) if is_text else leaf_values(array, self.leaf.type)
+        values = texts_of(_decoded(slots)) if is_text and isinstance(slots, pa.Array) else self._plain(slots)
         most = self.options.dictionary_bytes
         indexed = self._dictionary.index(values, most if is_asked else min(most, values.span // _WORTHWHILE))
         if indexed is None:
@@ -441,6 +445,10 @@ class ColumnChunk:
         for page in self.pages:
             bounds = union(bounds, page.bounds)
         return bounds
+
+
+def _has_dictionary(slots: Slots) -> TypeGuard[pa.DictionaryArray]:
+    return isinstance(slots, pa.Array) and pa.types.is_dictionary(slots.type)
 
 
 def _decoded(array: pa.Array) -> pa.Array:

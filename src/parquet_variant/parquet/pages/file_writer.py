@@ -7,18 +7,20 @@ values of a page; nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant import __version__
+from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.format.footer import MAGIC
 from parquet_variant.parquet.pages.bloom_filter import bloom_filter
 from parquet_variant.parquet.pages.codecs import codec_number, compressor
-from parquet_variant.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared
+from parquet_variant.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.parquet.pages.encodings import Encoding
 from parquet_variant.parquet.pages.file_metadata import (
     PlacedChunk,
@@ -29,7 +31,8 @@ from parquet_variant.parquet.pages.file_metadata import (
 )
 from parquet_variant.parquet.pages.file_schema import LeafColumn, file_schema
 from parquet_variant.parquet.pages.leaf_types import Physical
-from parquet_variant.parquet.pages.levels import leaf_entries
+from parquet_variant.parquet.pages.leaf_values import Values, stored_numbers
+from parquet_variant.parquet.pages.levels import Entries, NodeEntries, leaf_entries
 
 _CREATED_BY = f"parquet-variant version {__version__}"
 # Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
@@ -159,18 +162,38 @@ class PageFileWriter:
             self._append(batch)
 
     def _append(self, batch: pa.RecordBatch) -> None:
-        if not self._chunks:
-            self._shared = Shared()
-            pairs = zip(self._file_schema.leaves, self._options, strict=True)
-            self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
         leaves = [
             entries
             for field, array in zip(self._schema, batch.columns, strict=True)
             for entries in leaf_entries(field, array)
         ]
-        rows = len(batch)
+        self._append_leaves(leaves, len(batch))
+
+    def write_rows(self, rows: ShreddedRows) -> bool:
+        """Add rows of the one column of the file, a Variant, as `write_batch` adds their storage.
+
+        Tells whether a NaN is among them.
+        """
+        levels, group, leaves = rows.leaves()
+        entries, has_nan = NodeEntries(levels), False
+        columns: list[tuple[Entries, Slots]] = [(entries.of(group), rows.metadata)]
+        for leaf, column in zip(leaves, self._file_schema.leaves[1:], strict=True):
+            own = entries.of(leaf.entries)
+            values = Values(own.present, leaf.width, leaf.data, leaf.lengths)
+            if leaf.width:
+                values = stored_numbers(values, column.type)
+            has_nan |= column.type.order == "float" and bool(np.isnan(values.numbers(column.type)).any())
+            columns.append((own, values))
+        self._append_leaves(columns, len(rows))
+        return has_nan
+
+    def _append_leaves(self, leaves: Sequence[tuple[Entries, Slots]], rows: int) -> None:
+        if not self._chunks:
+            self._shared = Shared()
+            pairs = zip(self._file_schema.leaves, self._options, strict=True)
+            self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
         self._each(lambda chunk, leaf: chunk.append(*leaf, rows), self._chunks, leaves)
-        self._rows += len(batch)
+        self._rows += rows
 
     def _each(self, work: Callable[..., None], *columns: Iterable[Any]) -> None:
         """Do something for every column, in as many threads as there are."""

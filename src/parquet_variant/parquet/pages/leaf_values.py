@@ -143,13 +143,20 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
         return _byte_arrays(array)
     if leaf.physical == Physical.BOOLEAN:
         return _booleans(array)
-    if pa.types.is_decimal128(kind):
-        return _decimals(_fixed(array, 16), leaf)
     width = kind.bit_width // 8
-    values = _fixed(array, width)
-    if width >= leaf.width:
+    return stored_numbers(_fixed(array, width), leaf)
+
+
+def stored_numbers(values: Values, leaf: LeafType) -> Values:
+    """Values of one width, as wide as Arrow has them, in the form in which files have them.
+
+    Raises `VariantFileError` if a decimal has more digits than its type.
+    """
+    if leaf.precision is not None:
+        return _decimals(values, leaf)
+    if values.width >= leaf.width:
         return values
-    narrow = values.data.view(f"{'u' if leaf.order == 'unsigned' else 'i'}{width}")
+    narrow = values.data.view(f"{'u' if leaf.order == 'unsigned' else 'i'}{values.width}")
     return Values(values.count, leaf.width, narrow.astype(np.int32).view(np.uint8))
 
 

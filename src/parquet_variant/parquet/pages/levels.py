@@ -7,6 +7,8 @@ values to `leaf_values`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -111,6 +113,31 @@ class Entries:
         if not isinstance(self.definition, int):
             return self.definition
         return _NONE if self.definition == self.most else np.full(self.count, self.definition, np.uint8)
+
+
+class NodeEntries:
+    """The entries of columns that were made of nodes; those with the same levels are one object.
+
+    `levels` are what `kernels.shredding.node_levels` has written.
+    """
+
+    def __init__(self, levels: Levels) -> None:
+        self._levels = levels
+        self._known: dict[tuple[int, ...], Any] = {}
+
+    def of(self, row: tuple[int, ...]) -> Entries:
+        """The entries that a row of its table describes."""
+        entries: Entries | None = self._known.get(row)
+        if entries is None:
+            count, definition, repetition, least, most, present = row
+            given = self._at(definition, count) if definition >= 0 else -1 - definition
+            repeated = self._at(repetition, count) if repetition >= 0 else None
+            entries = self._known[row] = Entries(count, given, repeated, least, most, present)
+        return entries
+
+    def _at(self, start: int, count: int) -> Levels:
+        levels: Levels = self._known.setdefault((start, count), self._levels[start : start + count])
+        return levels
 
 
 def leaf_entries(field: pa.Field, array: pa.Array) -> list[tuple[Entries, pa.Array]]:

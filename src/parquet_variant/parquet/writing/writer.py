@@ -18,17 +18,19 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import replaces
 from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.kernels.shredding.json_batch import ShreddedRows
+from parquet_variant.kernels.shredding.schema_table import SchemaTable
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
 from parquet_variant.parquet.pages.file_schema import is_written
-from parquet_variant.parquet.pages.file_writer import PageFileWriter
+from parquet_variant.parquet.pages.file_writer import MOST_SLICE_BYTES, PageFileWriter
 from parquet_variant.parquet.writing.arrow_leaves import (
     has_nan,
     is_recovered,
@@ -44,6 +46,8 @@ from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
+# Rows go straight into pages where a row group holds at least so many times as much.
+_LEAST_BATCHES = 4
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
 
@@ -173,6 +177,7 @@ class VariantWriter:
         self._schema: pa.Schema | None = None
         self._annotated: tuple[tuple[str, ...], ...] = ()
         self._nan, self._floats = False, True
+        self._table: SchemaTable | None = None
         self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
         if not replaces(mode) and self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound:
@@ -212,6 +217,31 @@ class VariantWriter:
         else:
             with write_errors(self.path):
                 self._add(table)
+
+    def write_rows(self, name: str, rows: ShreddedRows) -> None:
+        """Add rows of one Variant column that were made of nodes: as their storage, or straight into pages.
+
+        Raises
+        ------
+        SchemaError, VariantFileError
+            As `write_batch`.
+        """
+        size = rows.buffers.nbytes + rows.metadata.nbytes
+        limit = min(self._options.row_group_bytes // _LEAST_BATCHES, MOST_SLICE_BYTES)
+        # The first rows are looked at as Arrow columns, and rows that are to be sorted or cut stay such.
+        is_known = self._file is not None and rows.table is self._table and not self._options.sort_by
+        if not is_known or size > limit or not isinstance(self._file, PageFileWriter) or not len(rows):
+            self.write_batch({name: trusted_array(rows.storage(), fits_files=True)})
+            self._table = rows.table
+            return
+        place = (name,)
+        self._nulls[place] = self._nulls.get(place, 0) + rows.null_count
+        if self._group_bytes + size > self._options.row_group_bytes:
+            self._end_group()
+        with write_errors(self.path):
+            self._nan |= self._file.write_rows(rows)
+        self._group_rows += len(rows)
+        self._group_bytes += size
 
     def _open(self, table: pa.Table, annotated: tuple[tuple[str, ...], ...]) -> None:
         folder = posixpath.dirname(self.path)

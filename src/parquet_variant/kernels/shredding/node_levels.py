@@ -1,0 +1,209 @@
+"""Definition and repetition levels of the columns of shredded nodes, all in one call, and their values without gaps.
+
+Owns the way from the buffers that `shred_tape.fill` has filled to what pages are made of, without Arrow arrays in
+between. Levels are as `pages.levels` makes them of Arrow columns, and are made once where columns share them: fields
+that no object lacks have those of the object, and so have fields that every object lacks. Leaves the buffers to
+`columns` and pages to `parquet.pages`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
+from parquet_variant.kernels.native_vectors import reserve_bytes
+from parquet_variant.kernels.shredding.schema_table import (
+    ARRAY_NODE,
+    PRIMITIVE_NODE,
+    S_KIND,
+    S_LEVEL,
+    S_PARENT,
+    S_WIDTH,
+    VARIANT_NODE,
+)
+from parquet_variant.kernels.shredding.shred_tape import (
+    C_CELLS,
+    C_LENGTHS,
+    C_TYPED_COUNT,
+    C_TYPED_VALID,
+    C_VALUE_COUNT,
+    C_VALUE_LENGTHS,
+    C_VALUE_VALID,
+)
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
+
+# Rows of the table of entries: three a schema node, of its group and of the two columns in it.
+E_GROUP, E_VALUE, E_TYPED = range(3)
+ENTRY_ROWS = 3
+# Its columns. Levels are where they start among all levels; -1 - level if all are the same. LEAST and MOST as in
+# `pages.levels`; FILLED are the levels of an optional field that is never null, -1 if nobody has asked for them.
+E_COUNT, E_DEFINITION, E_REPETITION, E_LEAST, E_MOST, E_PRESENT, E_DEPTH, E_FILLED = range(8)
+ENTRY_COLUMNS = 8
+LEAF_COLUMNS = E_PRESENT + 1  # What is left to know of a leaf.
+
+
+class FilledColumns(NamedTuple):
+    """What `shred_tape.fill` has filled: the schema's nodes, counts and addresses of each, and slots of each level."""
+
+    table: Int64Table
+    counts: Int64Table
+    addresses: Int64Table
+    slots: Int64s
+
+
+@helper
+def _same(entries, row, above, most, present):
+    """Entries with the levels of those above."""
+    for column in range(E_FILLED):
+        entries[row, column] = entries[above, column]
+    entries[row, E_MOST], entries[row, E_PRESENT], entries[row, E_FILLED] = most, present, -1
+
+
+@helper
+def _below(arena, entries, above, valid, target):
+    """Write the levels of an optional field, whose slots are there by a byte each (0: all); returns how many are."""
+    source, least, most = entries[above, E_DEFINITION], entries[above, E_LEAST], entries[above, E_MOST]
+    slot = present = 0
+    for i in range(entries[above, E_COUNT]):
+        level = most if source < 0 else load_u8(arena + source + i)
+        if level >= least:
+            if level == most and (valid == 0 or load_u8(valid + slot) != 0):
+                level += 1
+                present += 1
+            slot += 1
+        store_u8(arena + target + i, level)
+    return present
+
+
+@helper
+def _optional(arena, room, used, entries, above, row, there, slots, valid):
+    """The entries of an optional field of which so many slots are there; returns ``(arena, room, used)``."""
+    most = entries[above, E_MOST]
+    if there == 0 or entries[above, E_PRESENT] == 0:
+        _same(entries, row, above, most + 1, 0)
+        return arena, room, used
+    is_filled = there == slots
+    _same(entries, row, above, most + 1, entries[above, E_PRESENT])
+    if is_filled and entries[above, E_DEFINITION] < 0:
+        entries[row, E_DEFINITION] = -2 - most
+    elif is_filled and entries[above, E_FILLED] >= 0:
+        entries[row, E_DEFINITION] = entries[above, E_FILLED]
+    else:
+        arena, room = reserve_bytes(arena, room, used + entries[above, E_COUNT])
+        entries[row, E_PRESENT] = _below(arena, entries, above, 0 if is_filled else valid, used)
+        entries[row, E_DEFINITION] = used
+        if is_filled:
+            entries[above, E_FILLED] = used
+        used += entries[above, E_COUNT]
+    return arena, room, used
+
+
+@helper
+def _expand(arena, entries, above, lengths, levels, repetition):
+    """Write the levels of a list's elements, from ``levels`` and ``repetition`` on; returns ``(entries, elements)``."""
+    source, repeated = entries[above, E_DEFINITION], entries[above, E_REPETITION]
+    least, most, depth = entries[above, E_LEAST], entries[above, E_MOST], entries[above, E_DEPTH] + 1
+    slot = count = elements = 0
+    for i in range(entries[above, E_COUNT]):
+        level = -1 - source if source < 0 else load_u8(arena + source + i)
+        before = 0 if repeated < 0 else load_u8(arena + repeated + i)
+        size = 0
+        if level >= least:
+            if level == most:
+                size = load_u32(lengths + slot * 4)
+            slot += 1
+        for k in range(size):
+            store_u8(arena + levels + count + k, most + 1)
+            store_u8(arena + repetition + count + k, depth)
+        if size == 0:
+            store_u8(arena + levels + count, level)
+        store_u8(arena + repetition + count, before)
+        count += max(size, 1)
+        elements += size
+    return count, elements
+
+
+@helper
+def _elements(arena, room, used, entries, above, row, lengths, slots):
+    """The entries of the elements of lists, of which there are ``slots``; returns ``(arena, room, used)``."""
+    most = entries[above, E_MOST] + 1
+    _same(entries, row, above, most, 0)
+    entries[row, E_LEAST] = most
+    entries[row, E_DEPTH] += 1
+    if entries[above, E_PRESENT] == 0:
+        return arena, room, used
+    longest = entries[above, E_COUNT] + slots
+    arena, room = reserve_bytes(arena, room, used + 2 * longest)
+    count, elements = _expand(arena, entries, above, lengths, used, used + longest)
+    entries[row, E_COUNT], entries[row, E_PRESENT] = count, elements
+    entries[row, E_DEFINITION], entries[row, E_REPETITION] = used, used + longest
+    return arena, room, used + 2 * longest
+
+
+@helper
+def _root(arena, room, used, entries, rows, valid):
+    """The entries of the rows, of which those are there that are not SQL NULL; returns ``(arena, room, used)``."""
+    for column in range(ENTRY_COLUMNS):
+        entries[E_TYPED, column] = 0
+    entries[E_TYPED, E_COUNT] = entries[E_TYPED, E_PRESENT] = there = rows
+    entries[E_TYPED, E_DEFINITION] = entries[E_TYPED, E_REPETITION] = entries[E_TYPED, E_FILLED] = -1
+    if valid != 0:
+        there = 0
+        for row in range(rows):
+            there += load_u8(valid + row)
+    return _optional(arena, room, used, entries, E_TYPED, E_GROUP, there, rows, valid)
+
+
+@helper
+def _close_gaps(start, width, valid, slots):
+    """Move the values that are there, by a byte each, to the first slots."""
+    at = start
+    for slot in range(slots):
+        if load_u8(valid + slot) != 0:
+            source = start + slot * width
+            if width == 4:
+                store_u32(at, load_u32(source))
+            elif width == 8:
+                store_u64(at, load_u64(source))
+            else:
+                copy(at, source, width)
+            at += width
+
+
+@kernel
+def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: Int64Table) -> tuple[int, int]:
+    """Fill the ``entries`` of each schema node; returns ``(address, bytes)`` of their levels, for `adopt_bytes`.
+
+    ``valid`` is where a byte a row tells SQL NULL by 0 (0: there is none); ``is_required`` whether the root's ``value``
+    may not be null. Lengths and slots of columns with nulls are closed up where they are.
+    """
+    table, counts, addresses = columns.table, columns.counts, columns.addresses
+    rows = columns.slots[0]
+    arena, room = reserve_bytes(0, 0, 4 * rows + 64)
+    used = 0
+    arena, room, used = _root(arena, room, used, entries, rows, valid)
+    for s in range(len(table)):
+        kind, slots, above = table[s, S_KIND], columns.slots[table[s, S_LEVEL]], table[s, S_PARENT]
+        row = ENTRY_ROWS * s
+        # Fields share the group of their object.
+        group = row if s == 0 or table[above, S_KIND] == ARRAY_NODE else ENTRY_ROWS * above + E_TYPED
+        if s > 0 and group == row:
+            lengths = addresses[above, C_LENGTHS]
+            lists = ENTRY_ROWS * above + E_TYPED
+            arena, room, used = _elements(arena, room, used, entries, lists, group, lengths, slots)
+        there, bits = counts[s, C_VALUE_COUNT], addresses[s, C_VALUE_VALID]
+        if s == 0 and is_required:
+            _same(entries, E_VALUE, 0, entries[0, E_MOST], entries[0, E_PRESENT])
+        else:
+            arena, room, used = _optional(arena, room, used, entries, group, row + E_VALUE, there, slots, bits)
+        if 0 < there < slots:
+            _close_gaps(addresses[s, C_VALUE_LENGTHS], 4, bits, slots)
+        if kind == VARIANT_NODE:
+            continue
+        there, bits = counts[s, C_TYPED_COUNT], addresses[s, C_TYPED_VALID]
+        arena, room, used = _optional(arena, room, used, entries, group, row + E_TYPED, there, slots, bits)
+        if kind == PRIMITIVE_NODE and 0 < there < slots:
+            width = table[s, S_WIDTH]
+            _close_gaps(addresses[s, C_CELLS if width else C_LENGTHS], width if width else 4, bits, slots)
+    return arena, used
