@@ -231,3 +231,32 @@ def test_a_job_that_is_interrupted_as_it_begins_leaves_no_directory(tmp_path, mo
         staging.begin()
     staging.abort()
     assert not (tmp_path / "a" / "new").exists()
+
+
+def test_a_file_that_appears_while_a_failed_job_is_swept_goes_too(tmp_path, monkeypatch):
+    job = Staging(str(tmp_path / "t")).begin()
+    attempt = job.attempt(0)
+
+    class Meanwhile:
+        """A file system on which a task puts its file into a directory that is about to be removed."""
+
+        def __init__(self):
+            self.local = pafs.LocalFileSystem()
+            self.late = True
+
+        def __getattr__(self, name):
+            return getattr(self.local, name)
+
+        def delete_dir(self, path):
+            if self.late:
+                self.late = False
+                with self.local.open_output_stream(f"{attempt}/part.parquet") as stream:
+                    stream.write(b"x")
+                raise OSError("Directory not empty")
+            self.local.delete_dir(path)
+
+    system = Meanwhile()
+    monkeypatch.setattr(staging_module, "filesystem_of", lambda path: (system, path))
+    job.abort()
+    assert not system.late
+    assert list(tmp_path.iterdir()) == []

@@ -141,6 +141,18 @@ def test_threads_write_and_two_of_them_make_one_table(source, tmp_path):
     assert pv.delta.read(dest).to_pylist() == [{"a": 1}] * 2
 
 
+def test_a_thread_finds_the_data_source_once_it_is_registered_there(source, tmp_path):
+    frame, dest = source.sql("SELECT '1' AS v"), tmp_path / "t"
+
+    def write():
+        source.dataSource.register(pv.spark.VariantDataSource)
+        frame.write.format("variant").mode("append").option("schema", "variant").save(str(dest))
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(write).result()
+    assert pv.parquet.read(dest).to_pylist() == [1]
+
+
 def test_a_row_that_is_no_json_fails_the_write_and_leaves_the_table_as_it_was(source, tmp_path):
     dest = tmp_path / "t"
     pv.spark.write(source.sql("SELECT '1' AS v"), dest, schema="variant")

@@ -6,8 +6,9 @@ import operator
 
 import pytest
 
-from parquet_variant.errors import JsonError
+from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.spark.engine import SparkEngine
+from parquet_variant.spark.task_errors import from_spark_errors
 
 
 def _square(task: int, attempt: int, item: int) -> tuple[int, int]:
@@ -47,3 +48,9 @@ def test_progress_begins_at_nothing_and_ends_at_all(spark):
     assert told[0] == ("square", 0, 3)
     assert told[-1] == ("square", 3, 3)
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_cancelled_job_is_told_in_one_line():
+    with pytest.raises(VariantError, match="was cancelled") as raised, from_spark_errors():
+        raise RuntimeError("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 22 cancelled\n\tat org.apache…")
+    assert raised.value.reason == "cancelled"

@@ -251,11 +251,17 @@ class Staging:
     def _clear(self) -> None:
         """Remove the job's directory, the journal first; and the one above it, unless it holds other jobs."""
         filesystem, path = filesystem_of(self.directory)
-        for name in (COMMITTED, PREPARED):
+        for name in (COMMITTED, PREPARED, _OWNER):  # without the last, tasks begin nothing more
             if filesystem.get_file_info(f"{path}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{path}/{name}")
-        if filesystem.get_file_info(path).type == pafs.FileType.Directory:
-            filesystem.delete_dir(path)
+        for last in (False, False, True):
+            try:
+                if filesystem.get_file_info(path).type == pafs.FileType.Directory:
+                    filesystem.delete_dir(path)
+                break
+            except OSError:  # a task that is being stopped has put its file into a directory that was listed before
+                if last:
+                    raise
         _remove_empty(filesystem, posixpath.dirname(path))
 
 

@@ -78,6 +78,8 @@ def from_spark_errors() -> Iterator[None]:
 def _inside(text: str) -> VariantError | None:
     if (match := _ENVELOPE.search(text)) is not None:
         return pickle.loads(base64.b64decode(match[1]))
+    if "[SPARK_JOB_CANCELLED]" in text:
+        return VariantError("the job was cancelled: nothing was committed, run it again", reason="cancelled")
     if not (lines := _TRACEBACK.findall(text)):
         return None
     name, message, reason = lines[-1]

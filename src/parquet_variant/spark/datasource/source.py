@@ -22,6 +22,17 @@ from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import end_quietly
 
 
+def make_active(spark: SparkSession) -> None:
+    """Make the session that of this thread: in no other does Spark look for the sources that Python writes.
+
+    A thread of the user's has none, nor has the main one after an interrupt, which costs it its thread in the JVM.
+    """
+    from parquet_variant.spark.connect import is_connect
+
+    if not is_connect(spark):
+        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
+
+
 class VariantDataSource(DataSource):
     """Spark finds it where the package is installed; elsewhere ``spark.dataSource.register(VariantDataSource)`` does.
 
@@ -53,10 +64,12 @@ class VariantDataSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What `format` takes. Spark asks when the source is registered: the moment to allow its option `paths`."""
-        # Where Spark finds it, and in a thread of the driver, there may be no session: then there is nothing to allow.
-        if (session := SparkSession.getActiveSession()) is not None:
-            with suppress(Exception):  # a managed session may forbid it; then the option is called `columns`
-                session.conf.set("spark.sql.legacy.pathOptionBehavior.enabled", "true")
+        # Where Spark finds it, there is no session and nothing to allow; a managed session may forbid it: then the
+        # option is called `columns`.
+        with suppress(Exception):
+            session = SparkSession.active()
+            make_active(session)
+            session.conf.set("spark.sql.legacy.pathOptionBehavior.enabled", "true")
         return "variant"
 
     @one_line()

@@ -15,11 +15,10 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.spark.connect import is_connect
 from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 def write(
@@ -63,7 +62,7 @@ def write(
     JsonError
         For a row that is no JSON.
     """
-    from parquet_variant.spark.datasource.source import VariantDataSource
+    from parquet_variant.spark.datasource.source import VariantDataSource, make_active
     from parquet_variant.spark.frames import choose_column
 
     check_choice("format", format, ("parquet", "delta"))
@@ -73,7 +72,7 @@ def write(
     column, _ = choose_column(df.schema, column)
     schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
     df.sparkSession.dataSource.register(VariantDataSource)
-    _activate(df.sparkSession)
+    make_active(df.sparkSession)
     settings = {
         name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
         for name, value in options.items()
@@ -81,12 +80,6 @@ def write(
     writer = df.write.format("variant").options(**settings, format=format, column=column, schema=schema.to_json())
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
-
-
-def _activate(spark: SparkSession) -> None:
-    """Make the session that of this thread: in no other does Spark look for the sources that Python writes."""
-    if not is_connect(spark):
-        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def _leave_alone(dest: str, mode: Mode, format: str) -> bool:
