@@ -45,7 +45,7 @@ _ZSTD_SKIPPED = b"\x2a\x4d\x18"
 _COUNT_BYTES = 8 << 20
 _MAX_LINE_BYTES = 256 << 20
 # What the splitter makes of a block stays in the processor's cache.
-_ARRAY_BLOCK_BYTES = 1 << 20
+ARRAY_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ def open_chunks(
 def _chunks_of(stream: Any, source: str, chunk_bytes: int, layout: Layout) -> Iterator[Chunk]:
     """The chunks of a whole text."""
     head, detected = detect(stream, source, layout.format)
-    blocks = _blocks(head, stream, _ARRAY_BLOCK_BYTES)
+    blocks = _blocks(head, stream, ARRAY_BLOCK_BYTES)
     if layout.prefix is not None:
         wrapped = WrappedSplitter([str(name) for name in layout.prefix])
         yield from _split_chunks(source, blocks, chunk_bytes, wrapped, "element")
@@ -232,7 +232,7 @@ def whole_text(source: str, layout: Layout) -> bytes:
         codec, plain = _codec(stored), pa.BufferReader(stored)
         stream = plain if codec is None else pa.CompressedInputStream(plain, codec)
         parts = []
-        for chunk in _chunks_of(stream, source, _ARRAY_BLOCK_BYTES, layout):
+        for chunk in _chunks_of(stream, source, ARRAY_BLOCK_BYTES, layout):
             for _, error in chunk.refused.values():
                 raise error
             parts.append(bytes(chunk.data))
