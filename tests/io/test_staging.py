@@ -234,7 +234,7 @@ def test_a_job_that_is_interrupted_as_it_begins_leaves_no_directory(tmp_path, mo
 
 
 def test_a_file_that_appears_while_a_failed_job_is_swept_goes_too(tmp_path, monkeypatch):
-    job = Staging(str(tmp_path / "t")).begin()
+    job = Staging.into(str(tmp_path / "t")).begin()
     attempt = job.attempt(0)
 
     class Meanwhile:
