@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
-from parquet_variant.kernels.native_vectors import reserve_bytes
+from parquet_variant.kernels.native_vectors import filled_vector, free, reserve_bytes
 from parquet_variant.kernels.shredding.schema_table import (
     ARRAY_NODE,
     PRIMITIVE_NODE,
@@ -41,6 +41,8 @@ ENTRY_ROWS = 3
 E_COUNT, E_DEFINITION, E_REPETITION, E_LEAST, E_MOST, E_PRESENT, E_DEPTH, E_FILLED = range(8)
 ENTRY_COLUMNS = 8
 LEAF_COLUMNS = E_PRESENT + 1  # What is left to know of a leaf.
+# All levels: their address, how many bytes are there, and how many of them are used.
+L_ADDRESS, L_ROOM, L_USED = range(3)
 
 
 class FilledColumns(NamedTuple):
@@ -53,6 +55,15 @@ class FilledColumns(NamedTuple):
 
 
 @helper
+def _room(levels, size):
+    """Where the next so many levels go, counted from the first of all."""
+    used = levels[L_USED]
+    levels[L_ADDRESS], levels[L_ROOM] = reserve_bytes(levels[L_ADDRESS], levels[L_ROOM], used + size)
+    levels[L_USED] = used + size
+    return used
+
+
+@helper
 def _same(entries, row, above, most, present):
     """Entries with the levels of those above."""
     for column in range(E_FILLED):
@@ -61,28 +72,28 @@ def _same(entries, row, above, most, present):
 
 
 @helper
-def _below(arena, entries, above, valid, target):
+def _below(address, entries, above, valid, start):
     """Write the levels of an optional field, whose slots are there by a byte each (0: all); returns how many are."""
     source, least, most = entries[above, E_DEFINITION], entries[above, E_LEAST], entries[above, E_MOST]
     slot = present = 0
     for i in range(entries[above, E_COUNT]):
-        level = most if source < 0 else load_u8(arena + source + i)
+        level = most if source < 0 else load_u8(address + source + i)
         if level >= least:
             if level == most and (valid == 0 or load_u8(valid + slot) != 0):
                 level += 1
                 present += 1
             slot += 1
-        store_u8(arena + target + i, level)
+        store_u8(address + start + i, level)
     return present
 
 
 @helper
-def _optional(arena, room, used, entries, above, row, there, slots, valid):
-    """The entries of an optional field of which so many slots are there; returns ``(arena, room, used)``."""
+def _optional(levels, entries, above, row, there, slots, valid):
+    """Fill in the entries of an optional field, of whose ``slots`` so many are there."""
     most = entries[above, E_MOST]
     if there == 0 or entries[above, E_PRESENT] == 0:
         _same(entries, row, above, most + 1, 0)
-        return arena, room, used
+        return
     is_filled = there == slots
     _same(entries, row, above, most + 1, entries[above, E_PRESENT])
     if is_filled and entries[above, E_DEFINITION] < 0:
@@ -90,60 +101,58 @@ def _optional(arena, room, used, entries, above, row, there, slots, valid):
     elif is_filled and entries[above, E_FILLED] >= 0:
         entries[row, E_DEFINITION] = entries[above, E_FILLED]
     else:
-        arena, room = reserve_bytes(arena, room, used + entries[above, E_COUNT])
-        entries[row, E_PRESENT] = _below(arena, entries, above, 0 if is_filled else valid, used)
-        entries[row, E_DEFINITION] = used
+        start = _room(levels, entries[above, E_COUNT])
+        bits = 0 if is_filled else valid
+        entries[row, E_PRESENT] = _below(levels[L_ADDRESS], entries, above, bits, start)
+        entries[row, E_DEFINITION] = start
         if is_filled:
-            entries[above, E_FILLED] = used
-        used += entries[above, E_COUNT]
-    return arena, room, used
+            entries[above, E_FILLED] = start
 
 
 @helper
-def _expand(arena, entries, above, lengths, levels, repetition):
-    """Write the levels of a list's elements, from ``levels`` and ``repetition`` on; returns ``(entries, elements)``."""
+def _expand(address, entries, above, lengths, start, repetition):
+    """Write the levels of a list's elements from ``start`` and ``repetition`` on; returns ``(entries, elements)``."""
     source, repeated = entries[above, E_DEFINITION], entries[above, E_REPETITION]
     least, most, depth = entries[above, E_LEAST], entries[above, E_MOST], entries[above, E_DEPTH] + 1
     slot = count = elements = 0
     for i in range(entries[above, E_COUNT]):
-        level = -1 - source if source < 0 else load_u8(arena + source + i)
-        before = 0 if repeated < 0 else load_u8(arena + repeated + i)
+        level = -1 - source if source < 0 else load_u8(address + source + i)
+        before = 0 if repeated < 0 else load_u8(address + repeated + i)
         size = 0
         if level >= least:
             if level == most:
                 size = load_u32(lengths + slot * 4)
             slot += 1
         for k in range(size):
-            store_u8(arena + levels + count + k, most + 1)
-            store_u8(arena + repetition + count + k, depth)
+            store_u8(address + start + count + k, most + 1)
+            store_u8(address + repetition + count + k, depth)
         if size == 0:
-            store_u8(arena + levels + count, level)
-        store_u8(arena + repetition + count, before)
+            store_u8(address + start + count, level)
+        store_u8(address + repetition + count, before)
         count += max(size, 1)
         elements += size
     return count, elements
 
 
 @helper
-def _elements(arena, room, used, entries, above, row, lengths, slots):
-    """The entries of the elements of lists, of which there are ``slots``; returns ``(arena, room, used)``."""
+def _elements(levels, entries, above, row, lengths, slots):
+    """Fill in the entries of the elements of lists, of which there are ``slots``."""
     most = entries[above, E_MOST] + 1
     _same(entries, row, above, most, 0)
     entries[row, E_LEAST] = most
     entries[row, E_DEPTH] += 1
     if entries[above, E_PRESENT] == 0:
-        return arena, room, used
+        return
     longest = entries[above, E_COUNT] + slots
-    arena, room = reserve_bytes(arena, room, used + 2 * longest)
-    count, elements = _expand(arena, entries, above, lengths, used, used + longest)
+    start = _room(levels, 2 * longest)
+    count, elements = _expand(levels[L_ADDRESS], entries, above, lengths, start, start + longest)
     entries[row, E_COUNT], entries[row, E_PRESENT] = count, elements
-    entries[row, E_DEFINITION], entries[row, E_REPETITION] = used, used + longest
-    return arena, room, used + 2 * longest
+    entries[row, E_DEFINITION], entries[row, E_REPETITION] = start, start + longest
 
 
 @helper
-def _root(arena, room, used, entries, rows, valid):
-    """The entries of the rows, of which those are there that are not SQL NULL; returns ``(arena, room, used)``."""
+def _root(levels, entries, rows, valid):
+    """Fill in the entries of the rows, of which those are there that are not SQL NULL."""
     for column in range(ENTRY_COLUMNS):
         entries[E_TYPED, column] = 0
     entries[E_TYPED, E_COUNT] = entries[E_TYPED, E_PRESENT] = there = rows
@@ -152,7 +161,7 @@ def _root(arena, room, used, entries, rows, valid):
         there = 0
         for row in range(rows):
             there += load_u8(valid + row)
-    return _optional(arena, room, used, entries, E_TYPED, E_GROUP, there, rows, valid)
+    _optional(levels, entries, E_TYPED, E_GROUP, there, rows, valid)
 
 
 @helper
@@ -179,31 +188,31 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
     may not be null. Lengths and slots of columns with nulls are closed up where they are.
     """
     table, counts, addresses = columns.table, columns.counts, columns.addresses
-    rows = columns.slots[0]
-    arena, room = reserve_bytes(0, 0, 4 * rows + 64)
-    used = 0
-    arena, room, used = _root(arena, room, used, entries, rows, valid)
+    levels = filled_vector(3, 0)
+    _room(levels, 4 * columns.slots[0] + 64)
+    levels[L_USED] = 0
+    _root(levels, entries, columns.slots[0], valid)
     for s in range(len(table)):
         kind, slots, above = table[s, S_KIND], columns.slots[table[s, S_LEVEL]], table[s, S_PARENT]
         row = ENTRY_ROWS * s
         # Fields share the group of their object.
         group = row if s == 0 or table[above, S_KIND] == ARRAY_NODE else ENTRY_ROWS * above + E_TYPED
         if s > 0 and group == row:
-            lengths = addresses[above, C_LENGTHS]
-            lists = ENTRY_ROWS * above + E_TYPED
-            arena, room, used = _elements(arena, room, used, entries, lists, group, lengths, slots)
+            _elements(levels, entries, ENTRY_ROWS * above + E_TYPED, group, addresses[above, C_LENGTHS], slots)
         there, bits = counts[s, C_VALUE_COUNT], addresses[s, C_VALUE_VALID]
         if s == 0 and is_required:
-            _same(entries, E_VALUE, 0, entries[0, E_MOST], entries[0, E_PRESENT])
+            _same(entries, E_VALUE, E_GROUP, entries[E_GROUP, E_MOST], entries[E_GROUP, E_PRESENT])
         else:
-            arena, room, used = _optional(arena, room, used, entries, group, row + E_VALUE, there, slots, bits)
+            _optional(levels, entries, group, row + E_VALUE, there, slots, bits)
         if 0 < there < slots:
             _close_gaps(addresses[s, C_VALUE_LENGTHS], 4, bits, slots)
         if kind == VARIANT_NODE:
             continue
         there, bits = counts[s, C_TYPED_COUNT], addresses[s, C_TYPED_VALID]
-        arena, room, used = _optional(arena, room, used, entries, group, row + E_TYPED, there, slots, bits)
+        _optional(levels, entries, group, row + E_TYPED, there, slots, bits)
         if kind == PRIMITIVE_NODE and 0 < there < slots:
             width = table[s, S_WIDTH]
             _close_gaps(addresses[s, C_CELLS if width else C_LENGTHS], width if width else 4, bits, slots)
-    return arena, used
+    address, used = levels[L_ADDRESS], levels[L_USED]
+    free(levels)
+    return address, used
