@@ -10,6 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
+from parquet_variant.ingest.partitioned_files import PartitionedFiles
 from parquet_variant.io import staging as staging_module
 from parquet_variant.io.job_owner import JobOwner
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
@@ -259,4 +260,13 @@ def test_a_file_that_appears_while_a_failed_job_is_swept_goes_too(tmp_path, monk
     monkeypatch.setattr(staging_module, "filesystem_of", lambda path: (system, path))
     job.abort()
     assert not system.late
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_whose_job_has_ended_opens_no_file(tmp_path):
+    staging = Staging.into(str(tmp_path / "t")).begin()
+    files = PartitionedFiles(staging, staging.attempt(0), 0)
+    staging.abort()
+    with pytest.raises(VariantFileError, match="has ended"), files:
+        files.write({}, {"v": pv.from_python([1])})
     assert list(tmp_path.iterdir()) == []

@@ -53,6 +53,7 @@ class PartitionedFiles:
         if writer is None:
             if len(self._open) >= MOST_OPEN_FILES:
                 self._close(next(iter(self._open)))
+            self._staging.check_running()  # the writer would make the directory again
             name = self._staging.file_name(self._task, len(self.files))
             self.files.append(StagedFile(self._directory, f"{folder}{name}"))
             writer = self._stack.enter_context(VariantWriter(self.files[-1].path, **self._options))
