@@ -208,6 +208,7 @@ class _Rewriter:
     # ---- FROM
 
     def _relation(self, node: exp.Expr, scope: Scope) -> None:
+        node = _without_parentheses(node)
         grouped = isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Table)
         if grouped and node.alias and not node.args.get("pivots"):  # (a JOIN b ON …) x
             node.set("this", exp.select("*").from_(node.this))
@@ -413,6 +414,20 @@ def _explode_by_joins(node: exp.Select) -> None:
         call = join.this.this if isinstance(join.this, exp.Lateral) else None
         if isinstance(call, exp.Explode):
             join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
+
+
+def _without_parentheses(node: exp.Expr) -> exp.Expr:
+    """A relation, in its place without parentheses that hold nothing else: DuckDB 2.0.1 takes ``FROM (t)`` no more."""
+    while (
+        isinstance(node, exp.Subquery)
+        and isinstance(node.unnest(), exp.Table)
+        and not (node.alias or node.args.get("pivots") or node.this.args.get("joins"))
+    ):
+        inner = node.this
+        inner.set("joins", node.args.get("joins"))
+        node.replace(inner)
+        node = inner
+    return node
 
 
 def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
