@@ -57,6 +57,17 @@ def test_a_key_cannot_leave_its_text(tmp_path: Path) -> None:
         assert connection.sql("SELECT * FROM events").fetchall() == [(7,)]
 
 
+def test_names_differ_by_more_than_the_case_of_letters(tmp_path: Path) -> None:
+    values = pv.parse_json(['{"a": 1, "A": 2, "o": {"A": 3}}'])
+    pv.parquet.write(tmp_path / "a.parquet", {"v": values}, schema="a int, A int, o struct<A: int>")
+    with duckdb.connect() as connection:
+        connection.execute(pv.sql_view(tmp_path / "a.parquet"))
+        found = connection.sql("SELECT * FROM events")
+        assert dict(zip(found.columns, found.fetchall()[0], strict=True)) == {"A": 2, "a_2": 1, "o_A": 3}
+    with pytest.raises(VariantError, match="is there twice"):
+        pv.sql_view(tmp_path / "a.parquet", {"a": "$.a:int", "A": "$.A:int"})
+
+
 @pytest.mark.spark
 def test_spark_runs_the_view(files: Path, spark: Any) -> None:
     spark.sql(pv.sql_view(files, engine="spark", name="typed_view"))

@@ -77,6 +77,9 @@ def sql_view(
         known = ", ".join(table.columns.variants) or "none"
         raise VariantError(f"{path}: name one Variant column of {known}", reason="no-such-column")
     selected = read_selection(columns) if columns is not None else _all(table, os.fspath(path), variants[0])
+    names = [each.name.lower() for each in selected]
+    if (twice := next((each.name for each in selected if names.count(each.name.lower()) > 1), None)) is not None:
+        raise VariantError(f"{twice} is there twice, for the case of letters does not count", reason="bad-selection")
     lines = [f"  {_value(each, variants[0], engine)} AS {_name(each.name, engine)}" for each in selected]
     create = "CREATE OR REPLACE VIEW" if engine == "duckdb" else "CREATE OR REPLACE TEMPORARY VIEW"
     return f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {_source(path, engine)}"
@@ -112,9 +115,16 @@ def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
     last = [each[-1].lower() for each in keys]
     ordinary = [Selected(each, None, kind, each) for each, kind in table.columns.ordinary.items()]
     taken = [each.name.lower() for each in ordinary]
-    names = [
-        key[-1] if last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken else "_".join(key) for key in keys
-    ]
+    names: list[str] = []
+    for key in keys:
+        alone = last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken
+        called = key[-1] if alone else "_".join(key)
+        name, number = called, 1
+        while name.lower() in taken:  # a and A: the engines take them for the same
+            number += 1
+            name = f"{called}_{number}"
+        taken.append(name.lower())
+        names.append(name)
     return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(names, paths, strict=True)))
 
 
