@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -37,6 +38,14 @@ def test_cat_reads_any_version(variant: Run, table: Path) -> None:
     newest = variant("history", table, "--json").rows[0]["version"]
     assert numbers(variant("cat", table, "--version", newest - 1)) == list(range(100))
     assert numbers(variant("cat", table, "--column", "v")) == list(range(150))
+
+
+def test_cat_takes_variant_columns_alone(variant: Run, tmp_path: Path) -> None:
+    """As it does of Parquet files: an ordinary column stands in whole rows."""
+    pv.delta.write(tmp_path / "t", {"k": pa.array([1]), "v": pv.parse_json(["2"])})
+    done = variant("cat", tmp_path / "t", "--column", "k")
+    assert (done.code, done.out) == (1, "")
+    assert "k is not a Variant column" in done.err
 
 
 def test_query_prunes_files(variant: Run, table: Path) -> None:

@@ -115,7 +115,7 @@ def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
     last = [each[-1].lower() for each in keys]
     ordinary = [Selected(each, None, kind, each) for each, kind in table.columns.ordinary.items()]
     taken = [each.name.lower() for each in ordinary]
-    names: list[str] = []
+    unique: list[str] = []
     for key in keys:
         alone = last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken
         called = key[-1] if alone else "_".join(key)
@@ -124,8 +124,8 @@ def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
             number += 1
             name = f"{called}_{number}"
         taken.append(name.lower())
-        names.append(name)
-    return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(names, paths, strict=True)))
+        unique.append(name)
+    return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(unique, paths, strict=True)))
 
 
 def _value(each: Selected, variant: str, engine: str) -> str:

@@ -91,6 +91,8 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
             if index < 0:
                 raise VariantFileError(f"there is no column {column} in {path}", reason="no-such-column", file=file)
             field = field.type.field(index)
+        if not is_variant(field):
+            raise VariantFileError(f"{column} is not a Variant column of {path}: cat shows it in whole rows", file=file)
         yield nested_array(table, names or [field.name]), field
 
 

@@ -167,7 +167,7 @@ def choose_variant(file: OpenFile, column: str | None) -> str:
     names = file.schema.names
     candidates = [column] if column in file.layouts else list(file.layouts)
     if len(candidates) != 1 or (column is not None and candidates != [column]):
-        lacking = "one Variant column" if column is None else f"column {column!r}"
+        lacking = "one Variant column" if column is None else f"a Variant column {column!r}"
         raise VariantFileError(
             f"there is not {lacking} in {', '.join(names)}: name one of {', '.join(candidates) or 'none'}",
             file=file.path,
