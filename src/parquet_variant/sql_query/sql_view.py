@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
 from sqlglot import exp
@@ -20,6 +20,9 @@ from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def sql_view(
@@ -76,7 +79,14 @@ def sql_view(
     if len(variants) != 1:
         known = ", ".join(table.columns.variants) or "none"
         raise VariantError(f"{path}: name one Variant column of {known}", reason="no-such-column")
-    selected = read_selection(columns) if columns is not None else _all(table, os.fspath(path), variants[0])
+    shredding = _shredding(os.fspath(path), variants[0])
+    if engine == "duckdb" and shredding is not None and (twins := _twins(shredding)) is not None:
+        raise VariantError(
+            f"{path} shreds {' and '.join(twins)}, which DuckDB does not tell apart: use the "
+            "engine spark, or `variant query`",
+            reason="bad-option",
+        )
+    selected = read_selection(columns) if columns is not None else _all(table, shredding, os.fspath(path))
     names = [each.name.lower() for each in selected]
     if (twice := next((each.name for each in selected if names.count(each.name.lower()) > 1), None)) is not None:
         raise VariantError(f"{twice} is there twice, for the case of letters does not count", reason="bad-selection")
@@ -85,22 +95,37 @@ def sql_view(
     return f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {_source(path, engine)}"
 
 
-def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
-    """The ordinary columns, and the shredded paths of the first file: objects by their fields, arrays as a whole."""
+def _shredding(path: str, variant: str) -> ShreddingSchema | None:
+    """What the first file shreds; None if a table has no file."""
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-    source = path
     if is_delta(path):
         from parquet_variant.delta.reading.data_files import data_files
 
-        names = data_files(path)
-        if not names:
-            raise VariantError(f"the Delta table {path} has no rows: name the view's columns", reason="no-files")
-        source = names[0]
-    else:
-        from parquet_variant.parquet.format.files import locate
+        files = data_files(path)
+        return ShreddingSchema.from_parquet(files[0], variant) if files else None
+    from parquet_variant.parquet.format.files import locate
 
-        source = locate(path)[0].path
+    return ShreddingSchema.from_parquet(locate(path)[0].path, variant)
+
+
+def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
+    """Two shredded fields of an object that differ by the case of letters alone."""
+    children = [child for _, child in schema.fields] if schema.kind == "object" else []
+    if schema.kind == "object":
+        first: dict[str, str] = {}
+        for key, _ in schema.fields:
+            if first.setdefault(key.lower(), key) != key:
+                return first[key.lower()], key
+    elif schema.kind == "array" and schema.element is not None:
+        children = [schema.element]
+    return next((found for child in children if (found := _twins(child)) is not None), None)
+
+
+def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tuple[Selected, ...]:
+    """The ordinary columns, and the shredded paths of the first file: objects by their fields, arrays as a whole."""
+    if shredding is None:
+        raise VariantError(f"the Delta table {path} has no rows: name the view's columns", reason="no-files")
     paths: list[tuple[VariantPath, pa.DataType]] = []
 
     def walk(schema: ShreddingSchema, at: VariantPath) -> None:
@@ -110,7 +135,7 @@ def _all(table: BoundTable, path: str, variant: str) -> tuple[Selected, ...]:
         elif schema.kind in ("array", "primitive"):
             paths.append((at, schema.to_arrow()))
 
-    walk(ShreddingSchema.from_parquet(source, variant), VariantPath())
+    walk(shredding, VariantPath())
     keys = [[str(segment) for segment in at.segments] or ["value"] for at, _ in paths]
     last = [each[-1].lower() for each in keys]
     ordinary = [Selected(each, None, kind, each) for each, kind in table.columns.ordinary.items()]
