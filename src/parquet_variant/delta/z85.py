@@ -45,6 +45,7 @@ def decode(text: str) -> bytes:
     r"""The bytes of a Z85 text; a last group of two to four characters gives one to three bytes.
 
     The two examples of Delta's RFC have such an unpadded tail (53 and 49 characters), the standard has none.
+    Rust's z85, with which delta-kernel writes, marks each byte that its last group lacks by a ``#`` before it.
 
     `text`: Z85 text of any length that is not one more than a multiple of five.
     Raises `DeltaError`: reason ``"bad-z85"``: a character outside the alphabet, a group above 2^32 - 1, or a tail of
@@ -62,9 +63,20 @@ def decode(text: str) -> bytes:
         raw = text.encode("ascii")
     except UnicodeEncodeError as error:
         raise DeltaError(f"Z85 text has the character {text[error.start]!r}", reason="bad-z85") from None
+    if not tail and raw[-5:-4] == b"#":
+        return _groups(np.frombuffer(raw[:-5], dtype=np.uint8)) + _marked_tail(raw[-5:])
     # The highest digit as filling makes the bytes that were written survive the cut of the group's low digits.
     whole = _groups(np.frombuffer(raw + b"#" * (-len(raw) % 5), dtype=np.uint8))
     return whole[: len(whole) - (5 - tail)] if tail else whole
+
+
+def _marked_tail(group: bytes) -> bytes:
+    digits = group.lstrip(b"#")
+    missing = len(group) - len(digits)
+    word = _groups(np.frombuffer(digits.rjust(5, b"0"), dtype=np.uint8))
+    if missing > 3 or any(word[:missing]):
+        raise DeltaError("Z85 text has a group above 2^32 - 1", reason="bad-z85")
+    return word[missing:]
 
 
 def decode_array(texts: pa.Array) -> pa.Array:
