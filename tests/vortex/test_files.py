@@ -446,6 +446,25 @@ def test_other_readers_get_parts_of_a_typed_variant(tmp_path):
         assert scan.to_table()["x"].combine_chunks().equals(pv.try_variant_get(array, f"$.{name}", kind))
 
 
+def test_a_directory_is_read_as_its_files_are(tmp_path):
+    """What an ingest writes: rows in the order of the files, whatever is shredded in each."""
+    first, second = pv.parse_json(['{"n": 1}', None]), pv.parse_json(['{"n": "x"}'])
+    for name, rows, schema in (("a", first, "n bigint"), ("b", first, "n bigint"), ("c", second, "n string")):
+        columns = {"k": pa.array([name] * len(rows)), "v": rows}
+        pv.vortex.write(tmp_path / "t" / f"{name}.vortex", columns, schema=schema, layout="struct")
+    assert pv.vortex.read(tmp_path / "t" / "[ab].vortex").is_shredded
+    texts = ['{"n":1}', None, '{"n":1}', None, '{"n":"x"}']
+    for encoding in (None, "unshredded", "final"):
+        assert pv.to_json(pv.vortex.read(tmp_path / "t", encoding=encoding)).to_pylist() == texts
+    assert len(pv.vortex.read(tmp_path / "t", encoding="columnar")) == len(texts)
+    assert pv.vortex.read_table(tmp_path / "t" / "[ab].vortex")["k"].to_pylist() == ["a", "a", "b", "b"]
+    assert pv.vortex.read_table(tmp_path / "t", ["k"])["k"].to_pylist() == ["a", "a", "b", "b", "c"]
+    with pytest.raises(VariantFileError, match=r"columns differ.*scan_files"):
+        pv.vortex.read_table(tmp_path / "t")
+    with pytest.raises(VariantFileError, match="is a directory: use scan_files"):
+        pv.vortex.scan(tmp_path / "t", {"n": "$.n:int"})
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_columns_that_are_not_nullable_stay_so(tmp_path, layout):
     vortex = import_module("vortex")

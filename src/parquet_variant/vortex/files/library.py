@@ -168,7 +168,9 @@ def open_file(path: Any) -> OpenFile:
     if known is not None and known.path == name and known.source is not None and known.source.failed is None:
         return known
     if not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
-        raise VariantFileError(f"there is no file {name}", file=name, reason="no-such-file")
+        is_directory = os.path.isdir(name)  # noqa: PTH112
+        wrong = f"{name} is a directory: use scan_files, or name a file" if is_directory else f"there is no file {name}"
+        raise VariantFileError(wrong, file=name, reason="no-such-file")
     source = CheckedSource(name)
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):

@@ -1,4 +1,4 @@
-"""`read`, `read_table` and `read_json`: whole rows of a Vortex file.
+"""`read`, `read_table` and `read_json`: whole rows of Vortex files.
 
 Owns the public operations. Leaves queries by path to `scan`.
 """
@@ -19,6 +19,7 @@ from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.vortex.files.library import OpenFile, open_file
 from parquet_variant.vortex.files.notes import text_column
+from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
 from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
@@ -34,12 +35,12 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     Parameters
     ----------
     path
-        The file.
+        A file, or a directory or glob of files.
     column
         The column, if there are several.
     encoding
         ``"unshredded"``, ``"final"`` or ``"columnar"``, which gives a `ColumnarVariant`. By default a `VariantArray` as
-        it is stored; unshredded where that is columnar.
+        it is stored; unshredded where that is columnar, or files differ.
 
     Raises
     ------
@@ -54,13 +55,18 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     ...     read(f"{folder}/a.vortex"), read(f"{folder}/a.vortex", encoding="columnar")
     (<VariantArray unshredded, 2 rows: [{"a":1}, NULL]>, <ColumnarVariant, 2 rows, 2 paths>)
     """
-    file = open_file(path)
-    name = choose_variant(file, column)
-    column_of_file = file.table([name]).column(0)
-    if encoding in (None, "unshredded"):
-        rows = unstored_rows(column_of_file)
-        return rows if encoding is None else rows.to_unshredded()
-    return encode(unstored(column_of_file), encoding)
+    columns = [file.table([choose_variant(file, column)]).column(0) for file in _open_files(path)]
+    if len(columns) == 1 and encoding not in (None, "unshredded"):
+        return encode(unstored(columns[0]), encoding)
+    parts = [unstored_rows(each) for each in columns]
+    if encoding == "unshredded" or any(each.storage.type != parts[0].storage.type for each in parts):
+        parts = [each.to_unshredded() for each in parts]
+    rows = parts[0] if len(parts) == 1 else VariantArray.concat(parts)
+    return rows if encoding in (None, "unshredded") else encode(rows, encoding)
+
+
+def _open_files(path: Any) -> list[OpenFile]:
+    return [open_file(each) for each in vortex_files(path) or [path]]
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
@@ -111,20 +117,29 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     Parameters
     ----------
     path
-        The file.
+        A file, or a directory or glob of files with the same columns.
     columns
         Which columns; all by default.
 
     Raises
     ------
     VariantFileError
-        If there is no such file or column.
+        If there is no such file or column, or the columns of files differ (``files-differ``).
     """
-    file = open_file(path)
-    missing = sorted(set(columns or ()) - set(file.schema.names))
-    if missing:
-        raise VariantFileError(f"there is no column {missing[0]!r} in {file.schema.names}", file=str(path))
-    return _tagged(file.table(columns), file)
+    tables = []
+    for file in _open_files(path):
+        missing = sorted(set(columns or ()) - set(file.schema.names))
+        if missing:
+            raise VariantFileError(f"there is no column {missing[0]!r} in {file.schema.names}", file=file.path)
+        tables.append(_tagged(file.table(columns), file))
+        if not tables[-1].schema.equals(tables[0].schema):
+            raise VariantFileError(
+                f"columns differ from those of the first file of {path}: read the files one by one, or by paths with "
+                "scan_files",
+                file=file.path,
+                reason="files-differ",
+            )
+    return pa.concat_tables(tables)
 
 
 def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
