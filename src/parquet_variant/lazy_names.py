@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded on first use.
+"""Public names of a package that are loaded on first use, and what to install where a library for that is missing.
 
 Owns the two functions that a package's ``__init__`` needs for it. Leaves which names there are to the package.
 """
@@ -6,9 +6,13 @@ Owns the two functions that a package's ``__init__`` needs for it. Leaves which 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
+
+# Libraries that are not always there, and the extra that has each.
+_EXTRAS = {"sqlglot": "sql", "duckdb": "sql"}
 
 
 def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -27,9 +31,32 @@ def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str],
         if name not in owners:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
         module, _, own_name = owners[name].partition(":")
-        owner = import_module(f"parquet_variant.{module}")
+        with optional_libraries(f"{package.replace('parquet_variant', 'pv')}.{name}"):
+            owner = import_module(f"parquet_variant.{module}")
         value = owner if module == name else getattr(owner, own_name or name)
         setattr(sys.modules[package], name, value)
         return value
 
     return get, lambda: sorted(owners)
+
+
+@contextmanager
+def optional_libraries(user: str) -> Iterator[None]:
+    """Imports that ``user`` needs: a missing library is a `VariantError` (``missing-extra``) that says what to install.
+
+    >>> with optional_libraries("pv.sql"):
+    ...     raise ModuleNotFoundError(name="sqlglot")
+    Traceback (most recent call last):
+        ...
+    parquet_variant.errors.VariantError: pv.sql needs sqlglot: run: pip install 'parquet-variant[sql]'
+    """
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        extra = _EXTRAS.get(missing.name or "")
+        if extra is None:
+            raise
+        from parquet_variant.errors import VariantError
+
+        cure = f"run: pip install 'parquet-variant[{extra}]'"
+        raise VariantError(f"{user} needs {missing.name}: {cure}", reason="missing-extra") from None

@@ -70,10 +70,6 @@ def test_what_is_no_zone_is_refused(zone, tmp_path):
 def test_more_threads_than_an_engine_can_start_are_not_started(tmp_path):
     pv.parquet.write(tmp_path / "a.parquet", ARRAY)
     for threads in (2**31, 2**70):
-        assert (
-            pv.sql("SELECT count(*) AS n FROM t", t=tmp_path / "a.parquet", threads=threads).arrow()["n"][0].as_py()
-            == 2
-        )
         assert pv.parquet.read(tmp_path / "a.parquet", threads=threads) == ARRAY
 
 
@@ -104,22 +100,3 @@ def test_tables_in_stores_that_do_not_answer_are_an_error_of_ours(monkeypatch):
     with pytest.raises(pv.DeltaError) as caught:
         pv.delta.read("s3://bucket/t", storage_options=options | retries)
     assert caught.value.reason == "cannot-read"
-
-
-@pytest.mark.parametrize(
-    ("zone", "utc_hour"),
-    [("+01:00", 23), ("-03:00", 3), ("Z", 0), ("UTC+1", 23), ("UT+2", 22), ("PST", 7), ("GMT-3", 3)],
-)
-def test_zones_of_spark_are_zones_in_sql(zone, utc_hour):
-    """DuckDB does not know the offsets, and what it gave of abbreviations could not be read."""
-    array = pv.parse_json(['{"t": "2020-06-01 00:00:00"}'])
-    query = "SELECT v:t::timestamp AS a, cast('2020-06-01 00:00:00' AS timestamptz) AS b FROM t"
-    row = pv.sql(query, t=array, zone=zone).arrow().to_pylist()[0]
-    assert [each.astimezone(dt.UTC).hour for each in row.values()] == [utc_hour] * 2
-
-
-@pytest.mark.parametrize("zone", ["+18:01", "-00:30", "+15:00", "true", "\ud800", None])
-def test_zones_that_duckdb_lacks_are_refused_in_sql(zone):
-    with pytest.raises(pv.VariantError) as caught:
-        pv.sql("SELECT v:t::timestamp AS a FROM t", t=ARRAY, zone=zone).arrow()
-    assert caught.value.reason == "bad-zone"

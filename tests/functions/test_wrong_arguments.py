@@ -51,7 +51,6 @@ def test_a_schema_that_is_a_dict(use):
         lambda path: pv.delta.create(path.parent / "new", pa.schema([("a", pa.int8())]), properties="a=b"),
         lambda path: pv.delta.add_columns(path.parent / "table", ["a"]),
         lambda path: pv.delta.set_properties(path.parent / "table", ["a"]),
-        lambda path: pv.delta.update(path.parent / "table", "v:a = 1"),
     ],
 )
 def test_what_has_not_even_the_kind_that_is_wanted(use, tmp_path):

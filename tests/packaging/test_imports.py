@@ -91,3 +91,32 @@ def test_the_installed_package_is_typed_and_has_the_command() -> None:
     (script,) = metadata.entry_points(group="console_scripts", name="variant")
     assert script.value == "parquet_variant.cli.__main__:run"
     assert metadata.version("parquet-variant") == pv.__version__
+
+
+_WITHOUT_SQL = """
+import sys, tempfile
+sys.modules["sqlglot"] = sys.modules["duckdb"] = None
+import parquet_variant as pv
+folder = tempfile.mkdtemp()
+rows = pv.parse_json(['{"a": 1}'])
+pv.delta.write(folder, {"v": rows})
+pv.delta.write(folder, {"v": rows}, mode="append")
+assert len(pv.delta.read(folder)) == 2
+wrong = []
+for use in (
+    lambda: pv.sql("SELECT 1"),
+    lambda: pv.delta.delete(folder, "v:a::int = 1"),
+    lambda: pv.delta.write(folder, {"v": rows}, mode="overwrite", replace_where="true"),
+):
+    try:
+        use()
+    except pv.VariantError as error:
+        assert error.reason == "missing-extra", error.reason
+        wrong.append(str(error))
+assert [text.split(" needs ")[0] for text in wrong] == ["pv.sql", "pv.delta.delete", "replace_where"], wrong
+assert all("pip install 'parquet-variant[sql]'" in text for text in wrong), wrong
+"""
+
+
+def test_tables_need_no_sql_and_what_does_says_what_to_install() -> None:
+    modules_after(_WITHOUT_SQL)

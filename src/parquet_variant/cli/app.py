@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure
+from parquet_variant.lazy_names import optional_libraries
 
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
 FILE_COMMANDS = ("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite")
@@ -56,7 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         )
     usage_error: Any = typer.BadParameter.__base__
     try:
-        code = build(_named(words))(words, prog_name="variant", standalone_mode=False)
+        with optional_libraries("this command"):
+            code = build(_named(words))(words, prog_name="variant", standalone_mode=False)
         if code == INTERRUPTED:  # what Typer makes of Ctrl-C, without a word
             raise KeyboardInterrupt
         sys.stdout.flush()

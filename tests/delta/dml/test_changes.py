@@ -50,6 +50,11 @@ def has_vectors(table: Path) -> bool:
     return bool(files["deletionVector"].null_count < len(files))
 
 
+def test_new_values_are_a_mapping(table: Path) -> None:
+    with pytest.raises(VariantError, match=r"is a \w+: give"):
+        pv.delta.update(table, "v:a = 1")  # type: ignore[arg-type]
+
+
 def test_delete(table: Path) -> None:
     marks = pv.delta.snapshot(table).metadata.configuration.get("delta.enableDeletionVectors") == "true"
     result = pv.delta.delete(table, "v:id::int >= 18 AND v:id::int < 23 AND p = 'p0'")

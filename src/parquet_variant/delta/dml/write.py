@@ -11,7 +11,6 @@ from typing import Any
 
 from parquet_variant.choices import Mode
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.dml.replacing import replace_where as put_where
 from parquet_variant.delta.log.commit import CommitResult
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
@@ -19,6 +18,7 @@ from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.create import commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.write import append, overwrite, peek, plan
 from parquet_variant.errors import DeltaError
+from parquet_variant.lazy_names import optional_libraries
 
 
 def write(
@@ -87,6 +87,9 @@ def write(
     if replace_where is not None:
         if other := sorted({"txn", "schema", "shredding", "schema_mode", "file_bytes"} & set(options)):
             raise DeltaError(f"{other[0]} does not go with replace_where", reason="bad-argument")
+        with optional_libraries("replace_where"):
+            from parquet_variant.delta.dml.replacing import replace_where as put_where
+
         done = put_where(current, data, replace_where, **options)
         return CommitResult(done.version, committed=done.version > current.version)
     run = overwrite if mode == "overwrite" else append

@@ -28,6 +28,7 @@ from parquet_variant.delta.protocol.schema import (
 )
 from parquet_variant.encoding.cast.forms import entry_lists, list_elements
 from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.lazy_names import optional_libraries
 
 _CONSTRAINT = "delta.constraints."
 
@@ -172,8 +173,9 @@ def _invariant(text: Any) -> str:
 
 def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     # Only tables with rules need an engine for SQL.
-    from parquet_variant.delta.data.expressions import columns_of_data, evaluate, needed_table
-    from parquet_variant.query.sql_expression import read_expression
+    with optional_libraries(name):
+        from parquet_variant.delta.data.expressions import columns_of_data, evaluate, needed_table
+        from parquet_variant.query.sql_expression import read_expression
 
     try:
         expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
