@@ -97,3 +97,14 @@ def test_a_writer_takes_rows_of_nodes(tmp_path: Any) -> None:
             pv.to_json(pv.parse_json(texts)).to_pylist()
         )
         assert writer.info.rows == pq.read_metadata(path).num_rows == 100
+
+
+def test_rows_of_another_column_are_refused(tmp_path: Any) -> None:
+    rows = [rows_of(['{"n":1}'], pv.ShreddingSchema.from_ddl("n bigint")) for _ in range(2)]
+    with (
+        pytest.raises(pv.SchemaError, match="columns"),
+        pv.parquet.VariantWriter(tmp_path / "a.parquet") as writer,
+    ):
+        writer.write_rows("v", rows[0])
+        writer.write_rows("w", rows[1])
+    assert list(tmp_path.iterdir()) == []

@@ -229,16 +229,22 @@ class VariantWriter:
         size = rows.buffers.nbytes + rows.metadata.nbytes
         limit = min(self._options.row_group_bytes // _LEAST_BATCHES, MOST_SLICE_BYTES)
         # The first rows are looked at as Arrow columns, and rows that are to be sorted or cut stay such.
-        is_known = self._file is not None and rows.table is self._table and not self._options.sort_by
-        if not is_known or size > limit or not isinstance(self._file, PageFileWriter) or not len(rows):
+        is_known = self._schema is not None and self._schema.names == [name] and rows.table is self._table
+        if (
+            not is_known
+            or self._options.sort_by
+            or size > limit
+            or not isinstance(self._file, PageFileWriter)
+            or not len(rows)
+        ):
             self.write_batch({name: trusted_array(rows.storage(), fits_files=True)})
             self._table = rows.table
             return
         place = (name,)
         self._nulls[place] = self._nulls.get(place, 0) + rows.null_count
-        if self._group_bytes + size > self._options.row_group_bytes:
-            self._end_group()
         with write_errors(self.path):
+            if self._group_bytes + size > self._options.row_group_bytes:
+                self._end_group()
             self._nan |= self._file.write_rows(rows)
         self._group_rows += len(rows)
         self._group_bytes += size
