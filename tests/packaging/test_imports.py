@@ -102,6 +102,7 @@ rows = pv.parse_json(['{"a": 1}'])
 pv.delta.write(folder, {"v": rows})
 pv.delta.write(folder, {"v": rows}, mode="append")
 assert len(pv.delta.read(folder)) == 2
+assert "<html" in pv.explore(folder).to_html()
 wrong = []
 for use in (
     lambda: pv.sql("SELECT 1"),

@@ -18,7 +18,7 @@ from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
 from parquet_variant.ingest.read_json import read_json
-from parquet_variant.sql_query.sql import sql
+from parquet_variant.lazy_names import optional_libraries
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,9 @@ class Exploration:
 
     def sql(self, query: str) -> pa.Table:
         """Rows of the table, called ``t``, by SQL; see `pv.sql`."""
+        with optional_libraries("SQL"):
+            from parquet_variant.sql_query.sql import sql
+
         report = self.report
         return sql(query, t=read_json(report.source) if report.kind == "json" else report.source).arrow()
 
