@@ -206,3 +206,19 @@ def test_a_file_with_an_encrypted_footer_is_not_taken_for_json(tmp_path: Path) -
     for read in (pv.explore, pv.parquet.infer, pv.parquet.profile, pv.parquet.inspect):
         with pytest.raises(pv.VariantFileError, match="encrypted"):
             read(path)
+
+
+def test_nulls_of_a_width_that_memory_cannot_hold_are_refused(tmp_path: Path) -> None:
+    """Eleven nulls of 2 GiB each took 23 GB."""
+    path = tmp_path / "v.parquet"
+    pq.write_table(pa.table({"v": pa.nulls(11, pa.binary(12345))}), path, store_schema=False)
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:-8]
+    assert footer.count(zigzag(12345)) == 1
+    assert pv.parquet.read_table(path)["v"].null_count == 11
+    wide = footer.replace(zigzag(12345), zigzag(2**31 - 1))
+    path.write_bytes(data[:start] + wide + len(wide).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(pv.VariantFileError) as caught:
+        pv.parquet.read_table(path)
+    assert caught.value.reason == "too-large"

@@ -44,6 +44,7 @@ from parquet_variant.parquet.format.footer_cache import (
 )
 from parquet_variant.parquet.format.page_places import chunk_start_of
 from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
+from parquet_variant.types import MAX_OFFSET
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
 # What one thread decodes in a few milliseconds.
@@ -385,12 +386,30 @@ def _open_anew(
         leaf.leaf for leaf in metadatas if leaf is not None and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None
     )
     reader = Reader(stream, metadata, dictionaries, pre_buffer=True)
+    _check_widths(reader.metadata, schema, source.path)
     cache_footer(source.path, fingerprint, CachedFooter(reader.metadata, schema, dictionaries))
     return OpenFile(source, stream, reader.metadata, schema, dictionaries, _reader=reader)
 
 
+def _check_widths(metadata: pq.FileMetaData, schema: SchemaNode, file: str) -> None:
+    """Refuse row groups with wide values of one length, more than Arrow's offsets hold: nulls take as much memory."""
+    for leaf in schema.leaves():
+        width = leaf.length if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else None
+        if width is None or width <= _WIDE:
+            continue
+        groups = range(metadata.num_row_groups)
+        if width * max((metadata.row_group(group).num_rows for group in groups), default=0) > MAX_OFFSET:
+            raise VariantFileError(
+                f"column {leaf.dotted} has values of {width:,} bytes, and more of them in a row group than 2 GiB hold",
+                reason="too-large",
+                file=file,
+            )
+
+
 # Chunks that lie this near to each other are one request, as pyarrow has it.
 _HOLE = 8 << 10
+# Values of one length that are longer are looked at.
+_WIDE = 1 << 20
 # What pyarrow reads behind chunks of a writer that, before its version 1.2.9, counts their headers wrongly.
 _MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
 
