@@ -73,11 +73,10 @@ class Staging:
     made: bool = False
 
     @classmethod
-    def into(cls, dest: str, *, overwrite: bool = False) -> Staging:
+    def into(cls, dest: str) -> Staging:
         """A job's way into a directory, which need not be there: that is looked at now, before anything is made."""
         filesystem, path = filesystem_of(dest)
-        is_made = filesystem.get_file_info(path).type == pafs.FileType.NotFound
-        return cls(dest, overwrite=overwrite, made=is_made)
+        return cls(dest, made=filesystem.get_file_info(path).type == pafs.FileType.NotFound)
 
     @property
     def directory(self) -> str:
@@ -368,7 +367,7 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
                 )
             if mode == "ignore":
                 return None
-    return Staging.into(dest, overwrite=mode == "overwrite")
+    return Staging(dest, overwrite=mode == "overwrite", made=kind == pafs.FileType.NotFound)
 
 
 def staging_beside(file: str) -> Staging:
