@@ -45,6 +45,9 @@ SELECT [t.s] AS s, count(*) FILTER (WHERE [t.b]) AS n, sum([t.i]) FILTER (WHERE 
 SELECT [t.s] AS s, count(DISTINCT [t.q]) AS n FROM t GROUP BY s HAVING count(DISTINCT [t.q]) > 1
 SELECT [t.s] AS s, min([t.q]) AS lo, max([t.q]) AS hi FROM t GROUP BY s
 SELECT DISTINCT [t.s] AS s, [t.q] AS q FROM t
+SELECT ([t.s]).upper().length() AS n, ([t.i]).abs() AS a, count(*) AS c FROM t WHERE ([t.s]).contains('a') GROUP BY ALL
+SELECT ([t.s]).concat([t.q]).lower() || 'x' AS s FROM t
+SELECT k.abs() AS a, t.k.abs() + 1 AS b, [1, 2].list_sum() AS c FROM t
 SELECT DISTINCT ON ([t.s]) [t.s] AS s, [t.k] AS k FROM t ORDER BY [t.s], [t.k]
 SELECT count(*) AS n FROM t
 SELECT count(*) AS n FROM t WHERE [t.s] = 'a'

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.sql_query.sql import plan_sql
 
 BROKEN = {
     "text.json": (b"hello world\n", None),
@@ -110,3 +111,49 @@ def test_in_vortex_files_the_notes_decide(tmp_path):
 def test_where_no_column_says_it_is_one_the_shape_decides():
     table = pa.table({"v": pv.parse_json(['{"a": 1}']).storage})
     assert pv.sql("SELECT v:a::int AS a FROM t", t=table).arrow()["a"].to_pylist() == [1]
+
+
+# ---- ordinary columns whose names look like paths
+
+NAMES = ("$", "$.a", "$price", "$.a:int", "a:b")
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta", "vortex", "arrow"])
+def test_a_column_named_as_a_path_is_the_column(tmp_path, form):
+    array = pv.parse_json(['{"a": 9, "price": 9}'])
+    columns = {name: pa.array([number]) for number, name in enumerate(NAMES)}
+    fields = [*(pa.field(name, pa.int64()) for name in NAMES), array.arrow_field.with_name("v")]
+    table = pa.table([*columns.values(), array.storage], schema=pa.schema(fields))
+    source = table if form == "arrow" else str(tmp_path / f"t.{form}")
+    if form == "vortex":
+        pytest.importorskip("vortex")
+    if form != "arrow":
+        getattr(pv, form).write(source, table)
+    assert pv.sql("SELECT * EXCLUDE (v) FROM t", t=source).to_pylist() == [dict(zip(NAMES, range(5), strict=True))]
+    for number, name in enumerate(NAMES):
+        query = f'SELECT "{name}" AS x, v:a::int AS a FROM t WHERE "{name}" = {number}'
+        assert pv.sql(query, t=source).to_pylist() == [{"x": number, "a": 9}]
+
+
+# ---- files that are replaced in the middle of a query
+
+TWICE = "SELECT v:a::int AS a FROM t UNION ALL SELECT v:a::int FROM t"
+TWO_VARIANTS = "SELECT v:a::int AS a, w:a::int AS b FROM t"
+
+
+@pytest.mark.parametrize("query", [TWICE, TWO_VARIANTS, "SELECT v:a::int AS a FROM t"])
+@pytest.mark.parametrize("changed", [False, True])
+def test_scans_of_one_query_see_one_version_of_a_file(tmp_path, query, changed):
+    for name in ("t", "new"):
+        array = pv.parse_json([f'{{"a": {len(name)}}}'])
+        pv.parquet.write(tmp_path / f"{name}.parquet", {"v": array, "w": array}, schema="a int")
+    parts = plan_sql(query, {"t": str(tmp_path / "t.parquet")}).batches()
+    next(parts)
+    if changed:
+        (tmp_path / "new.parquet").replace(tmp_path / "t.parquet")
+    if changed and query in (TWICE, TWO_VARIANTS):
+        with pytest.raises(pv.VariantFileError) as caught:
+            list(parts)
+        assert caught.value.reason == "files-changed"
+    else:
+        list(parts)

@@ -67,6 +67,10 @@ def _extraction(generator: Any, node: exp.JSONExtract) -> str:
     return str(write(generator, node))
 
 
+class _Method(exp.Expression):
+    """A function behind a dot: ``text.upper()`` is ``upper(text)``. sqlglot takes it for a function of a schema."""
+
+
 class ForDuckDB(DuckDB):
     """DuckDB's SQL with Variant paths."""
 
@@ -87,6 +91,32 @@ class ForDuckDB(DuckDB):
         ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {"ARRAY": exp.Array}
         COLUMN_OPERATORS = {**DuckDBParser.COLUMN_OPERATORS, **OPERATORS}
         CAST_COLUMN_OPERATORS = {*DuckDBParser.CAST_COLUMN_OPERATORS, TokenType.QDCOLON}
+
+        has_methods = False
+
+        def _parse_field(
+            self, any_token: bool = False, tokens: Any = None, anonymous_func: bool = False
+        ) -> exp.Expr | None:
+            is_method = anonymous_func and self._prev.token_type == TokenType.DOT
+            field = super()._parse_field(any_token, tokens, anonymous_func)
+            if not is_method or not isinstance(field, (exp.Anonymous, exp.Window)):
+                return field
+            self.has_methods = True
+            return _Method(this=field)
+
+        def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+            tree = super()._parse_column_ops(this)
+            while self.has_methods and tree is not None and (method := tree.find(_Method)) is not None:
+                dotted: Any = method.parent
+                call, receiver = method.this, dotted.this
+                if isinstance(dotted, exp.Column):
+                    parts = (dotted.args.get(key) for key in ("table", "db", "catalog"))
+                    receiver = exp.Column(**dict(zip(("this", "table", "db"), parts, strict=True)))
+                function = call.find(exp.Anonymous)  # that of a window, too
+                function.set("expressions", [receiver, *function.expressions])
+                tree = call if dotted is tree else tree
+                dotted.replace(call)
+            return tree
 
         def _parse_simplified_pivot(self, is_unpivot: bool | None = None) -> Any:
             pivot = super()._parse_simplified_pivot(is_unpivot)

@@ -22,7 +22,11 @@ from parquet_variant.io.parallel import thread_count
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process (a fork has no use for its parent's) and threads
 _LOCK = threading.Lock()
-_CONFIG: dict[str, Any] = {"enable_external_access": "false", "autoinstall_known_extensions": "false"}
+_CONFIG: dict[str, Any] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
 
 
 def begin(*, threads: int | None = None) -> None:

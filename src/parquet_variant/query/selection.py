@@ -6,7 +6,7 @@ Owns reading the many ways to write that. Leaves which file columns answer it to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
 from typing import Any
 
@@ -87,6 +87,8 @@ def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected
 
 def _selected(name: str, what: Any) -> Selected:
     check_column_name(name)
+    if isinstance(what, Selected):
+        return replace(what, name=name)
     if isinstance(what, VariantPath):
         return Selected(name, what)
     if isinstance(what, tuple) and len(what) == 2:

@@ -21,6 +21,8 @@ from parquet_variant.query.duckdb_dialect import ForDuckDB
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400
 _QUERIES = (exp.Query, exp.Describe, exp.Values, exp.Summarize, exp.Pivot)
+# DuckDB's other functions in FROM read files, change settings and logs, or follow addresses: some end the process.
+_IN_FROM = ("range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree")
 
 
 class SqlError(VariantError):
@@ -73,6 +75,8 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
         explains = isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"
         raise SqlError("the SQL is no query: write one SELECT" + (", and ask with --explain" if explains else ""))
     _refuse_lost(tree)
+    if engine == "duckdb":
+        _refuse_functions(tree)
     if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
         raise SqlError(f"the SQL has a parameter, {to_sql(parameter, engine)}, and takes none: write the value")
     return tree
@@ -87,6 +91,16 @@ def _refuse_lost(tree: exp.Expr) -> None:
         options = fetch.args.get("limit_options")
         if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
             raise SqlError("FETCH takes a number of ROWS ONLY here: write LIMIT 50%, or QUALIFY rank() OVER (…) <= 5")
+
+
+def _refuse_functions(tree: exp.Expr) -> None:
+    for table in tree.find_all(exp.Table):
+        function = table.this
+        if isinstance(function, exp.Func) and function.name.lower() not in _IN_FROM:
+            raise SqlError(
+                f"the function {function.name} cannot stand in FROM: write a table, a path in quotes, or one of "
+                + ", ".join(_IN_FROM)
+            )
 
 
 def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[exp.Expr | None]:
@@ -126,7 +140,7 @@ def _unreadable(error: ParseError) -> SqlError:
     first = (error.errors or [{}])[0] if nested is None else nested
     where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""
     near = f" (near {first['highlight']!r})" if first.get("highlight") else ""
-    said = str(first.get("description") or str(error).splitlines()[0]).removesuffix(".")
+    said = str(first.get("description") or str(error).splitlines()[0]).partition(" but got <")[0].removesuffix(".")
     if said.startswith("Required keyword"):  # what it says then are names of its classes
         said = "an operand is missing"
     return SqlError(f"the SQL cannot be read{where}: {said}{near}")

@@ -55,9 +55,9 @@ class NeededColumn:
         return None if self.path is None else Selected("", self.path, self.type).output
 
     @property
-    def select(self) -> Any:
-        """As `parquet.scan` and `delta.scan` take it."""
-        return self.column if self.path is None else (self.path, self.type)
+    def select(self) -> Selected:
+        """As scans take it; a column whose name begins with ``$`` is no path."""
+        return Selected(self.column, self.path, self.type, None if self.path is not None else self.column)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,11 @@ class TableUse:
         """The name of the relation in the engine's text."""
         return f"_table_{self.number}"
 
+    @property
+    def scans(self) -> int:
+        """How many scans read it: one reads paths of one Variant."""
+        return max(1, len({each.column for each in self.needed.values() if each.path is not None}))
+
 
 @dataclass(slots=True)
 class Relation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,8 +18,9 @@ import pyarrow as pa
 
 from parquet_variant.array.tables import empty_table
 from parquet_variant.choices import SqlEngine
-from parquet_variant.errors import check_choice
+from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.parallel import thread_count
+from parquet_variant.parquet.format.footer_cache import state_of
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
@@ -130,6 +132,7 @@ class SqlQuery:
         import duckdb
 
         failures: list[Exception] = []
+        before = self._states()
         with connect(zone=self.options.get("zone", "UTC"), threads=self.options.get("threads")) as connection:
             try:
                 for name, plan in self.plans.items():
@@ -139,6 +142,11 @@ class SqlQuery:
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
                     yield self._shown(part, as_text)
+                if self._states() != before:
+                    raise VariantFileError(
+                        "files that the query reads several times changed in the middle of it: run it again",
+                        reason="files-changed",
+                    )
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if failures:
                     raise failures[0] from None
@@ -148,6 +156,11 @@ class SqlQuery:
         if self.rewritten.describes:
             return self._described(part)
         return with_json(part) if as_text else with_variants(part)
+
+    def _states(self) -> dict[str, Any]:
+        """What tells the versions of local files apart, of those that several scans read: all see one version."""
+        scans = [path for use in self.rewritten.uses for path in use.table.files for _ in range(use.scans)]
+        return {path: (state_of(path) or ())[:4] for path, number in Counter(scans).items() if number > 1}
 
     def wrong(self, error: Exception) -> SqlError:
         """What an engine has against the query, in the user's words where we have them."""
@@ -161,6 +174,8 @@ class SqlQuery:
             told = ", ".join(f"{field.name} {field.type}" for field in fields if _UNKNOWN.search(str(field.type)))
             said = f"DuckDB has no type for {told or 'a column'}: leave it out, or write it as another type"
         hint = ": give the Variant a type, as in ::string" if "VARIANT" in said else ""
+        if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in said:  # TIMESTAMP is Spark's, with a zone
+            hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
         return SqlError(f"the SQL cannot be run: {said}{hint}")
 
     def _columns(self) -> dict[str, NeededColumn]:

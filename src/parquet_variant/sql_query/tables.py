@@ -103,6 +103,11 @@ class BoundTable:
         """Whether a filter is of any use to it."""
         return True
 
+    @property
+    def files(self) -> Sequence[str]:
+        """The files that a scan opens by their names, which others may replace."""
+        return ()
+
 
 def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
     """The table that a value stands for.
@@ -182,9 +187,13 @@ class _ParquetTable(BoundTable):
         with open_file(sources[0]) as file:
             variants = [variant.name for variant in find_variants(file.schema) if not variant.repeated]
             order = list(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
-        others = read_selection([each for each in order if each not in variants])
+        others = tuple(Selected(each, None, column=each) for each in order if each not in variants)
         ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
         return cls(name, TableColumns(variants, ordinary), tuple(order), sources)
+
+    @property
+    def files(self) -> Sequence[str]:
+        return [source.path for source in self.sources]
 
     def scan(
         self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]

@@ -93,6 +93,11 @@ def _asked(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]
     table, variants = use.table, _variants(use)
     if table.path is None:
         raise VariantError(f"{table.name} is no path: Spark reads files and tables by their paths", reason="bad-option")
+    if odd := [each.column for each in use.needed.values() if each.path is None and each.column.startswith("$")]:
+        raise VariantError(
+            f"the column {odd[0]} of {table.name} is named like a path, by which Spark asks: use the engine duckdb",
+            reason="bad-option",
+        )
     if len(variants) > 1:  # the data source takes paths into one: the columns whole
         names = dict.fromkeys(each.column.partition(".")[0] for each in use.needed.values())
         return {name: name for name in names}, None
