@@ -1,6 +1,10 @@
 """Paths that no filesystem has are one error of ours, wherever a path is taken."""
 
+import io
+import os
+
 import pytest
+from pyarrow import fs
 
 import parquet_variant as pv
 
@@ -43,6 +47,42 @@ def test_a_path_that_cannot_be_is_refused(take, path, monkeypatch, tmp_path, usg
     str(caught.value).encode()  # can be printed
     assert str(caught.value).isprintable()
     assert [each.name for each in tmp_path.iterdir()] == ["examples"]
+
+
+@pytest.mark.parametrize("path", [None, 3, b"a.parquet", io.BytesIO(b""), ["a.parquet", None], [[3]]])
+def test_what_is_no_path_is_refused(path):
+    for take in (pv.parquet.read, TAKERS["scan"], pv.parquet.inspect):
+        with pytest.raises(pv.VariantFileError) as caught:
+            take(path)
+        assert caught.value.reason in ("bad-path", "no-such-file")
+
+
+def test_a_user_whom_nobody_knows_is_a_name(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    pv.parquet.write("~nobody-knows.parquet", ARRAY)
+    assert pv.parquet.read("~nobody-knows.parquet") == ARRAY
+
+
+def test_a_uri_on_a_filesystem_that_is_given_is_refused(tmp_path):
+    uri = (tmp_path / "a.parquet").as_uri()
+    for take in (pv.parquet.read, lambda uri, filesystem: pv.parquet.write(uri, ARRAY, filesystem=filesystem)):
+        with pytest.raises(pv.VariantFileError, match="names its own filesystem"):
+            take(uri, filesystem=fs.LocalFileSystem())
+
+
+def test_only_files_are_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    pv.parquet.write(tmp_path / "a.parquet", ARRAY)
+    for name in ("pipe", "folder", "folder/", "new/"):
+        path = f"{tmp_path}/{name}"
+        with pytest.raises(pv.VariantFileError) as caught:
+            pv.parquet.write(path, ARRAY, mode="overwrite")
+        assert caught.value.reason == "bad-path"
+    with pytest.raises(pv.VariantFileError):
+        pv.parquet.write("", ARRAY)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.parquet", "folder", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize("name", ["ab:c", "a b%20#?=&", "\n", "día=1", "=", "{x}", "'\"", "$(x)", "\u202e", "file:x"])

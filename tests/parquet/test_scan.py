@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import struct
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import parquet_variant as pv
 from parquet_variant.errors import CastError, PathError, PredicateError, SchemaError, VariantError, VariantFileError
 from parquet_variant.parquet.format.bloom import BloomFilters, xxh64
 from parquet_variant.parquet.format.files import locate, open_file
+from parquet_variant.parquet.format.thrift import BINARY, I64, encode_struct
 
 N = 2000
 SCHEMA = "id bigint, mag double, place string, tags array<string>, deep struct<x: int>"
@@ -143,6 +145,31 @@ def test_ordinary_columns_are_selected_and_skip(tmp_path):
     assert pv.parquet.extract(tmp_path, ["day"], "day > 8")["day"].to_pylist() == [9] * 100
     with pytest.raises(VariantFileError, match="no column nope: choose from v, day"):
         pv.parquet.scan(tmp_path, {"x": "nope"})
+
+
+def test_columns_that_share_a_name_are_refused(tmp_path):
+    table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["x", "x", "y"])
+    with pytest.raises(VariantFileError, match="two columns have one name"):
+        pv.parquet.write(tmp_path / "a.parquet", table)
+    pq.write_table(table, tmp_path / "a.parquet")
+    for read in (pv.parquet.read_table, lambda path: pv.parquet.extract(path, ["x"])):
+        with pytest.raises(VariantFileError, match="2 columns are called x"):
+            read(tmp_path / "a.parquet")
+    assert pv.parquet.read_table(tmp_path / "a.parquet", ["y"]).to_pydict() == {"y": [3]}
+
+
+def test_nulls_everywhere_beside_bounds_are_no_statistics(tmp_path):
+    """One of the two is wrong: no row is left out, and no column taken for nulls."""
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.VariantArray.from_pylist([{"a": n} for n in range(9)]), schema="a int")
+    footer = path.read_bytes()
+    counted = encode_struct((3, I64, 0), (5, BINARY, struct.pack("<i", 8)))[:-1]
+    assert footer.count(counted) == 1
+    lie = encode_struct((3, I64, 9), (5, BINARY, struct.pack("<i", 8)))[:-1]
+    path.write_bytes(path.read_bytes().replace(counted, lie))
+    for where in ("a >= 5", "a is not null", None):
+        answers = [pv.parquet.extract(path, {"a": "$.a:int"}, where, skipping=each) for each in (True, False)]
+        assert answers[0].to_pylist() == answers[1].to_pylist() != [], where
 
 
 def test_bloom_filters_rule_out(tmp_path):

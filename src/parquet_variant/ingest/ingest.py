@@ -65,7 +65,7 @@ def ingest(
     on_error
         ``"fail"``: the first bad line ends the job and nothing is written; ``"quarantine"``: bad lines go to
         ``_bad_records`` below `dest`, with file, line number and reason, and are counted; ``"null"``: they are
-        SQL NULL.
+        SQL NULL, and not counted.
     mode
         If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     input_format

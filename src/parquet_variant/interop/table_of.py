@@ -42,6 +42,8 @@ def table_of(data: Any) -> pa.Table:
         ) from None
     if not table.num_columns:
         raise VariantFileError("there are no columns to write", reason="no-columns")
+    if len(set(table.column_names)) < table.num_columns:
+        raise VariantFileError("two columns have one name: rename one of them", reason="several-columns")
     return _with_names(_plain(table))
 
 

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -29,7 +28,7 @@ _BLOB = {"wasb": "abfss", "wasbs": "abfss"}
 
 def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[fs.FileSystem, str]:
     """The filesystem of a path and the path on it; a URI such as ``s3://bucket/key`` names its own."""
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
     refuse_no_path(text)
     if filesystem is not None:
         if not isinstance(filesystem, fs.FileSystem):
@@ -38,6 +37,8 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
                 "PyFileSystem(FSSpecHandler(filesystem))",
                 VariantFileError,
             )
+        if "://" in text:
+            _refuse_uri(text, filesystem)
         return filesystem, text
     if "://" in text:
         try:
@@ -45,13 +46,22 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
         except (pa.ArrowException, OSError, ValueError) as error:
             raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
         return named[0], named[1]
-    if text.startswith("~"):
-        text = str(Path(text).expanduser())
+    text = os.path.expanduser(text)  # noqa: PTH111 - as it stands if there is no such user
     # pyarrow takes what begins so for a URI.
     return fs.LocalFileSystem(), f"./{text}" if ":" in text.partition("/")[0] else text
 
 
-def refuse_no_path(text: str) -> None:
+def _refuse_uri(text: str, filesystem: fs.FileSystem) -> None:
+    try:
+        filesystem.normalize_path(text)
+    except pa.ArrowInvalid:
+        raise VariantFileError(
+            f"{text} is a URI, which names its own filesystem: leave out filesystem, or give the path on it",
+            reason="bad-path",
+        ) from None
+
+
+def refuse_no_path(text: object) -> None:
     """Raise `VariantFileError` for what no filesystem has, before one says so in its own way."""
     why = ""
     if not isinstance(text, str):

@@ -332,6 +332,23 @@ def replaces(mode: FileMode) -> bool:
     return mode == "overwrite"
 
 
+def check_target(filesystem: pafs.FileSystem, path: str, mode: FileMode) -> None:
+    """Check that one file may be written at a path.
+
+    Raises `VariantFileError` as `replaces`; with reason ``"bad-path"`` if the path ends with no name, or a directory or
+    device is there; with ``"exists"`` if a file is there that may not be replaced.
+    """
+    is_replaced, kind = replaces(mode), pafs.FileType.NotFound
+    if not is_replaced or isinstance(filesystem, pafs.LocalFileSystem):  # elsewhere each look is a request
+        kind = filesystem.get_file_info(path).type
+    if not posixpath.basename(path) or kind in (pafs.FileType.Directory, pafs.FileType.Unknown):
+        raise VariantFileError(f"{path!r} is no file's name, or another thing has it: name a file", reason="bad-path")
+    if kind == pafs.FileType.File and not is_replaced:
+        raise VariantFileError(
+            f"{path} exists already: choose another name, or replace it: mode='overwrite'", reason="exists", file=path
+        )
+
+
 def check_mode(mode: str) -> None:
     """Check that there is such a mode; with reason ``"bad-mode"`` if there is not."""
     check_choice("mode", mode, get_args(Mode), VariantFileError, "bad-mode")

@@ -6,7 +6,7 @@ Owns finding and choosing Variant columns in a schema tree. Leaves the shredding
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from parquet_variant.errors import SchemaError, VariantFileError
@@ -139,6 +139,26 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
         chosen = matching[0]
     _check_leaves(chosen, file)
     return chosen
+
+
+def top_column(root: SchemaNode, name: str, file: str, others: Collection[str] = ()) -> SchemaNode:
+    """The one column at the top that has a name; `others` are columns beside those of the file, for the error.
+
+    Raises `VariantFileError` with reason ``"no-such-column"``, or ``"several-columns"`` if two have the name.
+    """
+    nodes = [node for node in root.children if node.name == name]
+    if len(nodes) > 1:
+        raise VariantFileError(
+            f"{len(nodes)} columns are called {name}: write the file again under other names",
+            reason="several-columns",
+            file=file,
+        )
+    if not nodes:
+        names = _listed([*(node.name for node in root.children), *others])
+        raise VariantFileError(
+            f"no column {name}: choose from {names}, or write a path such as $.a", reason="no-such-column", file=file
+        )
+    return nodes[0]
 
 
 def no_variant_column(names: Sequence[str], file: str, column: str | None = None) -> VariantFileError:

@@ -7,6 +7,7 @@ Leaves what is inside a file to `footer` and `columns`, and inputs that are not 
 from __future__ import annotations
 
 import fnmatch
+import io
 import os
 import posixpath
 from collections.abc import Iterable, Iterator
@@ -255,7 +256,7 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
 
 def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _FileBelow]:
     """The files by path, each once, with the part of the path that the source left open."""
-    if not isinstance(source, (str, os.PathLike)):
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes, os.PathLike, io.IOBase)):
         files: dict[str, _FileBelow] = {}
         for item in source:
             files |= _files_of(item, filesystem)

@@ -48,6 +48,8 @@ def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStat
     nulls = statistics.null_count if statistics.has_null_count else None
     if nulls is not None and not 0 <= nulls <= values:
         nulls = None
+    if nulls == values and statistics.has_min_max:
+        return LeafStatistics(values)  # bounds of no values: one of the two is wrong
     arrow = leaf_type(node)
     if not statistics.has_min_max or arrow is None:
         return LeafStatistics(values, nulls)

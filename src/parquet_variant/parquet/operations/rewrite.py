@@ -17,11 +17,10 @@ from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, Layout, OnConflict
-from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import replaces
+from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import sweep_temporaries
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
@@ -140,12 +139,7 @@ def plan_rewrite(
     targets = _targets(source, locate(source, filesystem), dest, filesystem)
     for _, target in targets:
         system, path = filesystem_of(target, filesystem)
-        if not replaces(mode) and system.get_file_info(path).type != fs.FileType.NotFound:
-            raise VariantFileError(
-                f"{path} exists already: choose another name, or replace it: mode='overwrite'",
-                reason="exists",
-                file=path,
-            )
+        check_target(system, path, mode)
     return targets
 
 

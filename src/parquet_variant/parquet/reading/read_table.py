@@ -17,7 +17,7 @@ from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.columns import find_variants, top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.writing.nested import is_tagged, map_variants, tagged
 
@@ -96,12 +96,8 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
 
     Raises `VariantFileError` if a column is not there.
     """
-    from parquet_variant.errors import VariantFileError
-
     for name in columns or ():
-        if file.schema.child(name) is None:
-            names = ", ".join(child.name for child in file.schema.children)
-            raise VariantFileError(f"no column {name}: choose from {names}", reason="no-such-column", file=file.name)
+        top_column(file.schema, name, file.name)
     nodes = [node for node in file.schema.children if columns is None or node.name in columns]
     leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
     table = file.read_leaves(row_groups, leaves)

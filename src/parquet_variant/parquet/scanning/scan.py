@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.parquet.format.columns import top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.report_text import counted
@@ -439,19 +439,11 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
         typed = []
         for each in selection:
             name = each.column or each.name
-            index = arrow.get_field_index(name) if each.path is None else -1
             if each.path is None and name in partition:
-                typed.append(replace(each, type=partition[name].type))
-                continue
-            if each.path is None and index < 0:
-                raise VariantFileError(
-                    f"no column {name}: choose from {', '.join([*arrow.names, *partition])}, "
-                    "or write a path such as $.a",
-                    reason="no-such-column",
-                    file=file.name,
-                )
-            if index >= 0:
-                whole = plain_field(arrow.field(index), file)
+                each = replace(each, type=partition[name].type)
+            elif each.path is None:
+                top_column(file.schema, name, file.name, partition)
+                whole = plain_field(arrow.field(name), file)
                 each = replace(each, type=None if is_tagged(whole) else whole.type)
             typed.append(each)
     return tuple(typed)

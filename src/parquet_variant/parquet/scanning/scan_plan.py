@@ -15,7 +15,7 @@ from pyarrow import fs
 from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.bloom import BloomFilters
-from parquet_variant.parquet.format.columns import VariantColumn, choose_column
+from parquet_variant.parquet.format.columns import VariantColumn, choose_column, top_column
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics, leaf_type, may_hide_nan
@@ -225,15 +225,7 @@ def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -
     name = selected.column or selected.name
     if (constant := dict(file.source.partition).get(name)) is not None:
         return _Output(selected, None, None, constant)
-    node = file.schema.child(name)
-    if node is None:
-        names = ", ".join(child.name for child in file.schema.children)
-        raise VariantFileError(
-            f"no column {selected.column or selected.name}: choose from {names}, or write a path such as $.a",
-            reason="no-such-column",
-            file=file.name,
-        )
-    return _Output(selected, None, node)
+    return _Output(selected, None, top_column(file.schema, name, file.name))
 
 
 def _statistics(file: OpenFile, number: int) -> Statistics:

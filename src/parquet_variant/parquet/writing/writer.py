@@ -22,7 +22,7 @@ from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of, write_errors
-from parquet_variant.io.staging import replaces
+from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable
@@ -180,12 +180,7 @@ class VariantWriter:
         self._table: SchemaTable | None = None
         self._nulls: dict[tuple[str, ...], int] = {}
         self._done = False
-        if not replaces(mode) and self.filesystem.get_file_info(self.path).type != fs.FileType.NotFound:
-            raise VariantFileError(
-                f"{self.path} exists already: choose another name, or replace it: mode='overwrite'",
-                reason="exists",
-                file=self.path,
-            )
+        check_target(self.filesystem, self.path, mode)
         self._temporary = temporary_beside(self.path)
 
     # ---- batches in
