@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "bad_option",
     "check_choice",
     "check_column_name",
+    "check_count",
     "check_mapping",
     "check_names",
     "choice_of",
@@ -168,8 +170,21 @@ def check_choice(
     parquet_variant.errors.VariantError: errors is 'stop': use null or raise
     """
     *others, last = choices
-    if value not in (*others, last):
+    if not isinstance(value, str) or value not in (*others, last):
         raise error(f"{name} is {value!r}: use {', '.join(others)} or {last}", reason=reason)
+
+
+def check_count(name: str, value: object, least: int = 0, most: int = 2**63 - 1) -> None:
+    """Refuse what is no whole number from one to another.
+
+    Examples
+    --------
+    >>> check_count("max_depth", "1")
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
+        raise bad_option(f"{name} is {value!r}: give an integer from {least} to {most}")
 
 
 def check_mapping(name: str, value: object, error: type[VariantError] = VariantError) -> None:

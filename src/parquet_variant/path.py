@@ -69,12 +69,12 @@ class VariantPath:
     Parameters
     ----------
     segments
-        Keys (str), 0-based indexes (int) and ``WILDCARD``, from the outside in.
+        Keys (str), 0-based indexes (int) and ``WILDCARD``, from the outside in; or the text that `parse` takes.
 
     Raises
     ------
     PathError
-        For a negative index, and for segments of other types.
+        For a negative index, for segments of other types, and for a text that is no path.
 
     Examples
     --------
@@ -88,7 +88,13 @@ class VariantPath:
     segments: tuple[Segment, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "segments", tuple(self.segments))
+        segments = self.segments
+        if isinstance(segments, str):
+            segments = _parse(segments).segments
+        elif isinstance(segments, (bytes, bytearray, memoryview)) or not isinstance(segments, Iterable):
+            kind = type(segments).__name__
+            raise PathError(f"a path is a {kind}: give a text, such as '$.a[0]', or its segments")
+        object.__setattr__(self, "segments", tuple(segments))
         for segment in self.segments:
             if isinstance(segment, bool) or not isinstance(segment, (str, int, Wildcard)):
                 raise PathError(f"path segment {segment!r} is no key (str), index (int) or WILDCARD")
@@ -111,9 +117,7 @@ class VariantPath:
         """
         if isinstance(path, VariantPath):
             return path
-        if isinstance(path, str):
-            return _parse(path)
-        return cls(tuple(path))
+        return _parse(path) if isinstance(path, str) else cls(path)  # type: ignore[arg-type]
 
     def child(self, segment: Segment) -> VariantPath:
         """The path one segment further in; ``/`` does the same."""

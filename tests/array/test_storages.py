@@ -85,3 +85,32 @@ def test_storages_whose_metadata_has_null_entries_are_joined() -> None:
         joined = pv.VariantArray.concat([pv.VariantArray(storage), pv.VariantArray(storage)])
         assert joined.to_pylist() == [1, None, 1, None]
         assert pv.to_json(joined).to_pylist() == ["1", None, "1", None]
+
+
+@pytest.mark.parametrize("encoded", ["dictionary", "runs"])
+def test_values_of_columns_that_are_decoded_live_until_they_are_written(encoded: str) -> None:
+    """Nodes point to copies of such columns, which nothing else holds."""
+    plain = pv.from_python([{"a": f"text {row}", "b": [row] * 50} for row in range(300)])
+    storage = pv.shred_variant(plain, "a bigint, b array<string>").storage
+    encode = pc.dictionary_encode if encoded == "dictionary" else pc.run_end_encode
+
+    def in_form(array: pa.Array) -> pa.Array:
+        if pa.types.is_struct(array.type):
+            children = [in_form(array.field(number)) for number in range(array.type.num_fields)]
+            return pa.StructArray.from_arrays(children, names=array.type.names, mask=array.is_null())
+        return encode(array) if array.type == pa.binary() else array
+
+    for _ in range(20):
+        column = pv.VariantArray(in_form(storage))
+        assert pv.to_json(pv.unshred_variant(column)).equals(pv.to_json(plain))
+        assert pv.to_json(column).equals(pv.to_json(plain))
+
+
+def test_rows_that_do_not_change_may_be_of_wide_offsets_and_null() -> None:
+    plain = pv.from_python([{"a": 1}, None, {"b": 2}])
+    value = plain.storage.field("value").cast(pa.large_binary())
+    missing = plain.storage.is_null()
+    value = pc.if_else(missing, None, value)
+    storage = pa.StructArray.from_arrays([plain.storage.field("metadata"), value], ["metadata", "value"], mask=missing)
+    changed = pv.try_variant_array_append(storage, "$.a", 1)
+    assert changed.to_pylist() == [None, None, {"b": 2}]

@@ -44,7 +44,7 @@ def _by_reference(values: list[Any], edits: list[Edit], operands: list[Any]) -> 
     """What becomes of each row: a value, None, or the error."""
     found: list[Any] = []
     for value, operand in zip(values, operands, strict=True):
-        if value is None or (operand is None and edits[0].takes_value):
+        if value is None or (operand is None and EditKind.INSERT <= edits[0].kind <= EditKind.APPEND):
             found.append(None)
             continue
         try:
@@ -66,7 +66,7 @@ def test_the_kernel_changes_what_the_reference_changes(data: st.DataObject) -> N
         edits = [Edit(kind, data.draw(paths(values, int(kind != EditKind.APPEND)))) for _ in range(count)]
     operands: list[Any] = [None] * len(values)
     given_value: Any = NO_VALUE
-    if edits[0].takes_value:
+    if EditKind.INSERT <= edits[0].kind <= EditKind.APPEND:
         operands = [data.draw(variants(max_leaves=4))] * len(values)
         given_value = operands[0]
         if data.draw(st.booleans()):

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -64,3 +65,87 @@ def test_values_that_no_arrow_array_holds():
     for values in ([1, "a"], [2**70], [1, {"a": 2}]):
         with pytest.raises(pv.SchemaError, match="become Variants with from_python"):
             pv.cast_to_variant(values)
+
+
+ROWS = pv.from_python([{"a": 1}, None])
+SCHEMA = pv.ShreddingSchema.from_ddl("a int")
+
+
+@pytest.mark.parametrize("path", [None, 1, 1.5, b"$.a", object()])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda path: pv.variant_get(ROWS, path),
+        lambda path: pv.variant_delete(ROWS, path) if path is not None else pv.VariantPath(path),
+        lambda path: pv.is_variant_null(ROWS[0], path),
+        pv.VariantPath,
+        SCHEMA.get,
+    ],
+)
+def test_what_is_no_path_is_told(use, path):
+    with pytest.raises(pv.PathError, match=r"a path is a \w+: give a text"):
+        use(path)
+
+
+def test_a_path_is_made_of_its_text_by_its_class_too():
+    assert pv.VariantPath("$.a[0]") == pv.VariantPath.parse("$.a[0]") == pv.VariantPath(["a", 0])
+
+
+@pytest.mark.parametrize("number", [None, "5", -1, 1.5, float("nan"), True, 2**63, np.array([1, 2]), [3]])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda number: pv.variant_set(ROWS, "$.a", 1, max_size=number),
+        lambda number: pv.from_python([{}], max_depth=number),
+        lambda number: pv.validate(ROWS, number),
+        ROWS[0].validate,
+        lambda number: pv.parse_json(["{}"], max_depth=number),
+        lambda number: pv.parse_json("{}", max_size=number),
+    ],
+)
+def test_what_is_no_number_is_told(use, number):
+    with pytest.raises(pv.VariantError, match="give an integer from") as caught:
+        use(number)
+    assert caught.value.reason == "bad-option"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: pv.variant_get(ROWS, "$.a", "date", zone=["UTC"]),
+        lambda: pv.parse_json(["{}"], dictionary="column"),
+        lambda: pv.parse_json(["{}"], floats=np.array(["decimal", "double"])),
+        lambda: pv.get_variant_scalar(ROWS, [0]),
+        lambda: pv.VariantArray.concat([]),
+        lambda: pv.VariantArray.concat([ROWS.storage]),
+        lambda: pv.VariantArray.from_variants([{"a": 1}]),
+        lambda: pv.VariantArray.from_pandas(None),
+        lambda: pv.ShreddingSchema.from_ddl(b"a int"),
+        lambda: pv.ShreddingSchema.from_arrow("int"),
+        lambda: pv.ShreddingSchema.from_storage("int"),
+        lambda: pv.ShreddingSchema.from_parquet(None),
+        lambda: pv.ShreddingSchema.primitive({}),
+        lambda: pv.ShreddingSchema.object(None),
+        lambda: SCHEMA.merge(None),
+        lambda: SCHEMA.diff(["a"]),
+    ],
+)
+def test_what_is_not_what_it_should_be_is_told_in_our_words(use):
+    with pytest.raises(pv.VariantError):
+        use()
+
+
+@pytest.mark.parametrize("rows", [None, "x", [[1]], {"a": 1}, object(), ["a"]])
+def test_what_chooses_no_rows_is_an_index_error(rows):
+    for use in (ROWS.take, ROWS.filter):
+        with pytest.raises(IndexError):
+            use(rows)
+    with pytest.raises(IndexError):
+        ROWS.filter([True])
+
+
+@pytest.mark.parametrize(
+    "value", [np.int64(3), np.float64(1.5), np.bool_(True), np.datetime64("2020-01-01"), np.array(5)]
+)
+def test_a_number_of_numpy_is_one_value(value):
+    assert pv.from_python(value) == pv.Variant.from_python(value) == pv.try_from_python(value)

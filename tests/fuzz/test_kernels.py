@@ -249,7 +249,7 @@ def test_edits(value: pv.Variant, operand: pv.Variant, kind: EditKind, segments:
     if not segments and kind in (EditKind.INSERT, EditKind.SET, EditKind.REPLACE, EditKind.DELETE):
         segments = ("a",)
     edit = Edit(kind, pv.VariantPath(segments))
-    arguments = (operand,) if edit.takes_value else ()
+    arguments = (operand,) if EditKind.INSERT <= edit.kind <= EditKind.APPEND else ()
     expected = outcome(lambda: apply_edit(value, edit, operand))
     found = list(edited(surrounded(value), [edit], *arguments, null_on_error=True))
     assert found[2] is None

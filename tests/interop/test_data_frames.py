@@ -192,3 +192,39 @@ def test_a_column_that_pyarrow_made_of_an_array_is_written_as_a_variant(
     for source, times in ((tmp_path / "a.parquet", 1), (tmp_path / "delta", 3), (tmp_path / "a.vortex", 1)):
         found = pv.sql("SELECT v:a::string AS a FROM t", t=source)
         assert found.arrow()["a"].to_pylist() == ["1", None, "q", None, None] * times
+
+
+def test_rows_of_a_pandas_series_are_set_and_filled() -> None:
+    series = pv.from_python([{"a": 1}, [1], None]).to_pandas("v")
+    earlier = series.copy()
+    series[1] = pv.Variant.from_python("new")
+    series.loc[0] = None
+    assert pv.VariantArray.from_pandas(series).to_pylist() == [None, "new", None]
+    series.iloc[0:2] = [1, {"b": 2}]
+    assert pv.VariantArray.from_pandas(series.fillna("none")).to_pylist() == [1, {"b": 2}, "none"]
+    assert pv.VariantArray.from_pandas(series.where([True, False, True])).to_pylist() == [1, None, None]
+    assert pv.VariantArray.from_pandas(series.reindex([5, 0], fill_value=7)).to_pylist() == [7, 1]
+    assert pv.VariantArray.from_pandas(earlier).to_pylist() == [{"a": 1}, [1], None]
+
+
+def test_rows_of_a_pandas_series_that_are_not_there_are_an_index_error() -> None:
+    series = pv.from_python([1, 2, 3]).to_pandas()
+    for rows in ([99], [0, -4], [3]):
+        with pytest.raises(IndexError):
+            series.array[rows]
+        with pytest.raises(IndexError):
+            series.array.take(rows)
+    assert pv.VariantArray.from_pandas(series.array[[-1, 0]]).to_pylist() == [3, 1]
+
+
+def test_a_pandas_series_is_grouped_by_its_values() -> None:
+    rows = pv.parse_json(['{"a": 1}', "2", None, '{"a": 1.0}'])
+    frame = pd.DataFrame({"v": rows.to_pandas(), "n": [1, 2, 3, 4]})
+    sums = frame.groupby("v", sort=False)["n"].sum()
+    assert sums.tolist() == [5, 2]
+    assert [value.to_python() for value in sums.index] == [{"a": 1}, 2]
+
+
+def test_what_pandas_takes_for_missing_is_missing() -> None:
+    series = pd.Series([None, float("nan"), pd.NaT, pd.NA, [None], 0], dtype="variant")
+    assert series.isna().tolist() == [True] * 4 + [False] * 2

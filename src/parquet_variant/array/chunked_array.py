@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, plain_metadata, stream_capsule, variant_field
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import SchemaError, check_column_name
+from parquet_variant.array.variant_array import VariantArray, alike
+from parquet_variant.errors import check_column_name
 
 
 class ChunkedVariantArray:
@@ -42,15 +42,7 @@ class ChunkedVariantArray:
     """The arrays."""
 
     def __init__(self, chunks: Iterable[VariantArray]) -> None:
-        self.chunks = tuple(chunks)
-        if len(self.chunks) == 1:  # a large type takes long to hash
-            return
-        kinds = {chunk.storage.type for chunk in self.chunks}
-        if len(kinds) != 1:
-            raise SchemaError(
-                f"chunks of a column have one storage type, not {len(kinds)}: unshred or shred them alike first",
-                reason="different-storage",
-            )
+        self.chunks = alike(chunks)
 
     @classmethod
     def from_arrow(cls, obj: Any, column: str | None = None) -> ChunkedVariantArray:

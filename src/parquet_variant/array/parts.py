@@ -198,7 +198,7 @@ def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
     """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 32-bit offsets."""
     values = [storage.field("value") for storage in storages]
     if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
-        storages = [storage.cast(_wide(storage.type)) for storage in storages]
+        storages = [in_form(storage, _wide(storage.type)) for storage in storages]
     return pa.concat_arrays(storages)
 
 

@@ -177,6 +177,7 @@ class AssembledNodes(NamedTuple):
     row_start: npt.NDArray[np.int64]
     names: NameTable  # The names of the dictionaries.
     refused: npt.NDArray[np.uint8]  # A flag for each row that the kernel leaves; it has no nodes.
+    owner: TypedInputs  # Keeps the bytes alive that nodes point to: those of columns in dictionaries are copies.
 
 
 def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> AssembledNodes:
@@ -196,7 +197,7 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
         scratch,
         acquire_block(),
     )
-    return AssembledNodes(adopt(*exported)[: row_start[-1]], row_start, names, refused)
+    return AssembledNodes(adopt(*exported)[: row_start[-1]], row_start, names, refused, inputs)
 
 
 def assembled_storage(
@@ -206,7 +207,7 @@ def assembled_storage(
 
     ``own`` is the metadata that the rows have, if ``metadata`` has more names: they name no field of a residual.
     """
-    nodes, row_start, _, refused = assembled_nodes(storage, table, metadata)
+    nodes, row_start, _, refused, _owner = assembled_nodes(storage, table, metadata)
     if own is not None:
         refused[_rows_of_unsound_pieces(nodes, row_start, own)] = 1
     valid, value = valid_bytes(storage), value_array(nodes, row_start)

@@ -103,7 +103,10 @@ class VariantArray:
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
         """The array of some values, bytes as they are; None is SQL NULL."""
         refuse_one_value(values)
-        rows = [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values]
+        try:
+            rows = [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values]
+        except AttributeError:
+            raise SchemaError("a value is no Variant: Python values become Variants with from_python") from None
         empty = {"metadata": Variant.from_python(None).metadata, "value": b""}
         metadata = pa.array([(row or empty)["metadata"] for row in rows], pa.binary()).dictionary_encode()
         value = pa.array([(row or empty)["value"] for row in rows], pa.binary())
@@ -118,7 +121,7 @@ class VariantArray:
     @classmethod
     def concat(cls, arrays: Iterable[VariantArray]) -> VariantArray:
         """The arrays one after the other; they must have the same storage type."""
-        return trusted_array(pa.concat_arrays(_unified([array.storage for array in arrays])))
+        return trusted_array(pa.concat_arrays([array.storage for array in alike(arrays)]))
 
     # -- what it is
 
@@ -198,10 +201,8 @@ class VariantArray:
 
     def _rows(self, index: Any) -> VariantArray:
         """The rows of a mask, or at indices, which may count from the end."""
-        picked = pa.array([], pa.int64()) if isinstance(index, Sequence) and not index else pa.array(index)
+        picked = _picked(index, pa.int64() if isinstance(index, Sequence) and not index else None)
         if pa.types.is_boolean(picked.type):
-            if len(picked) != len(self):
-                raise IndexError(f"a mask of {len(picked)} for {len(self)} rows")
             return self.filter(picked)
         if not pa.types.is_integer(picked.type) or picked.null_count:
             raise IndexError(f"rows are chosen by integers or a mask, not by {picked.type}")
@@ -216,11 +217,14 @@ class VariantArray:
 
     def take(self, indices: Any) -> VariantArray:
         """The rows at some indices, in their order."""
-        return self._over(self._storage.take(pa.array(indices, pa.int64())))
+        return self._over(self._storage.take(_picked(indices, pa.int64())))
 
     def filter(self, mask: Any) -> VariantArray:
         """The rows where the mask is true."""
-        return self._over(self._storage.filter(pa.array(mask, pa.bool_())))
+        picked = _picked(mask, pa.bool_())
+        if len(picked) != len(self):
+            raise IndexError(f"a mask of {len(picked)} for {len(self)} rows")
+        return self._over(self._storage.filter(picked))
 
     def to_pylist(self) -> list[Any]:
         """Python objects; None for SQL NULL and for Variant null."""
@@ -350,11 +354,35 @@ def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> Varia
     return made
 
 
+def alike(arrays: Iterable[VariantArray]) -> tuple[VariantArray, ...]:
+    """Arrays that can be joined. Raises `SchemaError` if their storage types differ, or there are none."""
+    arrays = tuple(arrays)
+    for array in arrays:
+        if not isinstance(array, VariantArray):
+            raise SchemaError(f"one of the arrays is a {type(array).__name__}: give VariantArrays")
+    kinds = 1 if len(arrays) == 1 else len({array.storage.type for array in arrays})  # a large type takes long to hash
+    if kinds != 1:
+        raise SchemaError(
+            f"arrays of a column have one storage type, not {kinds}: unshred or shred them alike first",
+            reason="different-storage",
+        )
+    return arrays
+
+
+def _picked(rows: Any, kind: pa.DataType | None) -> pa.Array:
+    """What rows are chosen by, as an Arrow array. Raises `IndexError` if it cannot be one."""
+    try:
+        return pa.array(rows, kind)
+    except (pa.ArrowException, TypeError, AttributeError, OverflowError):
+        raise IndexError(f"rows are chosen by integers or a mask, not by a {type(rows).__name__}") from None
+
+
 def is_one_value(values: Any) -> bool:
     """Whether something is one value and not a column of them, though Python could take it apart."""
-    one = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant)
+    one = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant, np.generic)
     many = ("__iter__", "__getitem__", "__array__", "__arrow_c_array__", "__arrow_c_stream__")
-    return isinstance(values, one) or not any(hasattr(values, name) for name in many)
+    is_one = isinstance(values, one) or (isinstance(values, np.ndarray) and not values.ndim)
+    return is_one or not any(hasattr(values, name) for name in many)
 
 
 def refuse_one_value(values: Any) -> None:
@@ -403,12 +431,3 @@ def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
         column = metadata_array(pa.array([0] * len(storage), metadata.indices.type), metadata.dictionary)
     children = [column if number == at else storage.field(number) for number in range(storage.type.num_fields)]
     return pa.StructArray.from_arrays(children, fields=list(storage.type), mask=storage.is_null())
-
-
-def _unified(storages: list[pa.StructArray]) -> list[pa.StructArray]:
-    """The storages with plain metadata where their dictionaries differ in type."""
-    if len({storage.type for storage in storages}) > 1:
-        raise SchemaError(
-            "the arrays have different storage types; unshred or shred them alike first", reason="different-storage"
-        )
-    return storages

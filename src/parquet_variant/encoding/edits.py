@@ -13,7 +13,7 @@ from parquet_variant.encoding.builder import Node, encode_value
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, walk
-from parquet_variant.errors import PathError, VariantError
+from parquet_variant.errors import PathError, VariantError, check_count
 from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.types import PrimitiveId, VariantType
 
@@ -47,10 +47,8 @@ class Edit:
     path: VariantPath = _ROOT  # Where, without wildcards.
     max_size: int = MAX_SIZE  # The most bytes, metadata and value together, that a changed value may have.
 
-    @property
-    def takes_value(self) -> bool:
-        """Whether there is something to insert, set or append."""
-        return EditKind.INSERT <= self.kind <= EditKind.APPEND
+    def __post_init__(self) -> None:
+        check_count("max_size", self.max_size)
 
     @property
     def segments(self) -> list[str | int]:

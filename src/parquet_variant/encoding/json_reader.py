@@ -41,7 +41,7 @@ from typing import Literal, NoReturn
 from parquet_variant.encoding.builder import VariantBuilder
 from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import JsonError, bad_option, check_choice
+from parquet_variant.errors import JsonError, check_choice, check_count
 from parquet_variant.types import VariantType
 
 MAX_SIZE = 128 << 20
@@ -107,15 +107,11 @@ def parse_json(
 
 def check_options(floats: str, on_duplicate_key: str, on_lone_surrogate: str, max_depth: int, max_size: int) -> None:
     """Refuse options that `parse_json` does not have. Raises `VariantError` with reason ``bad-option``."""
-    for name, value, allowed in (
-        ("floats", floats, ("decimal", "double")),
-        ("on_duplicate_key", on_duplicate_key, ("last", "error")),
-        ("on_lone_surrogate", on_lone_surrogate, ("error", "replace")),
-    ):
-        check_choice(name, value, allowed)
-    for name, number, least, most in (("max_depth", max_depth, 0, MOST_DEPTH), ("max_size", max_size, 1, _MOST_SIZE)):
-        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
-            raise bad_option(f"{name} is {number!r}: give an integer from {least} to {most}")
+    check_choice("floats", floats, ("decimal", "double"))
+    check_choice("on_duplicate_key", on_duplicate_key, ("last", "error"))
+    check_choice("on_lone_surrogate", on_lone_surrogate, ("error", "replace"))
+    check_count("max_depth", max_depth, 0, MOST_DEPTH)
+    check_count("max_size", max_size, 1, _MOST_SIZE)
 
 
 def _utf8(text: str, replace: bool) -> bytes:

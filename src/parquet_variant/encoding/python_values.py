@@ -42,7 +42,7 @@ import numpy as np
 from parquet_variant.encoding.builder import VariantBuilder
 from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
 from parquet_variant.encoding.walk import END, KEY, Event
-from parquet_variant.errors import CastError
+from parquet_variant.errors import CastError, check_count
 from parquet_variant.types import VariantType
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def build_python(obj: Any, events_of: Callable[[Any], Iterator[Event] | None], m
     Raises `CastError` for an object without a Variant type, a number of more than 38 digits, a string with a lone
     surrogate, or a structure deeper than ``max_depth`` (or that contains itself).
     """
+    check_count("max_depth", max_depth)
     builder = VariantBuilder()
     # Each entry gives what is left of one open container: pairs of an optional key and a child.
     pending: list[Iterator[tuple[str | None, Any]]] = [iter([(None, obj)])]

@@ -16,7 +16,7 @@ from parquet_variant.encoding.metadata import Dictionary, dictionary_of, metadat
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
 from parquet_variant.encoding.walk import END, KEY, Event, walk
-from parquet_variant.errors import MalformedVariantError, PathError
+from parquet_variant.errors import MalformedVariantError, PathError, check_count
 from parquet_variant.path import VariantPath
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 
@@ -244,6 +244,7 @@ class Variant:
         """
         from parquet_variant.encoding.validate import find_faults
 
+        check_count("max_depth", max_depth)
         for fault in find_faults(self.metadata, self.value, max_depth):
             raise MalformedVariantError(f"{fault.part}: {fault.message}", reason=fault.reason, offset=fault.offset)
         return self

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, register_extension_dtype, register_series_accessor
 
 from parquet_variant.array.chunked_array import variant_table
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import VariantArray, is_one_value, refuse_one_value
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.functions.conversions.python_objects import from_python
@@ -88,11 +88,17 @@ class VariantExtensionArray(ExtensionArray):
             return pd.NA if value is None else value
         if isinstance(item, slice):
             return type(self)(self.variants[item])
-        item = pd.api.indexers.check_array_indexer(self, item)
-        picked = np.asarray(item)
-        return type(self)(
-            self.variants.filter(picked) if picked.dtype == bool else self.variants.take(picked % len(self))
-        )
+        picked = np.asarray(pd.api.indexers.check_array_indexer(self, item))
+        return type(self)(self.variants[picked])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        rows = np.arange(len(self))[pd.api.indexers.check_array_indexer(self, key)]
+        is_one = np.ndim(rows) == 0 or is_one_value(value)
+        others = self._from_sequence([value] if is_one else value)
+        where = np.arange(len(self))
+        where[rows] = len(self) + (0 if is_one else np.arange(len(others)))
+        # Arrow data is never changed: another takes its place.
+        self.variants = self._concat_same_type([self, others]).variants.take(where)
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, (pd.Series, pd.Index, pd.DataFrame)):
@@ -115,15 +121,22 @@ class VariantExtensionArray(ExtensionArray):
         if not allow_fill:
             if len(picked) and not len(self):
                 raise IndexError("cannot take of an empty array")
-            return type(self)(self.variants.take(picked % max(len(self), 1)))
+            return self[picked]
         if len(picked) and (picked.min() < -1 or picked.max() >= len(self)):
             raise (ValueError if picked.min() < -1 else IndexError)("an index is out of bounds")
         positions = pa.array(picked, mask=picked < 0)
-        return type(self)(VariantArray(self.variants.storage.take(positions)))
+        taken = type(self)(VariantArray(self.variants.storage.take(positions)))
+        if not _is_missing(fill_value) and (picked < 0).any():
+            taken[picked < 0] = fill_value
+        return taken
 
     def copy(self) -> VariantExtensionArray:
         """The same values: Arrow data is never changed."""
         return type(self)(self.variants)
+
+    @classmethod
+    def _from_factorized(cls, values: Any, original: VariantExtensionArray) -> VariantExtensionArray:
+        return cls._from_sequence(values)
 
     @classmethod
     def _concat_same_type(cls, to_concat: Sequence[VariantExtensionArray]) -> VariantExtensionArray:
@@ -147,7 +160,7 @@ class VariantExtensionArray(ExtensionArray):
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+    return value is None or bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _is_equal(mine: Any, its: Any) -> Any:
@@ -224,6 +237,7 @@ def from_pandas(series: Any) -> VariantArray:
         For an object that has no Variant type, with the row.
     """
     values = series.array if isinstance(series, (pd.Series, pd.Index)) else series
+    refuse_one_value(values)
     if isinstance(values, VariantExtensionArray):
         return values.variants
     return VariantExtensionArray._from_sequence(values).variants

@@ -33,6 +33,8 @@ def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
     >>> tree_from_arrow(pa.schema({"a": pa.uint32(), "m": pa.map_(pa.string(), pa.int8())}))
     {'a': DataType(int64), 'm': None}
     """
+    if not isinstance(arrow, pa.Schema | pa.DataType):
+        raise SchemaError(f"expected an Arrow schema or type, found {arrow!r}", reason="unsupported-type")
     return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ROOT)
 
 

@@ -32,7 +32,7 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     """
     try:
         groups = dict(_groups("", pq.read_schema(file, filesystem=filesystem)))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, TypeError, UnicodeError) as error:
         name = file if isinstance(file, str) else None
         raise VariantFileError(f"the footer cannot be read: {error}", reason="bad-footer", file=name) from None
     if column is not None:

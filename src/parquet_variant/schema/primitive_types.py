@@ -33,9 +33,9 @@ def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
 
     Raises `SchemaError` for every other type, with the nearest way out.
     """
-    if of_arrow(TYPE_OF_ARROW, arrow) is not None:
+    if isinstance(arrow, pa.DataType) and of_arrow(TYPE_OF_ARROW, arrow) is not None:
         return arrow
-    if pa.types.is_decimal128(arrow):
+    if isinstance(arrow, pa.Decimal128Type):
         return decimal(arrow.precision, arrow.scale)
     names = ", ".join(row.ddl[0] for row in TYPE_OF_ARROW.values())
     raise SchemaError(

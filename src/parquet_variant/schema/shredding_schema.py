@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, check_mapping
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.arrow_schema import schema_to_arrow, tree_from_arrow
 from parquet_variant.schema.ddl import parse_ddl, render_ddl
@@ -130,6 +130,7 @@ class ShreddingSchema:
         SchemaError
             Without fields (``empty-object``), or if a name is not Unicode text (``bad-name``).
         """
+        check_mapping("fields", fields, SchemaError)
         for name in fields:
             if not isinstance(name, str) or not _encodes(name):
                 raise SchemaError(f"field name {name!r} is not Unicode text", reason="bad-name")
@@ -209,6 +210,8 @@ class ShreddingSchema:
         SchemaError
             With the byte offset, reason ``bad-ddl``.
         """
+        if not isinstance(text, str):
+            raise SchemaError(f"the DDL is a {type(text).__name__}: give text", reason="bad-ddl")
         return cls.from_tree(parse_ddl(text))
 
     @classmethod
@@ -349,7 +352,7 @@ class ShreddingSchema:
         >>> a.merge(b).to_ddl()
         'a decimal(12,2), b variant'
         """
-        return merge_schemas(self, other)
+        return merge_schemas(self, self.of(other))
 
     def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
         """List what changes from this schema to `other`, in the order of the paths.
@@ -363,7 +366,7 @@ class ShreddingSchema:
         $['b']: date -> (not shredded)
         $['c']: (not shredded) -> date
         """
-        return diff_schemas(self, other)
+        return diff_schemas(self, self.of(other))
 
 
 def _node(schema: ShreddingSchema | pa.DataType) -> ShreddingSchema:

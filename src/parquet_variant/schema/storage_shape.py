@@ -42,7 +42,7 @@ def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
 
     Raises `SchemaError` if it is no struct (``not-a-group``) or has a name twice (``duplicate-field``).
     """
-    if not pa.types.is_struct(arrow):
+    if not isinstance(arrow, pa.StructType):
         raise refuse(f"expected a group, found {arrow}", path, "not-a-group")
     fields = {field.name: field for field in arrow}
     if len(fields) < arrow.num_fields:

@@ -32,7 +32,6 @@ _SHORT_ZONES = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=256)
 def zone_of(name: str) -> dt.tzinfo:
     """The time zone of a name, as Spark's session time zone reads it: a region, an offset or an abbreviation.
 
@@ -41,14 +40,17 @@ def zone_of(name: str) -> dt.tzinfo:
     >>> zone_of("+01:00"), zone_of("PST")
     (datetime.timezone(datetime.timedelta(seconds=3600)), zoneinfo.ZoneInfo(key='America/Los_Angeles'))
     """
-    if name == "UTC":
-        return dt.UTC
+    if not isinstance(name, str):
+        raise CastError(f"{name!r} is no time zone: give its name", reason="bad-zone")
+    return dt.UTC if name == "UTC" else _zone_of(name)
+
+
+@lru_cache(maxsize=256)
+def _zone_of(name: str) -> dt.tzinfo:
     from zoneinfo import ZoneInfo  # it, and numbers, take longer to import than many a query needs
 
     from parquet_variant.encoding.cast.numbers import BLANKS
 
-    if not isinstance(name, str):
-        raise CastError(f"{name!r} is no time zone: give its name", reason="bad-zone")
     text = _SINGLE_HOUR.sub(r"\g<1>0\2:", name.strip(BLANKS), count=1)
     text = _SINGLE_MINUTE.sub(r"\1\2:0\3", text, count=1)
     text = _SHORT_ZONES.get(text, text)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import bad_option
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import extract_path
@@ -137,6 +138,8 @@ def get_variant_scalar(
     as_variant = isinstance(dtype, str) and dtype.strip().lower() == "variant"
     none = None if as_variant else pa.scalar(None, as_target(dtype))
     row = as_variant_array(array)[index]
+    if isinstance(row, VariantArray):
+        raise bad_option(f"index is {index!r}: give the number of one row")
     if row is None:
         return VariantScalar("null", none)
     value = row.get(path)

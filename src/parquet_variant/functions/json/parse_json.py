@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts, joined_storages
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import JsonError, SchemaError
+from parquet_variant.errors import JsonError, SchemaError, check_choice
 from parquet_variant.functions.inputs import in_slices
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.inputs.null_on_error import or_none
@@ -82,7 +82,7 @@ def parse_json(
     ...
     parquet_variant.errors.JsonError: found 'tru', expected a value (row 1, byte offset 6)
     """
-    if isinstance(source, ONE_TEXT) and not types:
+    if isinstance(source, ONE_TEXT) and types is None:
         from parquet_variant.encoding.json_reader import parse_json as parse_one
 
         return parse_one(source if isinstance(source, str) else bytes(source), **options)
@@ -90,7 +90,7 @@ def parse_json(
     array, _ = parse_json_array(
         [source] if one else source,
         schema=schema,
-        per_batch=dictionary == "batch",
+        dictionary=dictionary,
         null_on_error=False,
         options=options,
         types=types,
@@ -127,7 +127,7 @@ def try_parse_json(
     return parse_json_array(
         source,
         schema=schema,
-        per_batch=dictionary == "batch",
+        dictionary=dictionary,
         null_on_error=True,
         options=options,
         types=types,
@@ -139,7 +139,7 @@ def parse_json_array(
     source: Any,
     *,
     schema: ShreddingSchema | str | None,
-    per_batch: bool,
+    dictionary: str,
     null_on_error: bool,
     options: dict[str, Any],
     types: Mapping[str, str] | None = None,
@@ -157,7 +157,9 @@ def parse_json_array(
         raise SchemaError(
             f"parse_json takes text, not {text.type}; for other values use cast_to_variant", reason="not-text"
         ) from None
-    json_options, text_types = JsonOptions(**options), TextTypes(types or {})
+    check_choice("dictionary", dictionary, ("row", "batch"))
+    json_options, text_types = JsonOptions(**options), TextTypes({} if types is None else types)
+    per_batch = dictionary == "batch"
 
     def parsed(rows: tuple[int, int]) -> tuple[pa.StructArray, list[tuple[int, JsonError]]]:
         start, stop = rows

@@ -105,7 +105,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     from parquet_variant.kernels.operations.to_json import write_json_nodes
 
     metadata = metadata_parts(storage.field("metadata"))
-    nodes, row_start, names, refused = assembled_nodes(
+    nodes, row_start, names, refused, _owner = assembled_nodes(
         storage, schema_table(ShreddingSchema.from_storage(storage.type)), metadata
     )
     if refused.any():

@@ -17,7 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_count
 from parquet_variant.functions.columns.column_slots import faulty_slots
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -63,6 +63,7 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
     >>> report.select(["row", "part", "offset", "reason"]).to_pylist()
     [{'row': 2, 'part': 'value', 'offset': 0, 'reason': 'truncated'}]
     """
+    check_count("max_depth", max_depth)
     if isinstance(array, Variant):
         array = VariantArray.from_variants([array])
     column = as_variant_array(array)

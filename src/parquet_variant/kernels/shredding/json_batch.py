@@ -46,7 +46,7 @@ class JsonOptions:
     max_size: int = MAX_SIZE  # Longest text of a row in bytes.
 
     def __post_init__(self) -> None:
-        check_options(**asdict(self))
+        check_options(self.floats, self.on_duplicate_key, self.on_lone_surrogate, self.max_depth, self.max_size)
 
 
 @dataclass(frozen=True, eq=False)
