@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant import testing
 from parquet_variant.encoding.cast import cast_variant
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.testing.layouts import Layout, lay_out
 
 TARGETS = [
@@ -52,6 +53,10 @@ TARGETS = [
     pa.dictionary(pa.int32(), pa.string()),
     pa.null(),
     pa.struct({"a": pa.null(), "b": pa.list_(pa.null())}),
+    VARIANT_STORAGE,
+    pa.list_(VARIANT_STORAGE),
+    pa.struct({"a": VARIANT_STORAGE, "b": pa.list_(VARIANT_STORAGE)}),
+    pa.map_(pa.string(), VARIANT_STORAGE),
 ]
 PATHS = ["$", "$.a", "$.a.b", "$['k y']", "$[0]", "$[1].a", "$.a[0]", "$[*]", "$.a[*]", "$[*].a", "$[*][*]"]
 

@@ -19,9 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import metadata_of_all, storage_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import fixed_size_lists
-from parquet_variant.encoding.cast.targets import Target
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
@@ -131,11 +132,11 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
         array, done = _structs(slots, slots.value_positions, target, options)
     elif target.family == "map" and slots.value_positions is not None:
         array, done = _maps(slots.value_positions, target, options)
+    elif target.family == "variant":
+        return _variants(slots)
     else:
         array, done = cast_column(slots, target, options.zone)
-    done = done | (slots.kinds == get.MISSING)
-    if target.family != "variant":
-        done |= slots.kinds == _P.NULL
+    done = done | (slots.kinds == get.MISSING) | (slots.kinds == _P.NULL)
     return _by_fallback(slots, np.flatnonzero(~done), target, options, array)
 
 
@@ -207,6 +208,26 @@ def _maps(
     return maps, is_object
 
 
+def _variants(slots: ScalarSlots) -> pa.Array:
+    """The values as they are, each with metadata of its own names, as Spark casts to Variant."""
+    from parquet_variant.kernels.shredding.json_batch import storage_from_tape
+    from parquet_variant.shredding.profile import array_tapes
+
+    if slots.value_positions is not None:
+        storage = slots.value_positions.storage()
+    else:
+        storage = storage_of(metadata_of_all((), len(slots)), slots.encoded(), from_numpy(slots.kinds == get.MISSING))
+    try:
+        pieces = [storage_from_tape(tape).cast(VARIANT_STORAGE) for tape in array_tapes(VariantArray(storage), 0)]
+    except VariantError as error:
+        if error.row is not None:
+            error.row = slots.row(error.row)
+        raise
+    if sum(piece.nbytes for piece in pieces) > MAX_OFFSET:
+        raise CastError("the Variants inside take more than 2 GiB: work on fewer rows", reason="too-large")
+    return pa.concat_arrays(pieces or [pa.nulls(0, VARIANT_STORAGE)])
+
+
 # -- the scalar fallback
 
 
@@ -215,7 +236,7 @@ def _by_fallback(slots: ScalarSlots, rest: Int64s, target: Target, options: Cast
     if not len(rest):
         return base
     kinds = slots.kinds[rest]
-    nested = (kinds == ARRAY) | (kinds == OBJECT) | (target.family == "variant")
+    nested = (kinds == ARRAY) | (kinds == OBJECT)
     base = _nested_by_fallback(slots, rest[nested], target, options, base)
     for kind in _IN_MEMORY:
         positions = rest[~nested & (kinds == kind)]
@@ -258,7 +279,7 @@ def _scalars_by_fallback(
 def _nested_by_fallback(
     slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
-    """Arrays and objects, and whatever stays a Variant."""
+    """Arrays and objects."""
     from parquet_variant.encoding.cast.arrow import array_of_raw
     from parquet_variant.encoding.cast.nested import cast_raw
 
