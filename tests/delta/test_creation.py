@@ -161,3 +161,17 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, tmp_path, monkeypatc
         work(table)
         load_snapshot(open_storage(table))
     assert step > 2
+
+
+def test_a_table_whose_first_commits_were_cleaned_up_is_not_made_again(tmp_path):
+    table = tmp_path / "table"
+    for value in ("1", "2", "3"):
+        pv.delta.write(table, {"v": pv.parse_json([value])}, mode="append")
+    pv.delta.checkpoint(table)
+    for version in (0, 1):
+        (table / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(pv.DeltaError) as caught:
+        pv.delta.create(table, pv.delta.snapshot(table).metadata.schema_string)
+    assert caught.value.reason == "exists"
+    assert not (table / "_delta_log" / f"{0:020}.json").exists()
+    assert _rows(table) == [1, 2, 3]

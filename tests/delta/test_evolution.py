@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from datetime import UTC, datetime, timedelta
@@ -204,19 +203,26 @@ def test_a_commit_is_no_older_than_the_one_before_it_when_a_log_is_cleaned_up(tm
     assert len(pv.delta.read_table(tmp_path, version=0)) == 1
 
 
-def test_compacted_commits_stand_for_what_they_cover(tmp_path: Path) -> None:
+def test_compacted_commits_are_passed_over_since_those_of_others_tell_of_files_that_are_gone(tmp_path: Path) -> None:
+    # As in the table compacted-log-files-table of delta-kernel-rs: newest first, with adds of files that went.
     for n in range(4):
         pv.delta.write(tmp_path, {"n": [n]}, mode="append")
     pv.delta.delete(tmp_path, "n = 2")
     log = tmp_path / "_delta_log"
-    lines = [json.loads(line) for v in (1, 2, 3) for line in (log / f"{v:020}.json").read_text().splitlines()]
-    kept: list[dict[str, Any]] = [line for line in lines if "add" in line]
-    (log / f"{1:020}.{3:020}.compacted.json").write_text("".join(json.dumps(line) + "\n" for line in kept))
-    for version in (1, 2, 3):
-        (log / f"{version:020}.json").write_text("{")  # Not looked at any more.
+    commits = [(log / f"{v:020}.json").read_text().splitlines() for v in range(5)]
+    lines = [line for commit in reversed(commits) for line in commit if "commitInfo" not in line]
+    (log / f"{0:020}.{4:020}.compacted.json").write_text("\n".join(lines))
     assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [0, 1, 3]
-    with pytest.raises(DeltaError):
-        pv.delta.snapshot(tmp_path, version=2)
+    assert pv.delta.append(tmp_path, {"n": [5]}).version == 5
+    assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [0, 1, 3, 5]
+
+
+def test_a_commit_of_a_version_that_none_can_have_reached_is_an_error(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1]})
+    (tmp_path / "_delta_log" / f"{10**20 - 1}.json").write_text("{}")
+    with pytest.raises(DeltaError, match="lacks") as caught:
+        pv.delta.read_table(tmp_path)
+    assert caught.value.reason == "broken-log"
 
 
 def map_of(kind: pa.DataType) -> pa.DataType:

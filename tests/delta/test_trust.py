@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -260,3 +261,167 @@ def test_a_checkpoint_keeps_statistics_whatever_form_they_came_in(make_table: An
     assert after == before
     pv.delta.restore(table, version=3)
     assert len(pv.delta.scan(table, {"id": "$.id:long"}, "id >= 7").pruned.files) == 1
+
+
+# ---- log lines that are no actions: an error of ours, whatever is done with the table
+
+OPERATIONS: dict[str, Callable[[Path], Any]] = {
+    "read": pv.delta.read_table,
+    "scan": lambda table: pv.delta.extract(table, {"id": "$.id:long", "k": "k"}, "id > 0"),
+    "delete": lambda table: pv.delta.delete(table, "k = 1"),
+    "update": lambda table: pv.delta.update(table, {"k": "k + 100"}, "k = 2"),
+    "update a path": lambda table: pv.delta.update(table, {"v:id": "5"}, "v:id::int = 2"),
+    "optimize": pv.delta.optimize,
+    "vacuum": pv.delta.vacuum,
+    "checkpoint": pv.delta.checkpoint,
+    "changes": lambda table: pv.delta.changes(table, 0),
+    "restore": lambda table: pv.delta.restore(table, version=0),
+    "append": lambda table: pv.delta.append(table, events(0, 1)),
+}
+
+
+def refuses_or_does(table: Path, reasons: set[str]) -> set[str]:
+    """What each operation says of the table; only errors of ours, and of these reasons."""
+    said = set()
+    for work in OPERATIONS.values():
+        try:
+            work(table)
+        except pv.VariantError as error:
+            said.add(error.reason)
+    assert said <= reasons
+    return said
+
+
+@pytest.mark.parametrize("path", ["http://[bad", "a\ud800b", "x" * 5000])
+def test_a_path_that_is_none_is_refused(make_table: Any, path: str) -> None:
+    table = make_table(3)
+    rewrite_log(table, set_path(path))
+    assert refuses_or_does(table, {"outside-table", "broken-log", "bad-data-file", "missing-file", "cannot-open"})
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [
+        {"storageType": "u", "pathOrInlineDv": "\x00" + "0" * 20, "sizeInBytes": 5, "cardinality": 1, "offset": 1},
+        {"storageType": "p", "pathOrInlineDv": "x.bin", "sizeInBytes": 5, "cardinality": 1, "offset": -3},
+        {"storageType": "p", "pathOrInlineDv": "_delta_log", "sizeInBytes": 5, "cardinality": 1, "offset": 0},
+        {"storageType": "p", "pathOrInlineDv": "a" * 3000, "sizeInBytes": 5, "cardinality": 1, "offset": 0},
+        {"storageType": "p", "pathOrInlineDv": "http://[x", "sizeInBytes": 5, "cardinality": 1, "offset": 0},
+        {},
+    ],
+)
+def test_a_deletion_vector_that_is_none_is_refused(make_table: Any, vector: dict[str, Any]) -> None:
+    table = make_table(3, properties={"delta.enableDeletionVectors": True})
+    (table / "x.bin").write_bytes(b"\x01" * 40)
+
+    def change(action: dict[str, Any]) -> None:
+        if "add" in action:
+            action["add"]["deletionVector"] = vector
+
+    rewrite_log(table, change)
+    assert refuses_or_does(table, {"outside-table", "broken-log", "bad-deletion-vector"})
+
+
+def test_a_deletion_vector_of_billions_in_a_few_bytes_ends(make_table: Any) -> None:
+    table = make_table(3, properties={"delta.enableDeletionVectors": True})
+    header = np.array([[0, 0xFFFF]], "<u2").tobytes() + np.array([1], "<u2").tobytes()
+    one = np.uint32(12347).tobytes() + b"\x01" + header + np.array([[0, 0xFFFF]], "<u2").tobytes()
+    runs = np.uint32(12347).tobytes() + b"\x01" + header[:4] + np.array([0xFFFF], "<u2").tobytes()
+    runs += np.array([[0, 0xFFFF]] * 0xFFFF, "<u2").tobytes()
+    for body, cardinality in ((one, 1 << 16), (one, 3), (runs, 3), (runs, 1 << 16)):
+        bitmap = np.int32(1681511377).tobytes() + np.uint64(1).tobytes() + np.uint32(0).tobytes() + body
+        vector = {"storageType": "i", "pathOrInlineDv": z85.encode(bitmap), "sizeInBytes": len(bitmap)}
+
+        def change(action: dict[str, Any], vector: dict[str, Any] = vector | {"cardinality": cardinality}) -> None:
+            if "add" in action:
+                action["add"]["deletionVector"] = vector
+
+        rewrite_log(table, change)
+        with pytest.raises(DeltaError) as caught:
+            pv.delta.read(table)
+        assert caught.value.reason == "bad-deletion-vector"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("fields", 0, "name"), None),
+        (("fields", 0, "name"), {"a": 1}),
+        (("fields", 1, "name"), "other"),
+        (("fields", 0, "metadata"), "text"),
+        (("fields", 0, "type"), True),
+        (("fields", 0, "type"), {"type": {"type": 5}}),
+        (("fields", 0, "metadata"), {"delta.columnMapping.id": "x", "delta.columnMapping.physicalName": "k"}),
+        (("fields", 0, "metadata"), {"delta.columnMapping.id": 1e400, "delta.columnMapping.physicalName": "\ud800"}),
+        (("fields", 2, "name"), "\ud800"),
+    ],
+)
+def test_a_schema_that_is_none_is_refused(make_table: Any, place: tuple[Any, ...], value: Any) -> None:
+    table = make_table(3, partition_by=["p"], properties={"delta.columnMapping.mode": "name"})
+
+    def change(action: dict[str, Any]) -> None:
+        if "metaData" in action:
+            schema = json.loads(action["metaData"]["schemaString"])
+            inside = schema
+            for step in place[:-1]:
+                inside = inside[step]
+            inside[place[-1]] = value
+            action["metaData"]["schemaString"] = json.dumps(schema)
+
+    rewrite_log(table, change)
+    reasons = {"bad-schema", "broken-log", "unsupported-type"}
+    assert refuses_or_does(table, reasons)
+
+
+@pytest.mark.parametrize("name", ["delta.columnMapping.maxColumnId", "delta.inCommitTimestampEnablementVersion"])
+def test_numbers_in_properties_that_are_none_raise_nothing(make_table: Any, name: str) -> None:
+    properties = {"delta.columnMapping.mode": "name", "delta.enableInCommitTimestamps": True}
+    table = make_table(3, properties=properties)
+
+    def change(action: dict[str, Any]) -> None:
+        if "metaData" in action:
+            action["metaData"]["configuration"][name] = "²"
+
+    rewrite_log(table, change)
+    pv.delta.add_columns(table, pa.schema([("new", pa.int64())]))
+    assert pv.delta.snapshot(table, timestamp="2100-01-01").version == 1
+    assert len(pv.delta.history(table)) == 2
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "none",
+        "[1]",
+        '{"a":' * 50_000 + "1" + "}" * 50_000,
+        '{"numRecords": 3, "minValues": [1], "maxValues": "x", "nullCount": 7}',
+        '{"numRecords": 3, "minValues": {"k": {}, "v": [1]}, "maxValues": {"v": 5}, "nullCount": {"k": {}, "v": []}}',
+        r'{"numRecords": 3, "minValues": {"v": "\ud800"}, "nullCount": {"v": "0"}}',
+    ],
+)
+def test_rows_of_files_with_damaged_statistics_change_as_others_do(make_table: Any, text: str, vectors: bool) -> None:
+    table = make_table(6, properties={"delta.enableDeletionVectors": vectors})
+    rewrite_log(table, set_stats(lambda _: text))
+    assert pv.delta.update(table, {"v:id": "50"}, "v:id::int = 1").rows_updated == 1
+    rewrite_log(table, set_stats(lambda _: text), 1)
+    assert pv.delta.update(table, {"k": "k + 100"}, "k = 2").rows_updated == 1
+    rewrite_log(table, set_stats(lambda _: text), 2)
+    assert pv.delta.delete(table, "k = 3").rows_deleted == 1
+    assert sorted(pv.delta.read_table(table, ["k"])["k"].to_pylist()) == [0, 1, 4, 5, 102]
+    assert sorted(row["id"] for row in pv.delta.read(table).to_pylist()) == [0, 2, 4, 5, 50]
+
+
+def test_vacuum_keeps_files_that_links_inside_of_the_table_lead_to(make_table: Any) -> None:
+    table = make_table(3)
+    (file,) = table.glob("*.parquet")
+    (table / "data").mkdir()
+    file.rename(table / "data" / file.name)
+    (table / "sub").symlink_to(table / "data")
+    rewrite_log(table, set_path(f"sub/{file.name}"))
+    os.utime(table / "data" / file.name, (1, 1))
+    assert pv.delta.vacuum(table) == []
+    assert len(pv.delta.read(table)) == 3
+    pv.delta.overwrite(table, events(3, 4))
+    assert pv.delta.restore(table, version=0).committed
+    assert len(pv.delta.read(table)) == 3

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -63,11 +64,6 @@ class Storage(ABC):
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopened, (self.uri, self.options, self.allow_outside)
 
-    @property
-    def failures(self) -> type[Exception]:
-        """What the store raises, beside errors of the system."""
-        return OSError
-
     @abstractmethod
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
         """The files below a directory, in no order; only names not less than `start` where that is cheap."""
@@ -96,6 +92,10 @@ class Storage(ABC):
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """A pyarrow filesystem that can open a file, and the file's path on it."""
 
+    def unlinked(self, path: str) -> str:
+        """The name under which `list` has a file that a link inside of the table leads to."""
+        return path
+
     def open(self, path: str) -> pa.NativeFile:
         """Open a file to read from any position; FileNotFoundError if absent."""
         filesystem, full = self.filesystem(path)
@@ -119,10 +119,11 @@ class LocalStorage(Storage):
         stack = [self.root / directory if directory else self.root]
         while stack:
             try:
-                entries = os.scandir(stack.pop())
+                with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+                    entries = os.scandir(stack.pop())
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            with entries:
+            with entries, _errors(self, "cannot-read", f"{self.uri} cannot be read"):
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         stack.append(Path(entry.path))
@@ -137,7 +138,7 @@ class LocalStorage(Storage):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
         try:
-            with self._readable(path).open("rb") as file:
+            with _errors(self, "cannot-read", f"{self.uri} cannot be read"), self._readable(path).open("rb") as file:
                 file.seek(offset)
                 return file.read() if length is None else file.read(length)
         except NotADirectoryError as error:  # it lies below a file
@@ -146,19 +147,27 @@ class LocalStorage(Storage):
     def put(self, path: str, data: bytes) -> None:
         """See `Storage.put`."""
         temporary = self._write_temporary(path, data)
-        temporary.replace(self.root / path)
+        with write_errors(self.root / path):
+            temporary.replace(self.root / path)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.put_if_absent`."""
+        target = self.root / path
         temporary = self._write_temporary(path, data)
-        try:
-            # link() fails if the name is taken: the one local operation that is atomic and exclusive.
-            os.link(temporary, self.root / path)
-        except FileExistsError:
-            return False
-        finally:
-            temporary.unlink(missing_ok=True)
-        _sync_directory((self.root / path).parent)
+        with write_errors(target):
+            try:
+                # link() fails if the name is taken: the one local operation that is atomic and exclusive.
+                os.link(temporary, target)
+            except FileExistsError:
+                return False
+            except OSError:
+                if temporary.stat().st_nlink == 1:  # else the answer got lost on the way, as network disks may do
+                    raise
+            finally:
+                with suppress(OSError):  # what is left, vacuum removes
+                    temporary.unlink()
+        with _errors(self, "unknown-outcome", f"{path} is committed, but may not outlast a power cut"):
+            _sync_directory(target.parent)
         return True
 
     @contextmanager
@@ -167,17 +176,32 @@ class LocalStorage(Storage):
         target = self._writable(path)
         with write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-        yield target
-        _sync_file(target)
-        _sync_directory(target.parent)
+        is_new = not target.exists()
+        try:
+            yield target
+            with write_errors(target):
+                with target.open("rb") as file:
+                    os.fsync(file.fileno())
+                _sync_directory(target.parent)
+        except BaseException:
+            if is_new:
+                with suppress(OSError):
+                    target.unlink()
+            raise
 
     def delete(self, path: str) -> None:
         """See `Storage.delete`."""
-        self._writable(path).unlink(missing_ok=True)
+        target = self._writable(path)
+        with write_errors(target):
+            target.unlink(missing_ok=True)
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
         return pafs.LocalFileSystem(), str(self._readable(path))
+
+    def unlinked(self, path: str) -> str:
+        """See `Storage.unlinked`."""
+        return os.path.relpath(os.path.realpath(self.root / path), self.real_root)
 
     def _readable(self, path: str) -> Path:
         """Where a file is; refused if a link leads it out of the table."""
@@ -221,13 +245,6 @@ class ObjectStorage(Storage):
         super().__init__(uri, options, allow_outside=allow_outside)
         self._store = _store(uri, self.options)
 
-    @property
-    def failures(self) -> type[Exception]:
-        """See `Storage.failures`."""
-        from obstore.exceptions import BaseError
-
-        return BaseError
-
     def _place(self, path: str) -> tuple[Any, str]:
         """The store and the path in it; another store for a URL, which `relative_path` gives only where allowed."""
         if "://" not in path:
@@ -239,31 +256,35 @@ class ObjectStorage(Storage):
         """See `Storage.list`."""
         # Exclusive by specification: the last string before `start` keeps `start` itself.
         offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
-        for batch in _obstore().list(self._store, directory or None, offset=offset):
-            for item in batch:
-                modified = int(item["last_modified"].timestamp() * 1000)
-                yield FileInfo(item["path"], item["size"], modified)
+        with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+            for batch in _obstore().list(self._store, directory or None, offset=offset):
+                for item in batch:
+                    modified = int(item["last_modified"].timestamp() * 1000)
+                    yield FileInfo(item["path"], item["size"], modified)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
         store, path = self._place(path)
-        if length is None:
-            data = bytes(_obstore().get(store, path).bytes())
-            return data[offset:] if offset else data
-        return bytes(_obstore().get_range(store, path, start=offset, length=length))
+        with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
+            if length is None:
+                data = bytes(_obstore().get(store, path).bytes())
+                return data[offset:] if offset else data
+            return bytes(_obstore().get_range(store, path, start=offset, length=length))
 
     def put(self, path: str, data: bytes) -> None:
         """See `Storage.put`."""
-        _obstore().put(self._store, path, data)
+        with _errors(self, "cannot-write", f"{path} cannot be written"):
+            _obstore().put(self._store, path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.put_if_absent`."""
         from obstore.exceptions import AlreadyExistsError
 
-        try:
-            _obstore().put(self._store, path, data, mode="create", use_multipart=False)
-        except AlreadyExistsError:
-            return False
+        with _errors(self, "unknown-outcome", f"whether {path} was committed is not known: look at the history"):
+            try:
+                _obstore().put(self._store, path, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return False
         return True
 
     @contextmanager
@@ -272,15 +293,13 @@ class ObjectStorage(Storage):
         with tempfile.TemporaryDirectory(prefix="parquet-variant-") as directory:
             local = Path(directory) / Path(path).name
             yield local
-            with local.open("rb") as file:
+            with _errors(self, "cannot-write", f"{path} cannot be written"), local.open("rb") as file:
                 _obstore().put(self._store, path, file)
 
     def delete(self, path: str) -> None:
         """See `Storage.delete`."""
-        try:
+        with suppress(FileNotFoundError), _errors(self, "cannot-write", f"{path} cannot be written"):
             _obstore().delete(self._store, path)
-        except FileNotFoundError:
-            return
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
@@ -313,7 +332,10 @@ class _Ranges(io.RawIOBase):
         length = left if size < 0 else min(size, left)
         if not length:
             return b""
-        data = bytes(_obstore().get_range(self.store, self.path, start=self.at, length=length))
+        try:
+            data = bytes(_obstore().get_range(self.store, self.path, start=self.at, length=length))
+        except _failures() as error:
+            raise OSError(str(error).split("\n", maxsplit=1)[0]) from None
         self.at += len(data)
         return data
 
@@ -347,6 +369,24 @@ class _Handler(pafs.FileSystemHandler):
 
     create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
     move = copy_file = open_output_stream = open_append_stream = _refuse
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What the system and object stores raise."""
+    stores = sys.modules.get("obstore.exceptions")
+    return (OSError,) if stores is None else (OSError, stores.BaseError)
+
+
+@contextmanager
+def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
+    """Errors of the system and of object stores in one line of ours; a file that is not there is no error."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except _failures() as error:
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DeltaError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
 
 
 def local_path(uri: str) -> Path:
@@ -431,11 +471,6 @@ def _obstore() -> Any:
             "tables in object stores need obstore: pip install 'parquet-variant[delta]'", reason="missing-extra"
         ) from None
     return obstore
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _sync_directory(path: Path) -> None:

@@ -19,6 +19,7 @@ from parquet_variant.delta.data.paths import vector_path
 from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
+from parquet_variant.io.filesystems import write_errors
 
 _MAGIC = 1681511377
 _MAGIC_NATIVE = 1681511376
@@ -41,7 +42,7 @@ def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uin
         data = z85.decode(vector.path_or_inline_dv)[: vector.size_in_bytes]
     else:
         data = _from_file(storage, vector)
-    rows = read_bitmap(data)
+    rows = read_bitmap(data, vector.cardinality)
     if len(rows) != vector.cardinality:
         raise DeltaError(
             f"a deletion vector marks {len(rows)} rows, the log says {vector.cardinality}",
@@ -50,9 +51,10 @@ def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uin
     return rows
 
 
-def read_bitmap(data: bytes) -> npt.NDArray[np.uint64]:
-    """The members of a serialized 64-bit roaring bitmap with Delta's magic number.
+def read_bitmap(data: bytes, most: int = 1 << 48) -> npt.NDArray[np.uint64]:
+    """The members of a serialized 64-bit roaring bitmap with Delta's magic number, ascending.
 
+    `most`: how many there may be: a few bytes can stand for billions.
     Raises `DeltaError`: reason ``"bad-deletion-vector"``.
 
     >>> text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
@@ -60,20 +62,24 @@ def read_bitmap(data: bytes) -> npt.NDArray[np.uint64]:
     [3, 4, 7, 11, 18, 29]
     """
     try:
-        buckets = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data)]
+        buckets = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data, most)]
+        rows = np.concatenate(buckets) if buckets else np.empty(0, dtype=np.uint64)
+        if not (rows[1:] > rows[:-1]).all():
+            raise ValueError("a row twice")
     except (struct.error, ValueError, IndexError):
         raise DeltaError("a deletion vector is cut off or damaged", reason="bad-deletion-vector") from None
-    return np.concatenate(buckets) if buckets else np.empty(0, dtype=np.uint64)
+    return rows
 
 
-def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+def _buckets(data: bytes, most: int) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
     (magic,) = struct.unpack_from("<i", data)
     if magic == _MAGIC:
         (count,) = struct.unpack_from("<Q", data, 4)
         at = 12
         for _ in range(count):
             (key,) = struct.unpack_from("<I", data, at)
-            low, at = _read_bitmap32(data, at + 4)
+            low, at = _read_bitmap32(data, at + 4, most)
+            most -= len(low)
             yield key, low
         return
     # The older form, of which the protocol prints an inline example: big-endian, no keys, every bitmap with its size.
@@ -83,7 +89,9 @@ def _buckets(data: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
     at = 8
     for key in range(count):
         (size,) = struct.unpack_from(">I", data, at)
-        yield key, _read_bitmap32(data, at + 4)[0]
+        low, _ = _read_bitmap32(data, at + 4, most)
+        most -= len(low)
+        yield key, low
         at += 4 + size
 
 
@@ -106,7 +114,7 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
     return data
 
 
-def _read_bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+def _read_bitmap32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], int]:
     """One 32-bit roaring bitmap of the standard format, and where it ends."""
     (cookie,) = struct.unpack_from("<I", data, at)
     runs = b""
@@ -123,11 +131,13 @@ def _read_bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
     else:
         raise ValueError("cookie")
     keys = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at).reshape(-1, 2).astype(np.uint32)
+    if int(keys[:, 1].sum()) + count > most:
+        raise ValueError("more rows than there are")
     at += 4 * count + (4 * count if has_offsets else 0)
     parts = []
     for index, (key, cardinality) in enumerate(keys.tolist()):
         if runs and runs[index // 8] >> (index % 8) & 1:
-            low, at = _run_container(data, at)
+            low, at = _run_container(data, at, cardinality + 1)
         elif cardinality + 1 <= _ARRAY_LIMIT:
             low = np.frombuffer(data, dtype="<u2", count=cardinality + 1, offset=at).astype(np.uint32)
             at += 2 * (cardinality + 1)
@@ -139,9 +149,11 @@ def _read_bitmap32(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32), at
 
 
-def _run_container(data: bytes, at: int) -> tuple[npt.NDArray[np.uint32], int]:
+def _run_container(data: bytes, at: int, rows: int) -> tuple[npt.NDArray[np.uint32], int]:
     (count,) = struct.unpack_from("<H", data, at)
     runs = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at + 2).reshape(-1, 2).astype(np.int64)
+    if int(runs[:, 1].sum()) + count != rows:
+        raise ValueError("runs of other rows")
     spans = [np.arange(start, start + length + 1) for start, length in runs.tolist()]
     low = np.concatenate(spans).astype(np.uint32) if spans else np.empty(0, dtype=np.uint32)
     return low, at + 2 + 4 * count
@@ -155,7 +167,7 @@ def write_vector(storage: Storage, rows: npt.NDArray[np.uint64]) -> DeletionVect
     data = write_bitmap(rows)
     name = uuid.uuid4()
     block = _FILE_VERSION + struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
-    with storage.create(f"deletion_vector_{name}.bin") as local:
+    with storage.create(f"deletion_vector_{name}.bin") as local, write_errors(local):
         local.write_bytes(block)
     return DeletionVector("u", z85.encode(name.bytes), len(data), len(rows), 1)
 

@@ -26,7 +26,10 @@ def relative_path(storage: Storage, path: str) -> str:
 
     Raises `DeltaError`: reason ``"outside-table"`` if it lies outside of the table and the storage does not allow that.
     """
-    scheme = urlparse(path).scheme
+    try:
+        scheme = urlparse(path).scheme
+    except ValueError:  # a host in brackets that is none
+        raise outside(storage, path) from None
     if len(scheme) > 1 and scheme != "file":
         base, url = _canonical(storage.uri).rstrip("/") + "/", _canonical(unquote(path))
         if not url.startswith(base):
@@ -71,7 +74,7 @@ def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
         except (DeltaError, ValueError):
             raise DeltaError(f"{text!r} names no deletion vector", reason="bad-deletion-vector") from None
         joined = posixpath.join(prefix, file)
-        if joined.startswith("/") or ".." in joined.split("/"):
+        if joined.startswith("/") or ".." in joined.split("/") or "\x00" in joined:
             raise outside(storage, joined)
         return joined
     return relative_path(storage, vector.path_or_inline_dv) if vector.storage_type == "p" else None

@@ -16,13 +16,13 @@ import pyarrow as pa
 from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.dml.changing import FileChange
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
-from parquet_variant.delta.log.commit import Transaction, commit
+from parquet_variant.delta.log.commit import Transaction, commit, is_uncommitted
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc, Metadata
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.statistics.stats_json import with_json_stats
 from parquet_variant.delta.writing.file_rows import to_removes
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, VariantError
 
 _RETRIES = 20
 
@@ -87,8 +87,9 @@ def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Cha
             return result
         try:
             done = commit(current.storage, _transaction(current, operation, change, changed))
-        except DeltaError as error:
-            _drop(current, change, changed)
+        except VariantError as error:
+            if is_uncommitted(error):
+                _drop(current, change, changed)
             if error.reason != "conflict":
                 raise
             problem = error.message
@@ -144,7 +145,7 @@ def _drop(current: Snapshot, change: Change, changed: Sequence[FileChange]) -> N
     old = set(change.opened["path"].to_pylist())
     adds = [add for each in changed for add in each.adds] + list(change.adds)
     told = [each for part in changed for each in part.change_data] + list(change.change_data)
-    with suppress(OSError, DeltaError):
+    with suppress(OSError, VariantError):
         for path in [add.path for add in adds if add.path not in old] + [each.path for each in told]:
             current.storage.delete(relative_path(current.storage, path))
         for add in adds:

@@ -25,7 +25,7 @@ from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, Field, MapType, StructType
 from parquet_variant.delta.reading.read import read_file, unshredded_table
 from parquet_variant.delta.reading.row_ids import row_tracking_columns
-from parquet_variant.delta.statistics.file_stats import dump_stats, leaf_columns, read_stats, value_at
+from parquet_variant.delta.statistics.file_stats import TREES, dump_stats, leaf_columns, read_stats, value_at
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.delta.storage import LocalStorage, Storage
 from parquet_variant.delta.writing.data_files import WritePlan
@@ -206,8 +206,8 @@ def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:
     """The statistics of a file as it was, with those of some columns as they are now."""
     old, new = read_stats(before), read_stats(changed)
     new["tightBounds"] = old.get("tightBounds", True)
-    for kind in ("minValues", "maxValues", "nullCount"):
-        kept = {name: each for name, each in (old.get(kind) or {}).items() if name not in columns}
+    for kind in TREES:
+        kept = {name: each for name, each in old.get(kind, {}).items() if name not in columns}
         new[kind] = kept | new[kind]
     return dump_stats(new)
 
@@ -218,7 +218,7 @@ def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[
     for column, path in paths:
         known = path_bounds(info, (column,), path) or Bounds(None, None)
         for kind, bound in (("minValues", known.lower), ("maxValues", known.upper)):
-            if column in (stats.get(kind) or {}):
+            if column in stats.get(kind, {}):
                 _put_bound(stats[kind], column, path, bound)
     return dump_stats(stats)
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parquet_variant.choices import Mode
-from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.log.commit import CommitResult
+from parquet_variant.delta.log.commit import CommitResult, removed_unless_committed
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import open_storage
@@ -99,9 +98,5 @@ def write(
 def _create_with_rows(planned: Snapshot, data: Any, mode: Mode, options: dict[str, Any]) -> CommitResult:
     txn = options.pop("txn", None)
     adds = plan(planned, **options).write_files(data)
-    try:
+    with removed_unless_committed(planned.storage, adds):
         return commit_new(planned, adds, mode, txn)
-    except DeltaError:
-        for add in adds:
-            planned.storage.delete(relative_path(planned.storage, add.path))
-        raise

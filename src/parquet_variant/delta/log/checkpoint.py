@@ -207,9 +207,10 @@ def _file_actions(current: Snapshot, *, as_json: bool, stats_parsed: bool) -> li
 def _metadata(metadata: Metadata) -> dict[str, Any]:
     action = metadata.to_dict()
     action["configuration"] = list(metadata.configuration.items())
+    options = metadata.format.get("options")
     action["format"] = {
-        "provider": metadata.format.get("provider", "parquet"),
-        "options": list(dict(metadata.format.get("options") or {}).items()),
+        "provider": str(metadata.format.get("provider", "parquet")),
+        "options": [(key, str(value)) for key, value in options.items()] if isinstance(options, dict) else [],
     }
     return action
 

@@ -19,7 +19,8 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -27,6 +28,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import split_commits
 from parquet_variant.delta.log.segment import commit_path, later_versions
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
@@ -44,7 +46,7 @@ from parquet_variant.delta.protocol.actions import (
 )
 from parquet_variant.delta.protocol.features import enabled, partition_names, supports
 from parquet_variant.delta.storage import Storage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, VariantError
 
 ROW_TRACKING = "delta.rowTracking"
 _TIME = "inCommitTimestamp"
@@ -205,6 +207,24 @@ class Transaction:
         return not self.removes and self.protocol is None and self.metadata is None
 
 
+def is_uncommitted(error: VariantError) -> bool:
+    """Whether nothing was committed for certain, so that the files that were to be may go."""
+    return error.reason != "unknown-outcome"
+
+
+@contextmanager
+def removed_unless_committed(storage: Storage, adds: Iterable[Add]) -> Iterator[None]:
+    """Remove files that were written for a commit, if it fails for certain."""
+    try:
+        yield
+    except VariantError as error:
+        if is_uncommitted(error):
+            with suppress(OSError, VariantError):
+                for add in adds:
+                    storage.delete(relative_path(storage, add.path))
+        raise
+
+
 def commit(
     storage: Storage, transaction: Transaction, *, rebase: Rebase | None = None, retries: int = _RETRIES
 ) -> CommitResult:
@@ -223,14 +243,14 @@ def commit(
         done = load_snapshot(storage, files=False)
         if _already(transaction.txn, done.txns.get(transaction.txn.app_id)):
             return CommitResult(done.version, committed=False)
-    later: list[int] = []
-    if transaction.read_version is not None:
-        later = later_versions(storage, transaction.read_version)
-        if later and later[0] != version:
-            # Cleaned up by somebody: the name is free, but the version was taken long ago.
-            raise DeltaError(
-                f"the log no longer holds version {version}: read the table again", reason="conflict", file=storage.uri
-            )
+    later = later_versions(storage, version - 1)
+    if later and later[0] != version:
+        # Cleaned up by somebody: the name is free, but the version was taken long ago.
+        if transaction.read_version is None:
+            raise _exists(storage)
+        raise DeltaError(
+            f"the log no longer holds version {version}: read the table again", reason="conflict", file=storage.uri
+        )
     taken, lost = set(later), 0
     told = Told.begin(storage, transaction)
     while lost < retries:
@@ -243,7 +263,7 @@ def commit(
             # Our own put had arrived although its answer got lost.
             return CommitResult(version, committed=True)
         if transaction.read_version is None:
-            raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
+            raise _exists(storage)
         current = transaction.current
         seen = _Seen(winner, [] if current is None else partition_names(current.protocol, current.metadata))
         told = told.after(seen.others)
@@ -264,6 +284,10 @@ def commit(
             # Many writers that lost together should not all come back together.
             time.sleep(random.uniform(0, min(_MAX_WAIT_SECONDS, 0.002 * 2 ** min(lost, 8))))
     raise DeltaError(f"{retries} other commits came first", reason="too-many-retries", file=storage.uri)
+
+
+def _exists(storage: Storage) -> DeltaError:
+    return DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
 
 
 class _Seen:

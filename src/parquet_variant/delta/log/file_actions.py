@@ -6,7 +6,6 @@ it, fast enough for a million files. Leaves which action wins to `replay`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.tables import empty_table
+from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
 
@@ -182,7 +182,7 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
 
 def _load(line: bytes) -> dict[str, Any]:
     try:
-        action = json.loads(line)
+        action = parse_json(line)
     except ValueError as error:
         raise DeltaError(f"a log line is not JSON: {line[:80]!r}", reason="broken-log") from error
     if not isinstance(action, dict):

@@ -5,7 +5,6 @@ Owns reading `commitInfo`, newest first. Leaves what the commits did to `snapsho
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Any
 
 from parquet_variant.delta.log.segment import commit_path, commit_times
 from parquet_variant.delta.log.snapshot import load_snapshot
+from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.features import in_commit_since
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError
@@ -88,7 +88,7 @@ def _commit_info(data: bytes) -> dict[str, Any]:
     for line in data.split(b"\n"):
         if b'"commitInfo"' in line:
             try:
-                action = json.loads(line)
+                action = parse_json(line)
             except ValueError:  # what it tells is for people: damaged, it is nothing
                 return {}
             if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):

@@ -76,22 +76,19 @@ def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
 def apply_actions(state: State, actions: Iterable[dict[str, Any]]) -> None:
     """Let parsed log lines other than file actions win over what the state holds, in order."""
     for action in actions:
-        try:
-            if (value := action.get("protocol")) is not None:
-                state.protocol = Protocol.from_dict(value)
-            elif (value := action.get("metaData")) is not None:
-                state.metadata = Metadata.from_dict(value)
-            elif (value := action.get("txn")) is not None:
-                txn = Txn.from_dict(value)
-                state.txns[txn.app_id] = txn
-            elif (value := action.get("domainMetadata")) is not None:
-                domain = DomainMetadata.from_dict(value)
-                if domain.removed:
-                    state.domains.pop(domain.domain, None)
-                else:
-                    state.domains[domain.domain] = domain
-        except (TypeError, AttributeError) as error:
-            raise DeltaError(f"the log has a malformed action {str(action)[:80]}", reason="broken-log") from error
+        if (value := action.get("protocol")) is not None:
+            state.protocol = Protocol.from_dict(value)
+        elif (value := action.get("metaData")) is not None:
+            state.metadata = Metadata.from_dict(value)
+        elif (value := action.get("txn")) is not None:
+            txn = Txn.from_dict(value)
+            state.txns[txn.app_id] = txn
+        elif (value := action.get("domainMetadata")) is not None:
+            domain = DomainMetadata.from_dict(value)
+            if domain.removed:
+                state.domains.pop(domain.domain, None)
+            else:
+                state.domains[domain.domain] = domain
 
 
 def last_file_actions(table: pa.Table) -> pa.Table:

@@ -6,7 +6,6 @@ Owns file names, the listing, `_last_checkpoint` and the choice of a checkpoint.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.storage import FileInfo, Storage
 from parquet_variant.errors import DeltaError
 
@@ -23,7 +23,6 @@ LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _PARTS = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
-_COMPACTED = re.compile(r"(\d{20})\.(\d{20})\.compacted\.json")
 _UUID = re.compile(r"(\d{20})\.checkpoint\.[0-9a-fA-F-]{36}\.(?:json|parquet)")
 
 
@@ -84,39 +83,24 @@ def list_segment(storage: Storage, version: int | None = None) -> Segment:
             reason="no-such-version",
             file=storage.uri,
         )
-    missing = [v for v in range(first, last_version + 1) if v not in commits]
-    if missing:
+    missing = next((v for v in range(first, last_version + 1) if v not in commits), None)
+    if missing is not None:
         raise DeltaError(
-            f"the log lacks {commit_path(missing[0])}: version {last_version} cannot be built",
+            f"the log lacks {commit_path(missing)}: version {last_version} cannot be built",
             reason="broken-log",
             file=storage.uri,
         )
-    used = _compacted(files, commits, first, last_version)
+    # PROTOCOL.md lets readers pass over log compaction files; some that writers left tell of files that are gone.
+    used = tuple(commits[v] for v in range(first, last_version + 1))
     last = commits.get(last_version)
     if last is None and checkpoint is not None:
         last = next(f for f in files if f.path == checkpoint.files[0])
     return Segment(last_version, checkpoint, used, last.modified if last is not None else 0)
 
 
-def _compacted(files: Iterable[FileInfo], commits: dict[int, FileInfo], first: int, last: int) -> tuple[FileInfo, ...]:
-    """The commits from one version to another, with log compaction files in the place of those that they cover."""
-    longest: dict[int, tuple[int, FileInfo]] = {}
-    for file in files:
-        match = _COMPACTED.fullmatch(file.path.rpartition("/")[2])
-        if match is not None and int(match[1]) < int(match[2]) <= last:
-            start, end = int(match[1]), int(match[2])
-            longest[start] = max(longest.get(start, (end, file)), (end, file), key=lambda each: each[0])
-    used, version = [], first
-    while version <= last:
-        end, file = longest.get(version, (version, commits[version]))
-        used.append(file)
-        version = end + 1
-    return tuple(used)
-
-
 def later_versions(storage: Storage, known: int) -> list[int]:
     """The versions after one that is known to exist, ascending, as far as commit files or checkpoints tell of them."""
-    commits, checkpoints = _classify(_list(storage, f"{known:020}"))
+    commits, checkpoints = _classify(_list(storage, f"{max(known, 0):020}"))
     return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known)
 
 
@@ -160,9 +144,9 @@ def _told_time(storage: Storage, version: int) -> int:
     path = commit_path(version)
     try:
         # PROTOCOL.md: with in-commit timestamps the first action is the commitInfo, which has one.
-        first = json.loads(storage.read(path).lstrip().partition(b"\n")[0])
+        first = parse_json(storage.read(path).lstrip().partition(b"\n")[0])
         return int(first["commitInfo"]["inCommitTimestamp"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise DeltaError(
             f"{path} tells no inCommitTimestamp, though the table has it enabled", reason="broken-log", file=storage.uri
         ) from None
@@ -193,7 +177,7 @@ def _classify(files: Iterable[FileInfo]) -> tuple[dict[int, FileInfo], list[Chec
 
 def _last_checkpoint(storage: Storage) -> int | None:
     try:
-        version = json.loads(storage.read(LAST_CHECKPOINT))["version"]
+        version = parse_json(storage.read(LAST_CHECKPOINT))["version"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         # Only a hint: without a readable one the whole log is listed.
         return None

@@ -165,12 +165,6 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
         state = replay(storage, segment, files=files)
     except DeltaError as error:
         raise error.at(file=storage.uri) from None
-    except FileNotFoundError:
-        raise
-    except (OSError, storage.failures) as error:
-        # Of the log alone: whether a commit was written is nobody's to say after an error of the store.
-        line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DeltaError(f"the log cannot be read: {line}", reason="cannot-read", file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
     check_readable(state.protocol, storage.uri)
     if "delta.typeChanges" in state.metadata.schema_string:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import align_table, by_name
 from parquet_variant.delta.data.partitions import partition_keys
-from parquet_variant.delta.log.commit import Transaction, commit
+from parquet_variant.delta.log.commit import Transaction, commit, removed_unless_committed
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.maintenance.properties import with_properties, without_feature
 from parquet_variant.delta.protocol.actions import Add
@@ -267,7 +267,8 @@ def _rewrite(
     written = engine.run("optimize", partial(_write, current.without_files(), made), packs)
     adds = [add for part in written for add in part]
     transaction = replace(base, parameters=parameters, adds=adds, removes=removes, current=current)
-    result = commit(current.storage, transaction)
+    with removed_unless_committed(current.storage, adds):
+        result = commit(current.storage, transaction)
     return OptimizeResult(
         result.version,
         len(removes),

@@ -9,7 +9,6 @@ import os
 from collections.abc import Mapping
 from datetime import datetime
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
@@ -111,11 +110,10 @@ def _check_present(storage: Storage, files: pa.Table) -> None:
         return
     there = {file.path for file in storage.list("")}
     paths = [relative_path(storage, path) for path in files["path"].to_pylist()]
-    missing = np.array([path not in there for path in paths])
-    if missing.any():
-        first = paths[int(missing.argmax())]
+    missing = [path for path in paths if path not in there and storage.unlinked(path) not in there]
+    if missing:
         raise DeltaError(
-            f"{int(missing.sum())} files of that version are gone, {first} among them: it cannot be restored",
+            f"{len(missing)} files of that version are gone, {missing[0]} among them: it cannot be restored",
             reason="missing-file",
-            file=first,
+            file=missing[0],
         )

@@ -83,8 +83,9 @@ def vacuum(
             reason="retention-too-short",
         )
     cutoff = now_millis() - keep
-    needed = _needed(current, cutoff)
     files = list(current.storage.list(""))
+    needed = _needed(current, cutoff)
+    needed |= {current.storage.unlinked(path) for path in needed - {file.path for file in files}}
     others = {file.path.partition(f"/{LOG}/")[0] for file in files if f"/{LOG}/" in file.path}
     going = [
         file.path

@@ -7,15 +7,34 @@ commit may hold to `commit`, and the columnar form that a whole table's files ne
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+from parquet_variant.errors import DeltaError
 
 
 def now_millis() -> int:
     """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def parse_json(text: str | bytes, **options: Any) -> Any:
+    r"""What JSON says; `ValueError` also for what is nested too deep, and for halves of surrogate pairs.
+
+    >>> parse_json('{"n": 1}')
+    {'n': 1}
+    """
+    text = text if isinstance(text, str) else text.decode("utf-8-sig")
+    try:
+        value = json.loads(text, **options)
+        if "\\u" in text:  # Only so can a text come in that has no bytes in UTF-8.
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+    except RecursionError:
+        raise ValueError("the JSON is nested too deep") from None
+    return value
 
 
 _UNLOGGED = {"logged": False}
@@ -53,20 +72,26 @@ class Action:
         return out
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Any:
-        """The action of a JSON object; fields that this code does not know are dropped (PROTOCOL.md: ignore them)."""
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The action of a JSON object; fields that this code does not know are dropped (PROTOCOL.md: ignore them).
+
+        Raises `DeltaError`: reason ``"broken-log"`` for what is no such action.
+        """
         known = {}
-        for item in _logged(cls):
-            value = data.get(_camel(item.name))
-            if value is None:
-                continue
-            if item.name == "deletion_vector":
-                value = DeletionVector.from_dict(value)
-            else:
-                _check_type(value, str(item.type), item.name)
-                value = tuple(value) if isinstance(value, list) else value
-            known[item.name] = value
-        return cls(**known)
+        try:
+            for item in _logged(cls):
+                value = data.get(_camel(item.name))
+                if value is None:
+                    continue
+                if item.name == "deletion_vector":
+                    value = DeletionVector.from_dict(value)
+                else:
+                    _check_type(value, str(item.type), item.name)
+                    value = tuple(value) if isinstance(value, list) else value
+                known[item.name] = value
+            return cls(**known)
+        except (TypeError, AttributeError) as error:
+            raise DeltaError(f"the log has a malformed action {str(data)[:80]}", reason="broken-log") from error
 
 
 # Python types by the first word of a field's annotation.
@@ -81,7 +106,9 @@ def _check_type(value: Any, annotation: str, name: str) -> None:
     if kind is not None and (not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind)):
         raise TypeError(f"{name} is {type(value).__name__}")
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    if "str]" in annotation.replace(", ...", "") and not all(isinstance(each, str) for each in inside):
+    if "str | None]" in annotation:
+        inside = [each for each in inside if each is not None]
+    if re.search(r"str(, \.\.\.| \| None)?\]", annotation) and not all(isinstance(each, str) for each in inside):
         raise TypeError(f"{name} holds other values than text")
 
 
@@ -153,7 +180,7 @@ class Add(Action):
         if self.rows is not None or self.stats is None:
             return self.rows
         try:
-            told = json.loads(self.stats).get("numRecords")
+            told = parse_json(self.stats).get("numRecords")
         except (ValueError, AttributeError):
             return None
         return told if isinstance(told, int) else None
@@ -219,7 +246,7 @@ class CommitInfo(Action):
         return dict(self.info)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Any:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Keep everything."""
         return cls(dict(data))
 

@@ -45,7 +45,7 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
     `named`: physical names are the columns' own, since files have them already.
     """
     schema = parse_schema(metadata.schema_string)
-    assigning = _Assigning(max([int(metadata.configuration.get(_MAX_ID, 0)), *_ids(schema)]), named)
+    assigning = _Assigning(max([_max_id(metadata), *_ids(schema)]), named)
     mapped = assigning.struct(schema)
     return replace(
         metadata,
@@ -56,10 +56,14 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
 
 def with_last_id(metadata: Metadata, other: Metadata) -> Metadata:
     """Metadata that gives no column an id that another version of the table has given."""
-    last = other.configuration.get(_MAX_ID)
-    if last is None or int(metadata.configuration.get(_MAX_ID, 0)) >= int(last):
+    if _max_id(metadata) >= _max_id(other):
         return metadata
-    return replace(metadata, configuration={**metadata.configuration, _MAX_ID: last})
+    return replace(metadata, configuration={**metadata.configuration, _MAX_ID: str(_max_id(other))})
+
+
+def _max_id(metadata: Metadata) -> int:
+    text = metadata.configuration.get(_MAX_ID, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def _ids(kind: DeltaType) -> list[int]:

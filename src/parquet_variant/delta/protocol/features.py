@@ -132,8 +132,13 @@ def partition_names(protocol: Protocol | None, metadata: Metadata | None) -> lis
     if protocol is None or metadata is None or not metadata.partition_columns:
         return []
     schema = table_schema(protocol, metadata)
-    fields = [schema.get(name) for name in metadata.partition_columns]
-    return [name if f is None else f.physical_name for f, name in zip(fields, metadata.partition_columns, strict=True)]
+    names = []
+    for name in metadata.partition_columns:
+        field = schema.get(name)
+        if field is None:
+            raise DeltaError(f"the partition column {name!r} is not in the table's schema", reason="broken-log")
+        names.append(field.physical_name)
+    return names
 
 
 def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
@@ -146,7 +151,7 @@ def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
     if not enabled(protocol, metadata, "inCommitTimestamp", "delta.enableInCommitTimestamps"):
         return None
     since = configuration.get("delta.inCommitTimestampEnablementVersion", "0")
-    return int(since) if since.isdigit() else 0
+    return int(since) if since.isdecimal() else 0
 
 
 def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError
 from parquet_variant.schema.storage_shape import is_list
@@ -111,8 +112,8 @@ def parse_schema(text: str, *, mapped: bool = True) -> StructType:
     """
     try:
         bare = not mapped and _PHYSICAL in text
-        parsed = _from_json(json.loads(text, object_hook=_without_mapping if bare else None))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        parsed = _from_json(parse_json(text, object_hook=_without_mapping if bare else None))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DeltaError(f"the schema string is not a Delta schema: {text[:80]}", reason="bad-schema") from error
     if not isinstance(parsed, StructType):
         raise DeltaError(f"the table's schema is not a struct: {text[:80]}", reason="bad-schema")
@@ -345,15 +346,19 @@ def _from_json(data: Any) -> DeltaType:
         return PrimitiveType(data)
     kind = data["type"]
     if kind == "struct":
-        return StructType(
-            tuple(
-                Field(f["name"], _from_json(f["type"]), f.get("nullable", True), f.get("metadata") or {})
-                for f in data["fields"]
-            )
-        )
+        return StructType(tuple(_field_from_json(f) for f in data["fields"]))
     if kind == "array":
         return ArrayType(_from_json(data["elementType"]), data.get("containsNull", True))
     if kind == "map":
         return MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), data.get("valueContainsNull", True))
     # PROTOCOL.md prints the element type variant as {"type": "variant"}.
-    return PrimitiveType(kind)
+    return PrimitiveType(kind) if isinstance(kind, str) else _from_json(kind)
+
+
+def _field_from_json(data: dict[str, Any]) -> Field:
+    name, metadata = data["name"], data.get("metadata") or {}
+    if not isinstance(name, str) or not isinstance(metadata, dict):
+        raise TypeError(f"{name!r} is no field")
+    f = Field(name, _from_json(data["type"]), data.get("nullable", True), metadata)
+    _ = f.field_id  # which must be a number
+    return f

@@ -231,12 +231,12 @@ def live_rows(current: Snapshot, vector: Mapping[str, Any] | None, rows: int) ->
     """
     if vector is None:
         return None
-    gone = deleted_rows(current.storage, DeletionVector.from_dict(vector))
+    descriptor = DeletionVector.from_dict(vector)
+    gone = deleted_rows(current.storage, descriptor) if descriptor.cardinality <= rows else None
+    if gone is None or (len(gone) and int(gone[-1]) >= rows):
+        raise DeltaError("a deletion vector names a row beyond its file", reason="bad-deletion-vector")
     mask = np.ones(rows, dtype=bool)
-    if len(gone):
-        if int(gone.max()) >= rows:
-            raise DeltaError("a deletion vector names a row beyond its file", reason="bad-deletion-vector")
-        mask[gone.astype(np.int64)] = False
+    mask[gone.astype(np.int64)] = False
     return mask
 
 

@@ -18,12 +18,14 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
 from parquet_variant.delta.statistics.variant_stats import encode_bounds
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
+TREES = ("minValues", "maxValues", "nullCount")
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _COLUMN_NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
@@ -94,11 +96,11 @@ class FileStats:
                     column = pc.struct_field(column, name)
                 self._nulls[place] = self._nulls.get(place, 0) + column.null_count
 
-    def count_without(self, before: Mapping[str, Any], gone: pa.Table) -> None:
+    def count_without(self, before: Mapping[str, Any] | None, gone: pa.Table) -> None:
         """Take the nulls of a file, less those of rows that went."""
         self.see(gone)
         counts = {place: value_at(before, place) for place in self._nulls}
-        self._nulls = {place: int(count) - self._nulls[place] for place, count in counts.items() if count is not None}
+        self._nulls = {place: n - self._nulls[place] for place, n in counts.items() if isinstance(n, int)}
         self._unknown = frozenset(counts) - frozenset(self._nulls)
 
     def build(
@@ -216,9 +218,13 @@ def _instant(value: datetime, *, up: bool) -> str | None:
 
 
 def read_stats(text: str | None) -> dict[str, Any]:
-    """The statistics of a file as a tree of objects; an empty one where there are none."""
-    stats = json.loads(text, parse_float=Decimal) if text else {}
-    return stats if isinstance(stats, dict) else {}
+    """The statistics of a file as a tree of objects; what is damaged is left out, since it tells nothing."""
+    try:
+        stats = parse_json(text, parse_float=Decimal) if text else {}
+    except ValueError:
+        return {}
+    known = stats.items() if isinstance(stats, dict) else ()
+    return {name: each for name, each in known if isinstance(each, dict) or name not in TREES}
 
 
 def dump_stats(value: Any) -> str:

@@ -6,7 +6,6 @@ be parsed is null, since it is then unknown. Leaves conclusions to `pruning` and
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +17,7 @@ import pyarrow.json as pj
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.tables import empty_table, one_chunk
+from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
     ArrayType,
@@ -27,6 +27,7 @@ from parquet_variant.delta.protocol.schema import (
     StructType,
     arrow_type,
 )
+from parquet_variant.delta.statistics.file_stats import TREES
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.shredding.statistics import part_at
 
@@ -34,7 +35,6 @@ Place = tuple[str, ...]
 _CHUNK_ROWS = 1 << 16
 # Arrow reads blocks side by side.
 _BLOCK = 4 << 20
-_KINDS = ("minValues", "maxValues", "nullCount")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def stats_type(schema: StructType, places: set[Place] | None = None, *, variants
     bounds = _tree(schema, (), places, variants or pa.string())
     nulls = _null_tree(schema, (), places)
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
-    for name in _KINDS:
+    for name in TREES:
         kind = nulls if name == "nullCount" else bounds
         fields.append(pa.field(name, pa.struct(kind)))
     return pa.struct(fields)
@@ -165,8 +165,8 @@ def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:
 def _one(stats: pa.Scalar, kind: pa.StructType) -> pa.Table:
     try:
         # A decimal through a float would be rounded, and a bound tighter than its values.
-        data = json.loads(stats.as_py(), parse_float=Decimal)
-    except (ValueError, RecursionError):
+        data = parse_json(stats.as_py(), parse_float=Decimal)
+    except ValueError:
         data = {}
     row = _tolerant(data, kind) or {}
     return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))

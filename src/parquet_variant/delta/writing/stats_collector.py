@@ -69,11 +69,11 @@ class StatsCollector:
 
         `gone` has the rows that went, in the columns with Variants, lists and maps; `info` is the file as it is.
         """
-        self._stats.count_without(before.get("nullCount") or {}, gone)
+        self._stats.count_without(before.get("nullCount"), gone)
         bounds: dict[Place, dict[VariantPath, Bounds]] = {}
         for place in self._variants:
             with suppress(DeltaError):
-                text = value_at(before.get("minValues") or {}, place)
+                text = value_at(before.get("minValues"), place)
                 paths = {} if text is None else decode_bounds(str(text))
                 known = {path: path_bounds(info, place, path) for path in paths}
                 bounds[place] = {path: each for path, each in known.items() if each is not None}

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
-from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
+from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable
@@ -109,7 +108,8 @@ def append(
         return _put_with_identity(current, data, "append", txn, {"schema": schema, "file_bytes": file_bytes, **options})
     made = plan(current, schema=schema, file_bytes=file_bytes, **options)
     adds = made.write_files(data)
-    return commit_files(current, adds, txn=txn)
+    with removed_unless_committed(current.storage, adds):
+        return commit_files(current, adds, txn=txn)
 
 
 def overwrite(
@@ -141,7 +141,8 @@ def overwrite(
         return _put_with_identity(current, data, "overwrite", txn, write)
     made = plan(current, schema=schema, file_bytes=file_bytes, **options)
     adds = made.write_files(data)
-    return commit_files(current, adds, mode="overwrite", txn=txn)
+    with removed_unless_committed(current.storage, adds):
+        return commit_files(current, adds, mode="overwrite", txn=txn)
 
 
 def plan(
@@ -258,7 +259,8 @@ def _commit_wider(current: Snapshot, wider: Snapshot, adds: Sequence[Add], txn: 
     """Commit files together with the columns that they brought along."""
     protocol = wider.protocol if wider.protocol != current.protocol else None
     transaction = replace(_put(current, adds, "append", txn), metadata=wider.metadata, protocol=protocol)
-    return _checkpointed(current, commit(current.storage, transaction))
+    with removed_unless_committed(current.storage, adds):
+        return _checkpointed(current, commit(current.storage, transaction))
 
 
 def _put_with_identity(
@@ -272,11 +274,10 @@ def _put_with_identity(
         identity = IdentityValues(current)
         adds = plan(current, rewriting=True, **options).write_files(identity.of(tables))
         try:
-            transaction = replace(_put(current, adds, mode, txn), metadata=identity.metadata)
-            done = commit(current.storage, transaction)
+            with removed_unless_committed(current.storage, adds):
+                transaction = replace(_put(current, adds, mode, txn), metadata=identity.metadata)
+                done = commit(current.storage, transaction)
         except DeltaError as error:
-            for add in adds:
-                current.storage.delete(relative_path(current.storage, add.path))
             if error.reason != "conflict":
                 raise
             problem, current = error.message, load_snapshot(current.storage)

@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.choices import Mode
+from parquet_variant.delta.log.commit import is_uncommitted
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import from_arrow_schema
 from parquet_variant.delta.storage import open_storage
@@ -72,10 +73,8 @@ class DeltaDestination(Destination):
                 commit_new(self._current, adds, self._request.mode)
             elif adds or mode == "overwrite":
                 commit_files(self._current, adds, mode=mode)
-        except VariantError:
-            raise  # Nothing was committed.
-        except BaseException:
-            self._sure = False
+        except BaseException as error:
+            self._sure = isinstance(error, VariantError) and is_uncommitted(error)
             raise
         self._plan = None
         if bad:

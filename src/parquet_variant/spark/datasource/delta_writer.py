@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType, VariantType
 
+from parquet_variant.delta.log.commit import is_uncommitted
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import parse_schema
@@ -77,8 +78,9 @@ class _DeltaTasks:
     def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
         try:
             self._commit_adds(messages, txn)
-        except VariantError:  # nothing was committed
-            self._remove(messages)
+        except VariantError as error:
+            if is_uncommitted(error):
+                self._remove(messages)
             raise
 
     def _commit_adds(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
@@ -101,7 +103,7 @@ class _DeltaTasks:
         """Remove files that no version will name; what is missed here, vacuum removes."""
         storage = open_storage(self.path)
         for add in _adds(messages):
-            with suppress(OSError):
+            with suppress(OSError, VariantError):
                 storage.delete(unquote(add.path))
 
 
