@@ -319,7 +319,7 @@ def test_a_deletion_vector_that_is_none_is_refused(make_table: Any, vector: dict
             action["add"]["deletionVector"] = vector
 
     rewrite_log(table, change)
-    assert refuses_or_does(table, {"outside-table", "broken-log", "bad-deletion-vector"})
+    assert refuses_or_does(table, {"outside-table", "broken-log", "bad-deletion-vector", "cannot-read"})
 
 
 def test_a_deletion_vector_of_billions_in_a_few_bytes_ends(make_table: Any) -> None:
