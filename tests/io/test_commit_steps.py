@@ -187,7 +187,7 @@ def test_what_a_dead_job_staged_is_swept_and_a_living_one_is_left_alone(tmp_path
     kept = _stage(living, 0)
     _stage(dead, 0)
     owner = Path(dead.directory) / "owner.json"
-    owner.write_text(JobOwner(JobOwner.current().machine, 2**22 + 1, 1).to_json())
+    owner.write_text(JobOwner(JobOwner.current().machine, 2**22 + 1, 1).to_token())
     assert open_staging(str(tmp_path)) is not None
     assert [path.name for path in (tmp_path / "_temporary").iterdir()] == [living.job]
     assert living.commit([kept]) == [f"{tmp_path}/{kept.name}"]
@@ -199,7 +199,7 @@ def test_a_job_of_another_machine_is_dead_when_nothing_changed_for_a_day(tmp_pat
 
     foreign = Staging(str(tmp_path)).begin()
     file = _stage(foreign, 0)
-    (Path(foreign.directory) / "owner.json").write_text(JobOwner("elsewhere", 1, 1).to_json())
+    (Path(foreign.directory) / "owner.json").write_text(JobOwner("elsewhere", 1, 1).to_token())
     assert sweep(str(tmp_path)) == []
     then = time.time() - 25 * 3600
     for path in (Path(foreign.directory), *Path(foreign.directory).rglob("*")):

@@ -28,7 +28,7 @@ from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, wh
 from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import ProfiledSplits, TaskPlan, WrittenSplits, first_rows, pack_splits, profile_splits
 from parquet_variant.io.engine import Engine
-from parquet_variant.parquet.writing.conform_table import conform_table
+from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -7,13 +7,12 @@ Owns telling processes apart, over restarts of the machine and containers. Leave
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import platform
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 # Where the process cannot be asked for, what has not changed for so many seconds is dead.
@@ -49,22 +48,13 @@ class JobOwner:
         return cls(_UNKNOWN, 0, None) if pid is None else cls(_machine(), pid, _started(pid))
 
     @classmethod
-    def from_json(cls, text: str) -> JobOwner:
-        """Read what `to_json` wrote."""
-        return cls(**json.loads(text))
-
-    def to_json(self) -> str:
-        """As it is written."""
-        return json.dumps(asdict(self))
-
-    @classmethod
     def from_token(cls, text: str) -> JobOwner:
         """Read what `to_token` gave."""
         machine, pid, started = text.split("-")
         return cls(machine, int(pid, 16), int(started, 16) or None)
 
     def to_token(self) -> str:
-        """As a part of a file's name.
+        """As it is written, and as a part of a file's name.
 
         >>> JobOwner("0123456789ab", 4242, None).to_token()
         '0123456789ab-1092-0'

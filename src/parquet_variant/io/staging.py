@@ -93,7 +93,7 @@ class Staging:
         with write_errors(self.dest):
             filesystem.create_dir(path, recursive=True)
             with filesystem.open_output_stream(f"{path}/{_OWNER}") as stream:
-                stream.write(JobOwner.current().to_json().encode())
+                stream.write(JobOwner.current().to_token().encode())
         return replace(self, begun=True)
 
     def check_running(self) -> None:
@@ -304,7 +304,7 @@ def _remove_folders(filesystem: pafs.FileSystem, root: str) -> None:
 def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
     owner = None
     with suppress(OSError, ValueError, TypeError), filesystem.open_input_stream(f"{directory}/{_OWNER}") as stream:
-        owner = JobOwner.from_json(stream.read().decode())
+        owner = JobOwner.from_token(stream.read().decode())
     return is_dead(owner, _changed(filesystem, directory))
 
 

@@ -30,7 +30,7 @@ _OWNERS = {
     "scan": "parquet.scanning.scan",
     "validate": "parquet.validation.validate",
     "write": "parquet.writing.write",
-    "write_table": "parquet.writing.write_table",
+    "write_table": "parquet.writing.write",
 }
 if not TYPE_CHECKING:  # or every name would be known, as Any
     __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from parquet_variant.parquet.scanning.scan import scan as scan
     from parquet_variant.parquet.validation.validate import validate as validate
     from parquet_variant.parquet.writing.write import write as write
-    from parquet_variant.parquet.writing.write_table import write_table as write_table
+    from parquet_variant.parquet.writing.write import write_table as write_table
     from parquet_variant.parquet.writing.writer import FileInfo as FileInfo
     from parquet_variant.parquet.writing.writer import VariantWriter as VariantWriter
     from parquet_variant.query.predicate_text import parse_predicate as parse_predicate

@@ -53,25 +53,16 @@ class PruningStatistics(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """What is known of an extracted column in a part of the data.
+    """What is known of an extracted column in a part of the data."""
 
-    Parameters
-    ----------
-    lower, upper
-        Scalars of the column's type (double for float) that no value is below or above, NaN apart; None if unknown.
-    may_be_null, may_be_value
-        Whether any row may be null, or anything else; True if unknown.
-    may_be_nan
-        Whether a NaN may be there that the bounds do not show; True if unknown.
-    excludes
-        Tells of a literal whether certainly no value equals it, from a bloom filter or the like; None if there is none.
-    """
-
+    # Scalars of the column's type (double for float) that no value is below or above, NaN apart; None if unknown.
     lower: pa.Scalar | None = None
     upper: pa.Scalar | None = None
+    # Whether any row may be null, or anything else; True if unknown.
     may_be_null: bool = True
     may_be_value: bool = True
-    may_be_nan: bool = True
+    may_be_nan: bool = True  # Whether a NaN may be there that the bounds do not show; True if unknown.
+    # Tells of a literal whether certainly no value equals it, from a bloom filter or the like; None if there is none.
     excludes: Callable[[pa.Scalar], bool] | None = None
 
     def may_be(self, side: Side, literal: pa.Scalar) -> bool:

@@ -21,21 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathCost:
-    """What becomes of the places where a path could have a value: the four counts are all of them.
+    """What becomes of the places where a path could have a value: the four counts are all of them."""
 
-    Parameters
-    ----------
-    typed, null, residual, missing
-        Values in the typed column or group; Variant nulls; values of other types; places without a value.
-    residual_bytes
-        Encoded bytes that stay in the residual, with all that is inside them.
-    """
-
+    # Values in the typed column or group; Variant nulls; values of other types; places without a value.
     typed: int
     null: int
     residual: int
     missing: int
-    residual_bytes: int
+    residual_bytes: int  # Encoded bytes that stay in the residual, with all that is inside them.
 
     @property
     def places(self) -> int:
@@ -87,22 +80,15 @@ def _cost(decision: Decision, profile: Profile) -> PathCost | None:
 
 @dataclass(frozen=True, slots=True)
 class Also:
-    """What one more typed path would change.
+    """What one more typed path would change."""
 
-    Parameters
-    ----------
-    path, type
-        The path, and the type as DDL.
-    values, typed
-        Values at the path, and how many the column would hold.
-    taken, column
-        Encoded bytes that would leave the residual, and bytes of the column, before compression.
-    """
-
+    # The path, and the type as DDL.
     path: VariantPath
     type: str
+    # Values at the path, and how many the column would hold.
     values: int
     typed: int
+    # Encoded bytes that would leave the residual, and bytes of the column, before compression.
     taken: int
     column: int
 

@@ -26,32 +26,20 @@ _SHIFTED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One path at which the schema and the data have parted.
+    """One path at which the schema and the data have parted."""
 
-    Parameters
-    ----------
-    path
-        The path.
-    change
-        ``"hot"``: frequent, and not shredded; ``"shifted"``: shredded as a type that the data has left; ``"dead"``:
-        shredded, and no longer in the data.
-    before, after
-        The nodes in the existing schema and in the one that fits, by DDL name; None if not shredded.
-    row_share
-        Share of the new rows that have the path.
-    typed_before, typed_after
-        Share of the path's values that are typed under either schema.
-    bytes_saved
-        Estimate of the bytes, in the profiled data, that the change would take off the residual; negative if it adds.
-    """
-
-    path: VariantPath
+    path: VariantPath  # The path.
+    # ``"hot"``: frequent, and not shredded; ``"shifted"``: shredded as a type that the data has left; ``"dead"``:
+    # shredded, and no longer in the data.
     change: Change
+    # The nodes in the existing schema and in the one that fits, by DDL name; None if not shredded.
     before: str | None
     after: str | None
-    row_share: float
+    row_share: float  # Share of the new rows that have the path.
+    # Share of the path's values that are typed under either schema.
     typed_before: float
     typed_after: float
+    # Estimate of the bytes, in the profiled data, that the change would take off the residual; negative if it adds.
     bytes_saved: int
 
     def __str__(self) -> str:

@@ -24,21 +24,12 @@ def order_key(scalar: pa.Scalar) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LeafStatistics:
-    """What is known of a leaf column in a row group or a file.
+    """What is known of a leaf column in a row group or a file."""
 
-    Parameters
-    ----------
-    values
-        Number of entries, nulls included (more than rows inside lists).
-    nulls
-        Number of them that are null, through whatever parent; None if unknown.
-    lower, upper
-        Scalars of the leaf's Arrow type that no value is below or above (NaN apart); None if unknown. A writer may
-        have cut long texts: then the bound is not itself a value.
-    """
-
-    values: int
-    nulls: int | None = None
+    values: int  # Number of entries, nulls included (more than rows inside lists).
+    nulls: int | None = None  # Number of them that are null, through whatever parent; None if unknown.
+    # Scalars of the leaf's Arrow type that no value is below or above (NaN apart); None if unknown. A writer may have
+    # cut long texts: then the bound is not itself a value.
     lower: pa.Scalar | None = None
     upper: pa.Scalar | None = None
 

@@ -37,18 +37,12 @@ _MICROSECONDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """What became of the texts at a path or pattern.
+    """What became of the texts at a path or pattern."""
 
-    Parameters
-    ----------
-    path, type
-        The path or pattern as it was given, and the type.
-    typed, left
-        How many texts have the type now; how many stayed text, since `to_json` would write the value in another way.
-    """
-
+    # The path or pattern as it was given, and the type.
     path: str
     type: str
+    # How many texts have the type now; how many stayed text, since `to_json` would write the value in another way.
     typed: int
     left: int
 

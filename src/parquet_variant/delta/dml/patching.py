@@ -35,7 +35,7 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.operations.shrink import plan_shrink
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
-from parquet_variant.parquet.writing.conform_table import conform_table
+from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath

@@ -1,7 +1,7 @@
 """The hashes that bloom filters take: XXH64 of values as PLAIN stores them, without their length.
 
-Owns hashing many values and setting the bits of a split-block filter. Leaves sizes, headers and reading to
-`parquet.format.bloom`, whose `xxh64` is the readable form. Spec: ``BloomFilter.md``.
+Owns hashing many values and setting the bits of a split-block filter. Leaves sizes and headers to
+`parquet.pages.bloom_filter`, reading to `parquet.format.bloom`. Spec: ``BloomFilter.md``.
 """
 
 from __future__ import annotations

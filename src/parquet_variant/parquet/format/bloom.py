@@ -1,7 +1,7 @@
 """Bloom filters of shredded columns: which leaves get one, and whether one rules a value out.
 
-Owns the split-block filter of Parquet's ``BloomFilter.md`` with XXH64, read straight from the file, since pyarrow
-writes but does not read it. Leaves when a filter may speak for a path to `scan_plan`.
+Owns reading the split-block filter of Parquet's ``BloomFilter.md``, since pyarrow writes but does not read it. Leaves
+hashing to `kernels.pages.bloom_hash`, and when a filter may speak for a path to `scan_plan`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
@@ -21,20 +23,9 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-_MASK = (1 << 64) - 1
-_P1, _P2, _P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-_P4, _P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 _SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 _BLOCK = 32
 _LARGEST = 128 << 20
-
-
-def _rotated(number: int, bits: int) -> int:
-    return ((number << bits) | (number >> (64 - bits))) & _MASK
-
-
-def _round(lane: int, word: int) -> int:
-    return _rotated((lane + word * _P2) & _MASK, 31) * _P1 & _MASK
 
 
 def xxh64(data: bytes) -> int:
@@ -43,32 +34,11 @@ def xxh64(data: bytes) -> int:
     >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
     ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
     """
-    position, size = 0, len(data)
-    if size >= 32:
-        lanes = [(_P1 + _P2) & _MASK, _P2, 0, -_P1 & _MASK]
-        while position + 32 <= size:
-            words = struct.unpack_from("<4Q", data, position)
-            lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
-            position += 32
-        result = sum(_rotated(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
-        for lane in lanes:
-            result = ((result ^ _round(0, lane)) * _P1 + _P4) & _MASK
-    else:
-        result = _P5
-    result = (result + size) & _MASK
-    while position + 8 <= size:
-        result ^= _round(0, struct.unpack_from("<Q", data, position)[0])
-        result = (_rotated(result, 27) * _P1 + _P4) & _MASK
-        position += 8
-    if position + 4 <= size:
-        result ^= struct.unpack_from("<I", data, position)[0] * _P1 & _MASK
-        result = (_rotated(result, 23) * _P2 + _P3) & _MASK
-        position += 4
-    for byte in data[position:]:
-        result = _rotated(result ^ byte * _P5 & _MASK, 11) * _P1 & _MASK
-    for shift, prime in ((33, _P2), (29, _P3)):
-        result = (result ^ (result >> shift)) * prime & _MASK
-    return result ^ (result >> 32)
+    from parquet_variant.kernels.pages.bloom_hash import hash_values
+
+    hashes = np.empty(1, np.int64)
+    hash_values(address_of(np.frombuffer(data, np.uint8)), len(data), hashes)
+    return int(hashes.view(np.uint64)[0])
 
 
 def may_contain(bitset: bytes, value: int) -> bool:

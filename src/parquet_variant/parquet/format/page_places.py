@@ -15,25 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.parquet.format.field_numbers import (
-    COLUMNS,
-    DATA_AT,
-    DATA_PAGE,
-    DATA_PAGE_V2,
-    DICTIONARY_AT,
-    FILE_PATH,
-    FIRST_ROW,
-    LOCATIONS,
-    METADATA,
-    NUM_ROWS,
-    OFFSET_INDEX,
-    OFFSET_INDEX_SIZE,
-    PAGE_AT,
-    PAGE_SIZE,
-    ROW_GROUPS,
-    SIZE,
-    TEXT_BYTES,
-)
+from parquet_variant.parquet.format import field_numbers as numbers
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.thrift import (
     STRUCT,
@@ -45,7 +27,7 @@ from parquet_variant.parquet.format.thrift import (
     struct_fields,
 )
 
-_DETAILS = {DATA_PAGE: 5, DATA_PAGE_V2: 8}
+_DETAILS = {numbers.DATA_PAGE: 5, numbers.DATA_PAGE_V2: 8}
 
 
 class PagePlace(NamedTuple):
@@ -80,7 +62,7 @@ class LeafPages:
     @property
     def told(self) -> Mapping[int, Any]:
         """The fields of its ``ColumnMetaData``."""
-        told: Mapping[int, Any] = self.struct[METADATA]
+        told: Mapping[int, Any] = self.struct[numbers.METADATA]
         return told
 
     def holding(self, rows: npt.NDArray[np.bool_]) -> tuple[PagePlace, ...]:
@@ -90,18 +72,18 @@ class LeafPages:
 
 def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
     """Of each row group where the structs of its column chunks are, and how many rows it has."""
-    at = find_field(footer, 0, ROW_GROUPS)
+    at = find_field(footer, 0, numbers.ROW_GROUPS)
     groups: list[tuple[list[Field], int]] = []
     count, _, position = list_items(footer, at) if at is not None else (0, 0, 0)
     for _ in range(count):
         fields = {field.id: field for field in struct_fields(footer, position)}
-        chunks, _, start = list_items(footer, fields[COLUMNS].start)
+        chunks, _, start = list_items(footer, fields[numbers.COLUMNS].start)
         spans = []
         for _ in range(chunks):
             _, end = read_value(footer, start, STRUCT)
             spans.append(Field(0, STRUCT, start, start, end))
             start = end
-        rows, _ = read_value(footer, fields[NUM_ROWS].start, fields[NUM_ROWS].type)
+        rows, _ = read_value(footer, fields[numbers.NUM_ROWS].start, fields[numbers.NUM_ROWS].type)
         groups.append((spans, rows))
         _, position = read_value(footer, position, STRUCT)
     return groups
@@ -109,7 +91,7 @@ def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
 
 def chunk_start(told: Mapping[int, Any]) -> int:
     """Where a column chunk begins: with its dictionary, if it has one."""
-    return min(at for at in (told[DATA_AT], told.get(DICTIONARY_AT)) if at)
+    return min(at for at in (told[numbers.DATA_AT], told.get(numbers.DICTIONARY_AT)) if at)
 
 
 def chunk_start_of(chunk: pq.ColumnChunkMetaData) -> int:
@@ -130,24 +112,24 @@ def read_at(source: pa.NativeFile, start: int, size: int) -> bytes:
 def leaf_pages(source: pa.NativeFile, footer: bytes, span: Field, leaf: SchemaNode, rows: int) -> LeafPages:
     """Where the pages of a column chunk are; a ValueError if the file does not tell."""
     struct, _ = read_value(footer, span.start, STRUCT)
-    told = struct[METADATA]
-    if OFFSET_INDEX not in struct or struct.get(FILE_PATH):
+    told = struct[numbers.METADATA]
+    if numbers.OFFSET_INDEX not in struct or struct.get(numbers.FILE_PATH):
         raise ThriftError("a column chunk has no offset index")
-    index, _ = read_value(read_at(source, struct[OFFSET_INDEX], struct[OFFSET_INDEX_SIZE]), 0, STRUCT)
+    index, _ = read_value(read_at(source, struct[numbers.OFFSET_INDEX], struct[numbers.OFFSET_INDEX_SIZE]), 0, STRUCT)
     start = chunk_start(told)
     pages = tuple(_places(index, rows))
-    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + told[SIZE]:
+    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + told[numbers.SIZE]:
         raise ThriftError("an offset index does not fit its column chunk")
     return LeafPages(leaf, struct, start, pages)
 
 
 def _places(index: Mapping[int, Any], rows: int) -> Iterator[PagePlace]:
-    locations = index[LOCATIONS]
-    texts = index.get(TEXT_BYTES) or [None] * len(locations)
-    first_rows = [place[FIRST_ROW] for place in locations]
+    locations = index[numbers.LOCATIONS]
+    texts = index.get(numbers.TEXT_BYTES) or [None] * len(locations)
+    first_rows = [place[numbers.FIRST_ROW] for place in locations]
     after = 0
     for place, first, end, text_bytes in zip(locations, first_rows, [*first_rows[1:], rows], texts, strict=True):
-        start, size = place[PAGE_AT], place[PAGE_SIZE]
+        start, size = place[numbers.PAGE_AT], place[numbers.PAGE_SIZE]
         if not 0 <= first < end <= rows or start < after or size <= 0:
             raise ThriftError("an offset index is damaged")
         after = start + size
@@ -160,5 +142,5 @@ def page_header(page: bytes) -> PageHeader:
     if header[1] not in _DETAILS or size + header[3] != len(page):
         raise ThriftError("a data page is not where an offset index has it")
     details = header[_DETAILS[header[1]]]
-    encoding = details[2] if header[1] == DATA_PAGE else details[4]
-    return PageHeader(size, header[2], 1 if header[1] == DATA_PAGE else 2, details[1], encoding)
+    encoding = details[2] if header[1] == numbers.DATA_PAGE else details[4]
+    return PageHeader(size, header[2], 1 if header[1] == numbers.DATA_PAGE else 2, details[1], encoding)

@@ -138,18 +138,13 @@ def struct_fields(buffer: bytes, position: int, depth: int = 0) -> Iterator[Fiel
 
     Raises `ThriftError` if the bytes end early or nest too deep.
     """
-    for field, _ in _walk(buffer, position, depth):
-        yield field
-
-
-def _walk(buffer: bytes, position: int, depth: int) -> Iterator[tuple[Field, Any]]:
     last = 0
     while True:
         header = position
         byte = _byte(buffer, position)
         position += 1
         if byte == 0:
-            yield Field(0, 0, header, position, position), None
+            yield Field(0, 0, header, position, position)
             return
         kind = byte & 0x0F
         if byte >> 4:
@@ -157,11 +152,9 @@ def _walk(buffer: bytes, position: int, depth: int) -> Iterator[tuple[Field, Any
         else:
             last, position = _read_zigzag(buffer, position)
         start = position
-        if kind in (_TRUE, _FALSE):  # A boolean field has its value in the header.
-            value: Any = kind == _TRUE
-        else:
-            value, position = read_value(buffer, position, kind, depth + 1)
-        yield Field(last, kind, header, start, position), value
+        if kind not in (_TRUE, _FALSE):  # A boolean field has its value in the header.
+            _, position = read_value(buffer, position, kind, depth + 1)
+        yield Field(last, kind, header, start, position)
 
 
 def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -25,11 +25,12 @@ from parquet_variant.io.filesystems import filesystem_of, has_delta_log
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
-from parquet_variant.parquet.operations.rewrite import profile_task
+from parquet_variant.parquet.operations.rewrite import NewForm, profile_task
 from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.parquet.writing.nested import Place, map_variants
+from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
@@ -92,7 +93,7 @@ def optimize(
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
-    **write: Any,
+    **write: Unpack[FileKeywords],
 ) -> OptimizeResult:
     """Put the small files of a directory together, and shred files anew where that pays; no row changes.
 
@@ -146,6 +147,7 @@ def optimize(
     (2, 1, 'n bigint, s string')
     """
     engine = engine or ThreadEngine(threads, progress)
+    WriterOptions.of(write)  # Before anything is read, not in a task.
     root = os.fspath(path).rstrip("/")
     _check_directory(root)
     sources = locate(root)
@@ -257,28 +259,22 @@ def _rewrite(
     schema: ShreddingSchema,
     column: str | None,
     root: str,
-    write: dict[str, Any],
+    write: FileKeywords,
 ) -> tuple[StagedFile, int, int]:
     """One new file: where it is staged, its rows and bytes."""
     folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
     name = staging.file_name(task, prefix=COMPACTED)
     staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+    form = NewForm("final", schema, column, "error")
     with VariantWriter(staged.path, **write) as writer:
         for source in sources:
             with open_file(source) as file:
                 main = choose_column(file.schema, column, file.name).path
+
+                def shredded(array: pa.StructArray, place: Place, main: Place = main) -> pa.StructArray:
+                    return form.of(VariantArray(array), is_main=True) if place == main else array
+
                 for group in range(file.metadata.num_row_groups):
-                    table = tagged_table(file, [group])
-                    writer.write_batch(map_variants(table, partial(_shredded, schema=schema, main=main)))
+                    writer.write_batch(map_variants(tagged_table(file, [group]), shredded))
     assert writer.info is not None
     return staged, writer.info.rows, writer.info.bytes
-
-
-def _shredded(array: pa.StructArray, path: Place, *, schema: ShreddingSchema, main: tuple[str, ...]) -> pa.StructArray:
-    from parquet_variant.functions.storage.shred_variant import shred_variant, unshred_variant
-
-    if path != main:
-        return array
-    whole = VariantArray(array)
-    plain = unshred_variant(whole) if whole.is_shredded else whole
-    return shred_variant(plain, schema).storage

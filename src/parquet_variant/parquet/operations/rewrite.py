@@ -10,7 +10,7 @@ import os
 import posixpath
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -27,7 +27,7 @@ from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source
 from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.writing.nested import Place, map_variants
-from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
@@ -49,7 +49,7 @@ def rewrite(
     threads: int | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
-    **write: Any,
+    **write: Unpack[FileKeywords],
 ) -> list[FileInfo]:
     """Rewrite files; memory is bounded by a row group for each thread.
 
@@ -120,7 +120,7 @@ def rewrite(
     work = partial(
         _rewrite_file,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
-        form=_NewForm(layout, schema, column, on_conflict),
+        form=NewForm(layout, schema, column, on_conflict),
         filesystem=filesystem,
         # A task may run again after it has put its file in place.
         mode="overwrite",
@@ -171,7 +171,7 @@ def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str 
 
 
 @dataclass(frozen=True, slots=True)
-class _NewForm:
+class NewForm:
     """What becomes of the Variants in a file; `rewrite` says what the options mean."""
 
     layout: Layout | None
@@ -205,7 +205,7 @@ class _NewForm:
 
 
 def _rewrite_file(
-    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: _NewForm, threads: int, **options: Any
+    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: NewForm, threads: int, **options: Any
 ) -> FileInfo:
     """One task: a file, and where it goes."""
     source, dest = target

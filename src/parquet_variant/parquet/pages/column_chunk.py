@@ -54,35 +54,18 @@ _NO_INDEX = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
-    """How a column is written.
+    """How a column is written."""
 
-    Parameters
-    ----------
-    use_dictionary
-        Begin with a dictionary, as long as it takes no more than ``dictionary_bytes``; None: only if the first values
-        that come repeat so much that it takes a small part of their bytes.
-    encoding
-        Of values that are in no dictionary.
-    compress
-        The codec; None for none.
-    page_bytes
-        Bytes of values from which on a page is full.
-    page_version
-        Of data pages.
-    has_statistics
-        Whether counts of nulls and bounds are written.
-    keeps_hashes
-        Whether a bloom filter is written.
-    """
-
+    # Begin with a dictionary, as long as it takes no more than ``dictionary_bytes``; None: only if the first values
+    # that come repeat so much that it takes a small part of their bytes.
     use_dictionary: bool | None = True
-    encoding: Encoding = Encoding.PLAIN
-    compress: Codec | None = None
+    encoding: Encoding = Encoding.PLAIN  # Of values that are in no dictionary.
+    compress: Codec | None = None  # The codec; None for none.
     dictionary_bytes: int = 8 << 20
-    page_bytes: int = 2 << 20
-    page_version: Literal[1, 2] = 1
-    has_statistics: bool = True
-    keeps_hashes: bool = False
+    page_bytes: int = 2 << 20  # Bytes of values from which on a page is full.
+    page_version: Literal[1, 2] = 1  # Of data pages.
+    has_statistics: bool = True  # Whether counts of nulls and bounds are written.
+    keeps_hashes: bool = False  # Whether a bloom filter is written.
 
 
 class Page(NamedTuple):
@@ -168,21 +151,11 @@ def _joined_levels(
 
 @dataclass(slots=True)
 class ColumnChunk:
-    """A column of a row group.
+    """A column of a row group."""
 
-    Parameters
-    ----------
-    leaf
-        The column.
-    options
-        How it is written.
-    shared
-        What it has in common with the others of the row group.
-    """
-
-    leaf: LeafColumn
-    options: ColumnOptions
-    shared: Shared
+    leaf: LeafColumn  # The column.
+    options: ColumnOptions  # How it is written.
+    shared: Shared  # What it has in common with the others of the row group.
     pages: list[Page] = field(default_factory=list)
     dictionary_page: tuple[bytes, Bytes, int] | None = None
     hashes: list[npt.NDArray[np.int64]] = field(default_factory=list)

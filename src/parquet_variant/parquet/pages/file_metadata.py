@@ -18,6 +18,7 @@ from parquet_variant.parquet.pages.column_chunk import ColumnChunk, Page
 from parquet_variant.parquet.pages.encodings import Encoding
 from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
+from parquet_variant.shredding.statistics import upper_text
 
 _UNORDERED, _ASCENDING, _DESCENDING = range(3)
 # Longer bounds say nothing that is worth the room: those of a chunk are left out, those of pages are cut.
@@ -44,27 +45,17 @@ class PlacedChunk:
 
 @dataclass(slots=True)
 class CopiedChunk:
-    """A column chunk whose bytes are those of another file.
+    """A column chunk whose bytes are those of another file."""
 
-    Parameters
-    ----------
-    position, old
-        Where its struct is in the other file's footer, and what that says.
-    start, size, plain_size
-        Of the chunk in this file.
-    moved
-        How much further its pages lie than in the other file.
-    encoded
-        Its struct in this file.
-    """
-
+    # Where its struct is in the other file's footer, and what that says.
     position: int
     old: Mapping[int, Any]
+    # Of the chunk in this file.
     start: int
     size: int
     plain_size: int
-    moved: int
-    encoded: bytes = b""
+    moved: int  # How much further its pages lie than in the other file.
+    encoded: bytes = b""  # Its struct in this file.
 
 
 @dataclass(slots=True)
@@ -222,7 +213,7 @@ def _cut(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]:
     if len(low) > _MOST_PAGE_BOUND:
         low = low[: _boundary(low) if is_text else _MOST_PAGE_BOUND]
     if len(high) > _MOST_PAGE_BOUND:
-        high = (_next_text(high[: _boundary(high)]) if is_text else _next_bytes(high[:_MOST_PAGE_BOUND])) or high
+        high = (_next_text(high) if is_text else _next_bytes(high[:_MOST_PAGE_BOUND])) or high
     return low, high
 
 
@@ -240,11 +231,11 @@ def _next_bytes(prefix: bytes) -> bytes | None:
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
 
 
-def _next_text(prefix: bytes) -> bytes | None:
-    """As `_next_bytes`, but UTF-8."""
-    text = prefix.decode("utf-8", "replace")
-    for at in range(len(text) - 1, -1, -1):
-        point = ord(text[at]) + 1
-        if point <= 0x10FFFF and text[at] != "\ufffd":
-            return (text[:at] + chr(0xE000 if 0xD800 <= point <= 0xDFFF else point)).encode()
-    return None
+def _next_text(text: bytes) -> bytes | None:
+    """As `_next_bytes` of what fits, but UTF-8; None for what is not."""
+    try:
+        kept = text[: _boundary(text)].decode()
+    except UnicodeDecodeError:
+        return None
+    following = upper_text(f"{kept}\0", len(kept))
+    return None if following is None else following.encode()

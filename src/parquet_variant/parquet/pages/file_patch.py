@@ -11,23 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.parquet.format.field_numbers import (
-    BLOOM_AT,
-    BLOOM_SIZE,
-    COLUMN_INDEX,
-    COLUMN_INDEX_SIZE,
-    DATA_AT,
-    DICTIONARY_AT,
-    LOCATIONS,
-    METADATA,
-    OFFSET_INDEX,
-    OFFSET_INDEX_SIZE,
-    PAGE_AT,
-    PATH,
-    PHYSICAL_TYPE,
-    PLAIN_SIZE,
-    SIZE,
-)
+from parquet_variant.parquet.format import field_numbers as numbers
 from parquet_variant.parquet.format.footer import schema_elements
 from parquet_variant.parquet.format.page_places import chunk_start, read_at, row_groups
 from parquet_variant.parquet.format.thrift import STRUCT, find_field, list_items, read_value, with_numbers
@@ -40,14 +24,10 @@ from parquet_variant.parquet.pages.stored_pages import StoredPages
 class FilePatcher(PageFileWriter):
     """Write a file that has some columns of another one, and others in the place of the rest.
 
-    Parameters
-    ----------
-    sink, schema, variants, **options
-        As for `PageFileWriter`, of the columns that change: whole columns, or structs of which leaves are left out.
-    source
-        The other file, open.
-    footer
-        Its footer.
+    `sink` and `schema` and `variants` and `**options`: as for `PageFileWriter`, of the columns that change: whole
+      columns, or structs of which leaves are left out.
+    `source`: the other file, open.
+    `footer`: its footer.
     """
 
     def __init__(
@@ -68,8 +48,8 @@ class FilePatcher(PageFileWriter):
     def _with_bloom(self) -> list[str]:
         """The leaf columns of the other file that have bloom filters."""
         chunks = [read_value(self._footer, span.start, STRUCT)[0] for span in (self._spans or [([], 0)])[0][0]]
-        told = [chunk[METADATA] for chunk in chunks]
-        return [b".".join(each[PATH]).decode() for each in told if BLOOM_AT in each]
+        told = [chunk[numbers.METADATA] for chunk in chunks]
+        return [b".".join(each[numbers.PATH]).decode() for each in told if numbers.BLOOM_AT in each]
 
     def add_row_group(self, number: int, changed: pa.Table | None) -> None:
         """Add a row group of the other file; its rows of the columns that change, None if they are as they were."""
@@ -83,17 +63,17 @@ class FilePatcher(PageFileWriter):
         placed = []
         for span in chunks:
             old, _ = read_value(self._footer, span.start, STRUCT)
-            path = tuple(name.decode() for name in old[METADATA][PATH])
+            path = tuple(name.decode() for name in old[numbers.METADATA][numbers.PATH])
             chunk = written.get(path)
             placed.append(self._copied(span.start, old) if chunk is None else self._placed(chunk))
         self._groups.append(PlacedGroup(rows, placed))
 
     def _copied(self, position: int, old: Mapping[int, Any]) -> CopiedChunk:
-        told = old[METADATA]
+        told = old[numbers.METADATA]
         start = chunk_start(told)
-        moved = self._position - start
-        self._write(self._bytes(start, told[SIZE]))
-        return CopiedChunk(position, old, self._position - told[SIZE], told[SIZE], told[PLAIN_SIZE], moved)
+        size, here = told[numbers.SIZE], self._position
+        self._write(self._bytes(start, size))
+        return CopiedChunk(position, old, here, size, told[numbers.PLAIN_SIZE], here - start)
 
     def _bytes(self, start: int, size: int) -> bytes:
         return read_at(self._source, start, size)
@@ -119,34 +99,36 @@ class FilePatcher(PageFileWriter):
 
     def _put_copied(self, chunk: CopiedChunk) -> None:
         """Put what belongs to a copied chunk behind the row groups, and name the new places in its struct."""
-        old, told, footer = chunk.old, chunk.old[METADATA], self._footer
-        inside = {at: told[at] + chunk.moved for at in (DATA_AT, DICTIONARY_AT) if at in told}
+        old, told, footer = chunk.old, chunk.old[numbers.METADATA], self._footer
+        inside = {at: told[at] + chunk.moved for at in (numbers.DATA_AT, numbers.DICTIONARY_AT) if at in told}
         outside: dict[int, Any] = {}
-        if BLOOM_AT in told:
-            inside[BLOOM_AT], _ = self._put(self._bytes(told[BLOOM_AT], told[BLOOM_SIZE]))
-        if COLUMN_INDEX in old:
-            outside[COLUMN_INDEX], _ = self._put(self._bytes(old[COLUMN_INDEX], old[COLUMN_INDEX_SIZE]))
-        if OFFSET_INDEX in old:
-            index = _moved_index(self._bytes(old[OFFSET_INDEX], old[OFFSET_INDEX_SIZE]), chunk.moved)
-            outside[OFFSET_INDEX], outside[OFFSET_INDEX_SIZE] = self._put(index)
-        at = find_field(footer, chunk.position, METADATA)
+        if numbers.BLOOM_AT in told:
+            inside[numbers.BLOOM_AT], _ = self._put(self._bytes(told[numbers.BLOOM_AT], told[numbers.BLOOM_SIZE]))
+        if numbers.COLUMN_INDEX in old:
+            index = self._bytes(old[numbers.COLUMN_INDEX], old[numbers.COLUMN_INDEX_SIZE])
+            outside[numbers.COLUMN_INDEX], _ = self._put(index)
+        if numbers.OFFSET_INDEX in old:
+            index = _moved_index(self._bytes(old[numbers.OFFSET_INDEX], old[numbers.OFFSET_INDEX_SIZE]), chunk.moved)
+            outside[numbers.OFFSET_INDEX], outside[numbers.OFFSET_INDEX_SIZE] = self._put(index)
+        at = find_field(footer, chunk.position, numbers.METADATA)
         assert at is not None
-        chunk.encoded = with_numbers(footer, chunk.position, outside | {METADATA: with_numbers(footer, at, inside)})
+        outside[numbers.METADATA] = with_numbers(footer, at, inside)
+        chunk.encoded = with_numbers(footer, chunk.position, outside)
 
     def _written_schema(self) -> tuple[list[bytes], int]:
         elements = list(schema_elements(self._footer))
-        is_leaf = [PHYSICAL_TYPE in element for _, _, element in elements]
+        is_leaf = [numbers.PHYSICAL_TYPE in element for _, _, element in elements]
         return [self._footer[start:end] for start, end, _ in elements], sum(is_leaf)
 
 
 def _moved_index(index: bytes, moved: int) -> bytes:
     """An offset index whose pages lie elsewhere."""
-    at = find_field(index, 0, LOCATIONS)
+    at = find_field(index, 0, numbers.LOCATIONS)
     assert at is not None
     count, _, position = list_items(index, at)
     out = bytearray(index[:position])
     for _ in range(count):
         place, end = read_value(index, position, STRUCT)
-        out += with_numbers(index, position, {PAGE_AT: place[PAGE_AT] + moved})
+        out += with_numbers(index, position, {numbers.PAGE_AT: place[numbers.PAGE_AT] + moved})
         position = end
     return bytes(out + index[position:])

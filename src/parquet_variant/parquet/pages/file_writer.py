@@ -43,36 +43,20 @@ _WRITTEN_BYTES = 256 << 10
 class PageFileWriter:
     """Write Arrow columns into a Parquet file.
 
-    Parameters
-    ----------
-    sink
-        What the bytes are written to.
-    schema
-        The columns.
-    variants
-        Schema paths of the groups that get the VARIANT annotation.
-    compression, compression_level
-        The codec, and its level; a level by dotted leaf path, or one for all.
-    use_dictionary
-        The dotted paths of leaves that begin with a dictionary; True or False for all or none. Texts that are not among
-        them get one all the same where the first rows show that it is worth it.
-    column_encoding
-        Encodings of leaves that have no dictionary, by dotted path; PLAIN where there is none.
-    bloom_filters
-        Dotted leaf paths that get a bloom filter.
-    no_statistics
-        Dotted leaf paths without statistics.
-    dictionary_bytes, page_bytes
-        How large a dictionary may grow, and from how many bytes of values on a page is full.
-    page_version
-        1 or 2, of data pages.
-    threads
-        How many threads encode columns.
-
-    Raises
-    ------
-    TypeError
-        For columns that are not written here (`is_written`).
+    `sink`: what the bytes are written to.
+    `schema`: the columns.
+    `variants`: schema paths of the groups that get the VARIANT annotation.
+    `compression` and `compression_level`: the codec, and its level; a level by dotted leaf path, or one for all.
+    `use_dictionary`: the dotted paths of leaves that begin with a dictionary; True or False for all or none. Texts that
+      are not among them get one all the same where the first rows show that it is worth it.
+    `column_encoding`: encodings of leaves that have no dictionary, by dotted path; PLAIN where there is none.
+    `bloom_filters`: dotted leaf paths that get a bloom filter.
+    `no_statistics`: dotted leaf paths without statistics.
+    `dictionary_bytes` and `page_bytes`: how large a dictionary may grow, and from how many bytes of values on a page is
+      full.
+    `page_version`: 1 or 2, of data pages.
+    `threads`: how many threads encode columns.
+    Raises `TypeError` for columns that are not written here (`is_written`).
     """
 
     def __init__(

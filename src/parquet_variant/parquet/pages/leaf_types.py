@@ -30,27 +30,15 @@ class Physical(IntEnum):
 
 
 class LeafType(NamedTuple):
-    """The Parquet type of a leaf column.
+    """The Parquet type of a leaf column."""
 
-    Parameters
-    ----------
-    physical
-        How values are stored.
-    width
-        Bytes of a value; 1 for booleans while they are not packed, 0 for byte arrays.
-    order
-        How values compare.
-    converted, logical
-        The annotations: ``ConvertedType``, and an encoded ``LogicalType``.
-    precision, scale
-        Of a decimal.
-    """
-
-    physical: Physical
-    width: int
-    order: Order
+    physical: Physical  # How values are stored.
+    width: int  # Bytes of a value; 1 for booleans while they are not packed, 0 for byte arrays.
+    order: Order  # How values compare.
+    # The annotations: ``ConvertedType``, and an encoded ``LogicalType``.
     converted: int | None = None
     logical: bytes | None = None
+    # Of a decimal.
     precision: int | None = None
     scale: int | None = None
 

@@ -31,24 +31,12 @@ _NOTHING = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Values of a leaf column.
+    """Values of a leaf column."""
 
-    Parameters
-    ----------
-    count
-        How many there are.
-    width
-        Bytes of each; 0 for byte arrays.
-    data
-        All their bytes: little-endian numbers, a byte for a boolean.
-    lengths
-        Of byte arrays.
-    """
-
-    count: int
-    width: int
-    data: Bytes
-    lengths: Lengths | None = None
+    count: int  # How many there are.
+    width: int  # Bytes of each; 0 for byte arrays.
+    data: Bytes  # All their bytes: little-endian numbers, a byte for a boolean.
+    lengths: Lengths | None = None  # Of byte arrays.
 
     @property
     def address(self) -> int:
@@ -76,31 +64,20 @@ class Values:
 
 
 class Texts(NamedTuple):
-    """Byte arrays as Arrow has them, those that are null among them.
+    """Byte arrays as Arrow has them, those that are null among them."""
 
-    Parameters
-    ----------
-    data, offsets, width
-        Addresses of the bytes and of the first slot's offset, and bytes of an offset.
-    validity, first
-        Address of the validity, 0 where all are there, and the bit of the first slot.
-    rows, present
-        How many slots there are, and how many of them have a value.
-    bounds
-        The offsets.
-    owner
-        What keeps all that alive.
-    """
-
+    # Addresses of the bytes and of the first slot's offset, and bytes of an offset.
     data: int
     offsets: int
     width: int
+    # Address of the validity, 0 where all are there, and the bit of the first slot.
     validity: int
     first: int
+    # How many slots there are, and how many of them have a value.
     rows: int
     present: int
-    bounds: npt.NDArray[Any]
-    owner: Any
+    bounds: npt.NDArray[Any]  # The offsets.
+    owner: Any  # What keeps all that alive.
 
     @property
     def span(self) -> int:

@@ -28,20 +28,12 @@ _LISTS = (pa.list_(pa.int8()).id, pa.large_list(pa.int8()).id, _MAP)
 class Entries:
     """The entries of a column, or of what holds it.
 
-    Parameters
-    ----------
-    count
-        How many there are.
-    definition
-        The definition level of each, or the one that all have.
-    repetition
-        The repetition level of each; None where all are 0.
-    least
-        The level from which on an entry has a slot in the Arrow array.
-    most
-        The level of an entry that is there.
-    present
-        How many are there.
+    `count`: how many there are.
+    `definition`: the definition level of each, or the one that all have.
+    `repetition`: the repetition level of each; None where all are 0.
+    `least`: the level from which on an entry has a slot in the Arrow array.
+    `most`: the level of an entry that is there.
+    `present`: how many are there.
     """
 
     __slots__ = ("_empty", "_filled", "count", "definition", "least", "most", "present", "repetition")

@@ -14,25 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.byte_arrays import plain_texts
-from parquet_variant.parquet.format.field_numbers import (
-    BLOOM_AT,
-    BLOOM_SIZE,
-    CODEC,
-    COLUMN_INDEX,
-    COLUMN_INDEX_SIZE,
-    DATA_PAGE_V2,
-    DEFINITION_COUNTS,
-    DICTIONARY_PAGE,
-    ENCODING_STATS,
-    HIGH_VALUES,
-    LOW_VALUES,
-    NULL_COUNTS,
-    NULL_PAGES,
-    PAGE_ENCODING,
-    PAGE_TYPE,
-    REPETITION_COUNTS,
-    STATISTICS,
-)
+from parquet_variant.parquet.format import field_numbers as numbers
 from parquet_variant.parquet.format.page_places import LeafPages, PagePlace, page_header, read_at
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.parquet.pages.bounds import loaded
@@ -50,29 +32,20 @@ _LEVEL = 3
 class StoredPages:
     """The pages of a column chunk of a file that is open.
 
-    Parameters
-    ----------
-    source
-        The file.
-    old
-        The chunk.
-    leaf
-        The column as it is written now.
-
-    Raises
-    ------
-    ValueError
-        If the file's indexes do not tell of each page what the indexes of a new file have to.
+    `source`: the file.
+    `old`: the chunk.
+    `leaf`: the column as it is written now.
+    Raises `ValueError` if the file's indexes do not tell of each page what the indexes of a new file have to.
     """
 
     def __init__(self, source: pa.NativeFile, old: LeafPages, leaf: LeafColumn) -> None:
         self._source, self._old, self._leaf = source, old, leaf
         self._index: Mapping[int, Any] | None = None
-        self.codec: int = old.told[CODEC]
-        if STATISTICS in old.told:
-            if COLUMN_INDEX not in old.struct:
+        self.codec: int = old.told[numbers.CODEC]
+        if numbers.STATISTICS in old.told:
+            if numbers.COLUMN_INDEX not in old.struct:
                 raise ThriftError("bounds of pages are not told: one is of nothing but NaN")
-            start, size = old.struct[COLUMN_INDEX], old.struct[COLUMN_INDEX_SIZE]
+            start, size = old.struct[numbers.COLUMN_INDEX], old.struct[numbers.COLUMN_INDEX_SIZE]
             self._index, _ = read_value(read_at(source, start, size), 0, STRUCT)
         is_text = leaf.type.physical == Physical.BYTE_ARRAY
         if is_text and any(place.text_bytes is None for place in old.pages):
@@ -82,7 +55,7 @@ class StoredPages:
     def bloom(self) -> tuple[int, int] | None:
         """Where the chunk's bloom filter is, and its size; also right for fewer values."""
         told = self._old.told
-        return (told[BLOOM_AT], told[BLOOM_SIZE]) if BLOOM_AT in told else None
+        return (told[numbers.BLOOM_AT], told[numbers.BLOOM_SIZE]) if numbers.BLOOM_AT in told else None
 
     def page(self, number: int) -> Page:
         """A page as it is."""
@@ -91,9 +64,9 @@ class StoredPages:
         header = page_header(data)
         bounds, nulls = None, 0
         if index is not None:
-            nulls = index[NULL_COUNTS][number]
-            if not index[NULL_PAGES][number]:
-                bounds = loaded((index[LOW_VALUES][number], index[HIGH_VALUES][number]), leaf.type)
+            nulls = index[numbers.NULL_COUNTS][number]
+            if not index[numbers.NULL_PAGES][number]:
+                bounds = loaded((index[numbers.LOW_VALUES][number], index[numbers.HIGH_VALUES][number]), leaf.type)
         return Page(
             header=b"",
             body=data,
@@ -104,8 +77,8 @@ class StoredPages:
             values=header.values,
             bounds=bounds,
             text_bytes=place.text_bytes or 0,
-            definition_counts=self._counts(DEFINITION_COUNTS, number, leaf.definition),
-            repetition_counts=self._counts(REPETITION_COUNTS, number, leaf.repetition),
+            definition_counts=self._counts(numbers.DEFINITION_COUNTS, number, leaf.definition),
+            repetition_counts=self._counts(numbers.REPETITION_COUNTS, number, leaf.repetition),
             size=len(data),
         )
 
@@ -116,10 +89,10 @@ class StoredPages:
 
     def new_chunk(self, made: Collection[PagePlace], shared: Shared) -> ColumnChunk:
         """An empty chunk like this one, with its dictionary; what is left of the pages `made` is encoded as it was."""
-        counted = self._old.told[ENCODING_STATS]
-        data_pages = [each for each in counted if each[PAGE_TYPE] != DICTIONARY_PAGE]
-        plain = [each[PAGE_ENCODING] for each in data_pages if each[PAGE_ENCODING] != Encoding.RLE_DICTIONARY]
-        encoding = Encoding(plain[0]) if plain else Encoding.PLAIN
+        counted = self._old.told[numbers.ENCODING_STATS]
+        data_pages = [each for each in counted if each[numbers.PAGE_TYPE] != numbers.DICTIONARY_PAGE]
+        encodings = [Encoding(each[numbers.PAGE_ENCODING]) for each in data_pages]
+        encoding = next((each for each in encodings if each != Encoding.RLE_DICTIONARY), Encoding.PLAIN)
         has_dictionary = self._old.start < self._old.pages[0].start
         headers = [page_header(read_at(self._source, place.start, place.size)) for place in made]
         is_indexed = has_dictionary and all(header.encoding == Encoding.RLE_DICTIONARY for header in headers)
@@ -129,7 +102,7 @@ class StoredPages:
             encoding=encoding if is_encodable(encoding, self._leaf.type) else Encoding.PLAIN,
             compress=compressor(name, _LEVEL if name == "zstd" else None),
             dictionary_bytes=MAX_OFFSET,
-            page_version=2 if data_pages[0][PAGE_TYPE] == DATA_PAGE_V2 else 1,
+            page_version=2 if data_pages[0][numbers.PAGE_TYPE] == numbers.DATA_PAGE_V2 else 1,
             has_statistics=self._index is not None,
         )
         chunk = ColumnChunk(self._leaf, options, shared)

@@ -103,21 +103,11 @@ def _bytes_at(file: OpenFile, start: int, size: int) -> Any:
 class ChunkPages:
     """The values of a column chunk that is in no list.
 
-    Parameters
-    ----------
-    file, row_group, leaf
-        Which chunk; `is_readable`.
-    most
-        The definition level of a value; 0 if pages have no levels.
-    kept
-        The rows that are wanted; None for all. Pages without one are not decompressed: their rows are undefined.
-
-    Attributes
-    ----------
-    valid
-        A byte a row: whether it has a value, when values were read.
-    has_indices, is_indexed
-        Whether pages hold indices into the dictionary, and whether all do.
+    `file`, `row_group` and `leaf`: which chunk; `is_readable`.
+    `most`: the definition level of a value; 0 if pages have no levels.
+    `kept`: the rows that are wanted; None for all. Pages without one are not decompressed: their rows are undefined.
+    `valid`: a byte a row: whether it has a value, when values were read.
+    `has_indices` and `is_indexed`: whether pages hold indices into the dictionary, and whether all do.
     """
 
     def __init__(

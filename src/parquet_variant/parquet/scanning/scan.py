@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -109,24 +109,12 @@ def tables_of_parts(
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """Some row groups of one file; small enough to send to another process.
+    """Some row groups of one file; small enough to send to another process."""
 
-    Parameters
-    ----------
-    source
-        The file.
-    row_groups
-        Their numbers.
-    rows
-        Their rows, before any filter.
-    bytes
-        Compressed bytes of the column chunks that they need.
-    """
-
-    source: ParquetSource
-    row_groups: tuple[int, ...]
-    rows: int
-    bytes: int
+    source: ParquetSource  # The file.
+    row_groups: tuple[int, ...]  # Their numbers.
+    rows: int  # Their rows, before any filter.
+    bytes: int  # Compressed bytes of the column chunks that they need.
 
 
 @dataclass(frozen=True, repr=False)
@@ -449,8 +437,21 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
     return tuple(typed)
 
 
+class ScanKeywords(TypedDict, total=False):
+    """The keywords of `scan`."""
+
+    column: str | None
+    filesystem: fs.FileSystem | None
+    skipping: bool
+    errors: Errors
+    zone: str
+    threads: int | None
+
+
 @renamed(on_error="errors")
-def extract(source: Source, columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Any) -> pa.Table:
+def extract(
+    source: Source, columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Unpack[ScanKeywords]
+) -> pa.Table:
     """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
 
     Parameters

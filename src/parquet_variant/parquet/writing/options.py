@@ -8,19 +8,43 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import pyarrow as pa
+from pyarrow import fs
 
-from parquet_variant.choices import DEFAULT_COMPRESSION
+from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode
 from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
-from parquet_variant.parquet.writing.encodings import UNCOMPRESSED
+from parquet_variant.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import read_selection
 
 Writer: TypeAlias = Literal["native", "pyarrow"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
 DEFAULT_WRITER: Writer = "native"
+
+
+class FileKeywords(TypedDict, total=False):
+    """`WriterOptions` as keywords."""
+
+    compression: str
+    compression_level: int | None
+    row_group_bytes: int
+    annotation: bool | Literal["shredded"]
+    sort_by: Sequence[str] | str
+    bloom_filters: Collection[str] | str
+    writer: Writer
+
+
+class WriterKeywords(FileKeywords, total=False):
+    """Those, and the keywords of `VariantWriter` for one file."""
+
+    variants: Collection[str]
+    value_first: bool
+    filesystem: fs.FileSystem | None
+    threads: int
+    encodings: ColumnEncodings | None
+    mode: FileMode
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,17 +40,10 @@ _MOST_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that is to be written anew with a part of it changed.
+    """A file that is to be written anew with a part of it changed."""
 
-    Parameters
-    ----------
-    source
-        The file as it is, open.
-    footer, root, metadata
-        What its footer says.
-    """
-
-    source: pa.NativeFile
+    source: pa.NativeFile  # The file as it is, open.
+    # What its footer says.
     footer: bytes
     root: SchemaNode
     metadata: pq.FileMetaData

@@ -63,20 +63,12 @@ class _Sink:
 class PyarrowFileWriter:
     """Write Arrow columns into a Parquet file, with the methods of `PageFileWriter`.
 
-    Parameters
-    ----------
-    stream
-        What the bytes are written to.
-    schema
-        The columns.
-    variants
-        Schema paths of the groups that get the VARIANT annotation.
-    no_statistics
-        Dotted leaf paths without statistics.
-    bloom_filters
-        Dotted leaf paths that get a bloom filter.
-    options
-        ``compression``, and the result of `choose_encodings`.
+    `stream`: what the bytes are written to.
+    `schema`: the columns.
+    `variants`: schema paths of the groups that get the VARIANT annotation.
+    `no_statistics`: dotted leaf paths without statistics.
+    `bloom_filters`: dotted leaf paths that get a bloom filter.
+    `options`: ``compression``, and the result of `choose_encodings`.
     """
 
     def __init__(

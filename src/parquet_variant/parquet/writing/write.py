@@ -1,22 +1,22 @@
-"""`write`: Variants, alone or beside other columns, into one Parquet file.
+"""`write` and `write_table`: Variants, alone or beside other columns, into one Parquet file.
 
-Owns the one-call form and its options. Leaves the file to `VariantWriter`, and what is shredded to the functions below.
+Owns the one-call forms. Leaves the file to `VariantWriter`, and what is shredded to the functions below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 import pyarrow as pa
-from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode, Layout
+from parquet_variant.choices import Layout
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.temporaries import sweep_temporaries
 from parquet_variant.parquet.writing.nested import Place, map_variants
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer
+from parquet_variant.parquet.writing.options import WriterKeywords
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -32,16 +32,7 @@ def write(
     column: str = "v",
     schema: SchemaLike | Mapping[str, SchemaLike] = None,
     layout: Layout = "final",
-    compression: str = DEFAULT_COMPRESSION,
-    compression_level: int | None = None,
-    row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-    annotation: bool = True,
-    filesystem: fs.FileSystem | None = None,
-    sort_by: Sequence[str] | str = (),
-    bloom_filters: Collection[str] | str = (),
-    variants: Collection[str] = (),
-    writer: Writer = DEFAULT_WRITER,
-    mode: FileMode = "error",
+    **options: Unpack[WriterKeywords],
 ) -> FileInfo:
     """Write a Parquet file with Variant columns.
 
@@ -59,24 +50,11 @@ def write(
         None writes each as it is, shredded or not. Applies to Variants at the top of `data`, not inside lists.
     layout
         ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``.
-    compression, compression_level
-        The codec.
-    row_group_bytes
-        Arrow bytes a row group.
-    annotation
-        Put the VARIANT annotation into the footer; without it, readers that know no Variant see a struct.
-    filesystem
-        A pyarrow filesystem.
-    sort_by
-        Paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``: the rows are sorted by them. Nothing is sorted unasked.
-    bloom_filters
-        Paths of shredded primitives that get a bloom filter.
-    variants
-        Dotted schema paths of structs that are Variants though their Arrow fields do not say so.
-    writer
-        ``"native"``, or ``"pyarrow"`` for pyarrow's: see `VariantWriter`.
-    mode
-        If a file is there: ``"error"``, or ``"overwrite"``.
+    **options
+        Those of `VariantWriter`: ``compression`` (``"zstd"``), ``compression_level``, ``row_group_bytes``,
+        ``annotation`` (without, readers that know no Variant see a struct), ``sort_by`` and ``bloom_filters`` (paths),
+        ``variants`` (structs that are Variants though their Arrow fields do not say so), ``writer``, ``filesystem``,
+        and ``mode`` if a file is there: ``"error"``, or ``"overwrite"``.
 
     Returns
     -------
@@ -99,25 +77,43 @@ def write(
     (3, (('v',),))
     """
     named = {column: data} if isinstance(data, VariantArray) else data
-    if schema is not None or layout != "final":
-        named = _shredded(named, schema, layout, frozenset(variants))
-    with VariantWriter(
-        path,
-        variants=variants,
-        compression=compression,
-        compression_level=compression_level,
-        row_group_bytes=row_group_bytes,
-        annotation=annotation,
-        filesystem=filesystem,
-        sort_by=sort_by,
-        bloom_filters=bloom_filters,
-        writer=writer,
-        mode=mode,
-    ) as file:
+    with VariantWriter(path, **options) as file:
         sweep_temporaries(file.filesystem, [file.path])
+        if schema is not None or layout != "final":
+            named = _shredded(named, schema, layout, frozenset(options.get("variants", ())))
         file.write_batch(named)
     assert file.info is not None
     return file.info
+
+
+def write_table(table: Any, where: str | os.PathLike[str], **options: Any) -> FileInfo:
+    """Write a table with Variant and ordinary columns as a Parquet file; `read_table` reads it back.
+
+    The arguments come in the order that ``pyarrow.parquet.write_table`` has.
+
+    Parameters
+    ----------
+    table
+        An Arrow table, a data frame of pandas or polars, or columns by name.
+    where
+        The file.
+    **options
+        Those of `write`.
+
+    Raises
+    ------
+    VariantFileError, SchemaError
+        As `write`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.parquet.write_table({"id": [1, 2], "v": pv.parse_json(["1", '"x"'])}, f"{folder}/a.parquet")
+    ...     pv.parquet.read_table(f"{folder}/a.parquet").column_names
+    ['id', 'v']
+    """
+    return write(where, table, **options)
 
 
 def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) -> pa.Table:

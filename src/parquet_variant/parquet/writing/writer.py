@@ -10,16 +10,16 @@ from __future__ import annotations
 import base64
 import builtins
 import posixpath
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray, trusted_array
-from parquet_variant.choices import DEFAULT_COMPRESSION, FileMode
+from parquet_variant.choices import FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
@@ -39,9 +39,9 @@ from parquet_variant.parquet.writing.arrow_leaves import (
     null_rows,
     schema_for_others,
 )
-from parquet_variant.parquet.writing.conform_table import conform_table
+from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
-from parquet_variant.parquet.writing.options import DEFAULT_ROW_GROUP_BYTES, DEFAULT_WRITER, Writer, WriterOptions
+from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
@@ -148,22 +148,14 @@ class VariantWriter:
         path: Any,
         *,
         variants: Collection[str] = (),
-        compression: str = DEFAULT_COMPRESSION,
-        compression_level: int | None = None,
-        row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES,
-        annotation: bool | Literal["shredded"] = True,
         value_first: bool = False,
         filesystem: fs.FileSystem | None = None,
-        sort_by: Sequence[str] | str = (),
-        bloom_filters: Collection[str] | str = (),
-        writer: Writer = DEFAULT_WRITER,
         threads: int = 1,
         encodings: ColumnEncodings | None = None,
         mode: FileMode = "error",
+        **options: Unpack[FileKeywords],
     ) -> None:
-        self._options = WriterOptions(
-            compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters, writer
-        )
+        self._options = WriterOptions.of(options)
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0

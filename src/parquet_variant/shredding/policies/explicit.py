@@ -46,10 +46,7 @@ class ExplicitPolicy:
     def resolved(self) -> ShreddingSchema:
         """The schema, read from whatever spelling it has.
 
-        Raises
-        ------
-        SchemaError
-            If it cannot be read.
+        Raises `SchemaError` if it cannot be read.
         """
         schema = self.schema
         if isinstance(schema, ShreddingSchema):
