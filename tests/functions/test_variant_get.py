@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.encoding.cast import cast_variant
+from parquet_variant.encoding.cast import cast_variant, try_cast_variant
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.testing.layouts import Layout, lay_out
 
@@ -90,6 +92,39 @@ def test_the_kernels_answer_as_the_reference(
     assert found.validate(full=True) is None
     if expected is not None:
         assert repr(found.to_pylist()) == repr(expected)
+
+
+def _between_two_floats(low: float, kind: type[np.floating[Any]], scale: int, ulps: int) -> Decimal:
+    """A decimal that lies, but for some units of its last digit, in the middle of a float and the next."""
+    first = kind(low)
+    middle = (Fraction(float(first)) + Fraction(float(np.nextafter(first, kind(np.inf))))) / 2
+    return Decimal(int(middle * 10**scale) + ulps).scaleb(-scale, Context(80))
+
+
+decimals = st.builds(
+    _between_two_floats,
+    st.floats(-1e6, 1e6, allow_subnormal=False),
+    st.sampled_from([np.float32, np.float64]),
+    st.integers(0, 38),
+    st.integers(-2, 2),
+) | st.builds(
+    lambda digits, scale: Decimal(digits).scaleb(-scale, Context(80)),
+    st.integers(1 - 10**38, 10**38 - 1),
+    st.integers(0, 38),
+)
+
+
+@given(
+    values=st.lists(decimals.filter(lambda each: len(each.as_tuple().digits) <= 38), min_size=1, max_size=20),
+    target=st.sampled_from([pa.float64(), pa.float32(), pa.decimal128(10, 2), pa.decimal128(38, 10), pa.int32()]),
+    scale=st.none() | st.integers(0, 38),
+)
+def test_long_decimals_are_rounded_once(values: list[Decimal], target: pa.DataType, scale: int | None) -> None:
+    array = pv.VariantArray.from_variants([pv.Variant.from_python(value) for value in values])
+    if scale is not None:
+        array = pv.shred_variant(array, pv.ShreddingSchema.from_ddl(f"decimal(38,{scale})"))
+    expected = [try_cast_variant(pv.Variant.from_python(value), target) for value in values]
+    assert pv.try_variant_get(array, "$", target).to_pylist() == expected
 
 
 @given(data=st.data(), column=columns, path=paths, target=targets, zone=zones)

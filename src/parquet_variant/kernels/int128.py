@@ -110,3 +110,22 @@ def divide_by_power(high: int, low: int, power: int) -> tuple[bool, int, int]:
     if negative:
         high, low = negate(high, low)
     return exact, high, low
+
+
+@helper
+def round_by_power(high, low, power):
+    """``(high, low)``: number / 10**power, halves away from zero."""
+    negative = high < 0
+    if negative:
+        high, low = negate(high, low)
+    dropped = 0
+    while power > 0:
+        step = min(power, 9)
+        high, low, rest = divide_small(high, low, POWER_LOW[step])
+        dropped = rest // POWER_LOW[step - 1]  # of the digits that go, the first decides
+        power -= step
+    if dropped >= 5:
+        high, low = multiply_add(high, low, 1, 1)
+    if negative:
+        high, low = negate(high, low)
+    return high, low

@@ -38,6 +38,10 @@ _LOCALS = {_P.TIMESTAMP_NTZ: 1000, _P.TIMESTAMP_NTZ_NANOS: 1}
 _POWERS = 10.0 ** np.arange(23)
 _EXACT_IN_DOUBLE = 2**53
 _INTEGER_POWERS = 10 ** np.arange(16)
+# The machine's longest floats, where they are longer than doubles.
+_LONG_POWERS = np.array([f"1e{scale}" for scale in range(39)], np.longdouble)
+_HAS_LONG_FLOATS = np.finfo(np.longdouble).nmant >= 63
+_LOW_WORD = np.longdouble(2) ** 64
 # Texts that Arrow reads as Spark does.
 _INTEGER_TEXT = r"^-?[0-9]{1,18}$"
 _FLOAT_TEXT = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?$"
@@ -166,6 +170,8 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
         quotients = slots.a.astype(np.float64) / _POWERS[np.where(exact, slots.scales, 0)]
         values = np.where(exact, quotients, values)
         done = done | exact
+        if _HAS_LONG_FLOATS and len(long := np.flatnonzero(is_decimal & ~exact)):
+            values[long], done[long] = _long_quotients(slots, long)
     is_float = slots.kinds == _P.FLOAT
     if is_float.any():
         values = np.where(is_float, slots.a.astype(np.uint32).view(np.float32).astype(np.float64), values)
@@ -175,6 +181,18 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
         values = np.where(is_bool, (slots.kinds == _P.TRUE).astype(np.float64), values)
         done = done | is_bool
     return values, done
+
+
+def _long_quotients(slots: ScalarSlots, positions: Int64s) -> tuple[npt.NDArray[np.float64], Bools]:
+    """Decimals at some positions as doubles, and which of them are surely the nearest."""
+    high, low, scales = slots.b[positions], slots.a[positions].view(np.uint64), slots.scales[positions]
+    sure = scales < len(_LONG_POWERS)
+    long = (high * _LOW_WORD + low) / _LONG_POWERS[np.where(sure, scales, 0)]
+    quotients = long.astype(np.float64)
+    # Nearly between two doubles, the roundings before may have moved it over: the scalar fallback rounds once.
+    off, gap = np.abs(long - quotients), np.spacing(np.abs(quotients))
+    between = np.minimum(np.abs(2 * off - gap), np.abs(4 * off - gap)) < gap / 128
+    return quotients, sure & ~between
 
 
 def _numbers_in_text(
@@ -224,7 +242,16 @@ def _decimal(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     numbers = np.flatnonzero(_integers(slots) | _decimals(slots))
     data = np.zeros(2 * len(slots), np.int64)
     cast_slots.decimal_slots(
-        numbers, slots.kinds, slots.a, slots.b, slots.scales, target.precision, target.scale, address_of(data), done
+        numbers,
+        slots.kinds,
+        slots.a,
+        slots.b,
+        slots.scales,
+        target.precision,
+        target.scale,
+        True,
+        address_of(data),
+        done,
     )
     valid = None if done.all() else pa.py_buffer(np.packbits(done, bitorder="little"))
     return pa.Decimal128Array.from_buffers(target.arrow, len(slots), [valid, pa.py_buffer(data)]), done

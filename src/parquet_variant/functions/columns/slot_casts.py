@@ -87,6 +87,7 @@ def _exact(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
         slots.scales,
         min(precision, 38),
         min(scale, 38),
+        False,
         address_of(scratch),
         done,
     )
@@ -283,6 +284,8 @@ def _nested_by_fallback(
     from parquet_variant.encoding.cast.arrow import array_of_raw
     from parquet_variant.encoding.cast.nested import cast_raw
 
+    if not options.safe and not target.children and target.family not in ("string", "struct"):
+        return base  # no array and no object is a scalar
     if target.family == "string" and slots.value_positions is not None and len(positions):
         base, positions = _json_texts(slots, slots.value_positions, positions, target, options, base)
     raws = []

@@ -6,7 +6,8 @@ Owns the loops. Leaves the choice between them, and every slot that they do not 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.kinds import DECIMAL4
+from parquet_variant.kernels.int128 import round_by_power
+from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL16
 from parquet_variant.kernels.memory import load_u8, store_u64
 from parquet_variant.kernels.values.scalar_slots import exact_slot
 from parquet_variant.machine_code.signatures import Bools, Int64s, UInt8s
@@ -21,12 +22,17 @@ def decimal_slots(
     scales: UInt8s,
     precision: int,
     scale: int,
+    rounds: bool,
     target: int,
     done: Bools,
 ) -> None:
-    """Write the numbers that a decimal type holds exactly, 16 bytes each; ``done`` says which."""
+    """Write the numbers that a decimal type holds, exactly or rounded half up, 16 bytes each; ``done`` says which."""
     for i in positions:
-        done[i], low, high = exact_slot(kinds[i], a[i], b[i], scales[i], DECIMAL4, precision, scale)
+        high, low, digits = b[i], a[i], scales[i]
+        if rounds and DECIMAL4 <= kinds[i] <= DECIMAL16 and digits > scale:
+            high, low = round_by_power(high, low, digits - scale)
+            digits = scale
+        done[i], low, high = exact_slot(kinds[i], low, high, digits, DECIMAL4, precision, scale)
         store_u64(target + i * 16, low)
         store_u64(target + i * 16 + 8, high)
 
