@@ -51,7 +51,6 @@ def tables_to_write(draw):
     return draw(tables(KINDS)), {
         "compression": draw(st.sampled_from(CODECS)),
         "page_bytes": draw(st.sampled_from([1, 60, 1 << 20])),
-        "page_version": draw(st.sampled_from([1, 2])),
         "use_dictionary": draw(st.booleans()),
     }
 

@@ -33,7 +33,6 @@ def test_rows_of_pages_are_those_of_a_reader_that_filters(table: pa.Table, data:
         data.draw(st.integers(1, 9)),
         data.draw(st.integers(5, 30)),
         page_bytes=data.draw(st.sampled_from([1, 30, 2 << 20])),
-        page_version=data.draw(st.sampled_from([1, 2])),
         compression=data.draw(st.sampled_from(CODECS)),
         use_dictionary=data.draw(st.booleans()),
     )

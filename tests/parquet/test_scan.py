@@ -172,6 +172,15 @@ def test_nulls_everywhere_beside_bounds_are_no_statistics(tmp_path):
         assert answers[0].to_pylist() == answers[1].to_pylist() != [], where
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+def test_a_nan_in_a_dictionary_is_above_the_bounds(tmp_path, kind):
+    floats = pa.array([1.0, float("nan"), None], kind).dictionary_encode()
+    info = pv.parquet.write(tmp_path / "a.parquet", {"f": floats, "v": pv.parse_json(["1", "2", "3"])})
+    assert info.may_hold_nan
+    answers = [pv.parquet.extract(tmp_path, ["f"], "f > 5", skipping=each).num_rows for each in (True, False)]
+    assert answers == [1, 1]
+
+
 def test_bloom_filters_rule_out(tmp_path):
     values = [{"id": f"{n * 7919 % 100_003:x}", "n": n * 7919 % 100_003} for n in range(3000)]
     array = pv.VariantArray.from_pylist(values)

@@ -60,7 +60,6 @@ def test_a_shrunk_file_has_the_rows_that_stay_for_every_reader(
     path, reference = folder / "old.parquet", folder / "reference.parquet"
     options = {
         "page_bytes": data.draw(st.sampled_from([1, 30, 2 << 20])),
-        "page_version": data.draw(st.sampled_from([1, 2])),
         "compression": data.draw(st.sampled_from(CODECS)),
         "use_dictionary": data.draw(st.booleans()),
     }

@@ -77,17 +77,9 @@ class Engine(Protocol):
 class ThreadEngine:
     """An engine that runs tasks in threads.
 
-    Parameters
-    ----------
-    threads
-        How many work at the same time; by default the CPUs that this process may use.
-    progress
-        Called with the step, the tasks done and the tasks in all.
-
-    Raises
-    ------
-    VariantError
-        For fewer threads than 1.
+    `threads`: how many work at the same time; by default the CPUs that this process may use.
+    `progress`: called with the step, the tasks done and the tasks in all.
+    Raises `VariantError` for fewer threads than 1.
 
     Examples
     --------

@@ -53,13 +53,9 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
     except ImportError:
         raise VariantError("SQL needs an engine: run: pip install 'parquet-variant[sql]'", reason="no-engine") from None
     with _instance(duckdb, thread_count(threads)).cursor() as connection:
-        yield _prepared(connection, zone)
-
-
-def _prepared(connection: Any, zone: str) -> Any:
-    if zone != "UTC":
-        connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
-    return connection
+        if zone != "UTC":
+            connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
+        yield connection
 
 
 def duckdb_zone(zone: str) -> str:

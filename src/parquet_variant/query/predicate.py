@@ -106,12 +106,18 @@ class Or:
 Predicate = Compare | Like | IsNull | Constant | Not | And | Or
 
 
+def joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
+    """Some predicates as one: all of them, or any."""
+    parts = tuple(parts)
+    return parts[0] if len(parts) == 1 else kind(parts)
+
+
 def is_in(column: str, values: Iterable[Any]) -> Predicate:
     """``column IN (values)``; a NULL among the values never matches, and keeps NOT IN from matching."""
     parts = tuple(Compare(column, "=", value) for value in values)
     if not parts:
         raise PredicateError(f"{column} IN () has no values: give at least one")
-    return parts[0] if len(parts) == 1 else Or(parts)
+    return joined(Or, parts)
 
 
 def all_of(conditions: Iterable[Any]) -> Predicate:
@@ -125,8 +131,7 @@ def all_of(conditions: Iterable[Any]) -> Predicate:
         raise PredicateError("the list of conditions is empty: leave the filter out instead")
     if all(isinstance(each, list) for each in conditions):
         return Or(tuple(all_of(each) for each in conditions))
-    parts = tuple(_condition(each) for each in conditions)
-    return parts[0] if len(parts) == 1 else And(parts)
+    return joined(And, map(_condition, conditions))
 
 
 def _condition(condition: Any) -> Predicate:
@@ -139,13 +144,14 @@ def _condition(condition: Any) -> Predicate:
     op = {"==": "=", "!=": "<>"}.get(op, op)
     if op in OPERATORS:
         return Compare(column, op, value)
-    if op in ("in", "not in"):
-        predicate = is_in(column, value)
-        return predicate if op == "in" else Not(predicate)
-    if op in ("like", "not like"):
-        return Like(column, value) if op == "like" else Not(Like(column, value))
-    if op in ("is null", "is not null"):
-        return IsNull(column) if op == "is null" else Not(IsNull(column))
+    if op == "in":
+        return is_in(column, value)
+    if op == "like":
+        return Like(column, value)
+    if op == "is null":
+        return IsNull(column)
+    if op in ("not in", "not like", "is not null"):
+        return Not(_condition((column, op.replace("not ", ""), value)))
     raise PredicateError(f"unknown operator {op!r}: use {' '.join(OPERATORS)} in, like, is null (or not of them)")
 
 
@@ -171,10 +177,8 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
     `zone`: the session time zone, in which a literal without one is meant if it is compared with instants.
     Raises `PredicateError` for an unknown column, or a literal that cannot be compared with the column.
     """
-    if isinstance(predicate, And):
-        return And(tuple(bind(part, types, zone) for part in predicate.parts))
-    if isinstance(predicate, Or):
-        return Or(tuple(bind(part, types, zone) for part in predicate.parts))
+    if isinstance(predicate, (And, Or)):
+        return type(predicate)(tuple(bind(part, types, zone) for part in predicate.parts))
     if isinstance(predicate, Not):
         return Not(bind(predicate.part, types, zone))
     if predicate.column not in types:

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple, NoReturn
 
 from parquet_variant.errors import PredicateError
-from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, is_in
+from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, is_in, joined
 
 _MAX_DEPTH = 100
 _TOKEN = re.compile(
@@ -164,13 +164,13 @@ class _Parser:
         parts = [self._and()]
         while self._accept("or"):
             parts.append(self._and())
-        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return joined(Or, parts)
 
     def _and(self) -> Predicate:
         parts = [self._not()]
         while self._accept("and"):
             parts.append(self._not())
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+        return joined(And, parts)
 
     def _not(self) -> Predicate:
         self.depth += 1

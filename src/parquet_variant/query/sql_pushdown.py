@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.errors import VariantError
-from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind
+from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, joined
 
 # The column that an expression is, and its Arrow type (None for a Variant); None if it is no column of the scan.
 Known = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
@@ -42,16 +42,17 @@ def pushdown(condition: exp.Expr, known: Known, zone: str = "UTC") -> Predicate 
     """
     condition = _unwrapped(condition)
     if isinstance(condition, exp.And):
-        parts = [pushdown(each, known, zone) for each in condition.flatten()]
-        return _joined(And, [each for each in parts if each is not None])
+        parts = [part for each in condition.flatten() if (part := pushdown(each, known, zone)) is not None]
+        return joined(And, parts) if parts else None
     if isinstance(condition, exp.Or):
-        parts = [pushdown(each, known, zone) for each in condition.flatten()]
-        return None if None in parts else _joined(Or, [each for each in parts if each is not None])
+        return _all_of(Or, (pushdown(each, known, zone) for each in condition.flatten()))
     return _exact(condition, known, zone)
 
 
-def _joined(kind: type[And] | type[Or], parts: list[Predicate]) -> Predicate | None:
-    return kind(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Predicate | None:
+    """The predicates as one; None if nothing is known of a part."""
+    known = list(parts)
+    return None if None in known else joined(kind, [each for each in known if each is not None])
 
 
 def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
@@ -60,10 +61,7 @@ def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
     if {key for key, value in node.args.items() if value} - _UNDERSTOOD:
         return None
     if isinstance(node, (exp.And, exp.Or)):
-        parts = [_exact(each, known, zone) for each in node.flatten()]
-        if None in parts:
-            return None
-        return _joined(And if isinstance(node, exp.And) else Or, [each for each in parts if each is not None])
+        return _all_of(And if isinstance(node, exp.And) else Or, (_exact(each, known, zone) for each in node.flatten()))
     if isinstance(node, exp.Not):
         inner = _exact(node.this, known, zone)
         return None if inner is None else Not(inner)
@@ -79,11 +77,10 @@ def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
             exp.GTE(this=node.this, expression=node.args["low"]),
             exp.LTE(this=node.this, expression=node.args["high"]),
         )
-        parts = [_comparison(each, known, zone) for each in bounds]
-        return None if None in parts else _joined(And, [each for each in parts if each is not None])
+        return _all_of(And, (_comparison(each, known, zone) for each in bounds))
     if isinstance(node, exp.In) and node.expressions:
-        parts = [_comparison(exp.EQ(this=node.this, expression=each), known, zone) for each in node.expressions]
-        return None if None in parts else _joined(Or, [each for each in parts if each is not None])
+        equals = (exp.EQ(this=node.this, expression=each) for each in node.expressions)
+        return _all_of(Or, (_comparison(each, known, zone) for each in equals))
     if isinstance(node, exp.Like):
         return _like(node, known)
     column = known(node)

@@ -50,28 +50,15 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DriftReport:
-    """What has drifted, and what to do.
+    """What has drifted, and what to do."""
 
-    Parameters
-    ----------
-    schema
-        The schema that fits the new data, by the policy.
-    merged
-        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns stay,
-        since older rows may have them, unless ``drop_dead`` was asked for.
-    drifts
-        The differences, those that save most first.
-    pays
-        Whether shredding again under `merged` saves at least the share of bytes that was asked for.
-    saved_share
-        Estimate of the share of the encoded bytes that `merged` takes off the residual.
-    """
-
-    schema: ShreddingSchema
+    schema: ShreddingSchema  # The schema that fits the new data, by the policy.
+    # The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns stay,
+    # since older rows may have them, unless ``drop_dead`` was asked for.
     merged: ShreddingSchema
-    drifts: tuple[Drift, ...]
-    pays: bool
-    saved_share: float
+    drifts: tuple[Drift, ...]  # The differences, those that save most first.
+    pays: bool  # Whether shredding again under `merged` saves at least the share of bytes that was asked for.
+    saved_share: float  # Estimate of the share of the encoded bytes that `merged` takes off the residual.
 
     def to_shred(self, existing: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
         """What files are to shred: `merged` if that pays, else what they do; `schema` if `reshred` asks for it."""

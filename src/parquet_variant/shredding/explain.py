@@ -115,16 +115,9 @@ def explain_json(result: InferenceResult) -> str:
             "ddl": result.schema.to_ddl(),
             "schema": json.loads(result.schema.to_json()),
             "paths": [
-                {
-                    "path": str(decision.path),
-                    "type": decision.type,
-                    "count": decision.count,
-                    "row_share": decision.row_share,
-                    "typed_share": decision.typed_share,
-                    "bytes_saved": decision.bytes_saved,
-                    **({} if (cost := costs.get(decision.path)) is None else asdict(cost)),
-                    "reason": decision.reason,
-                }
+                asdict(decision)
+                | {"path": str(decision.path)}
+                | ({} if (cost := costs.get(decision.path)) is None else asdict(cost))
                 for decision in result.decisions
             ],
         },

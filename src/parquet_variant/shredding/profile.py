@@ -62,25 +62,6 @@ class Profile:
     in a sample of the rows, chosen by hash too. The latter's figures are scaled up from the sample. What is left out is
     counted in `overflow_values`.
 
-    Parameters
-    ----------
-    rows
-        Rows, SQL NULL included.
-    null_rows
-        SQL NULL rows.
-    values
-        Values at any path, those left out included.
-    capped
-        The figures by path, complete for every path in it.
-    sample
-        The figures by path of some rows.
-    path_sketch
-        The smallest hashes of the distinct paths, to estimate their number.
-    max_paths
-        Distinct paths that are all kept.
-    typed_texts
-        What became of texts that were to be typed while the rows were read.
-
     Examples
     --------
     >>> import parquet_variant as pv
@@ -93,13 +74,16 @@ class Profile:
     True
     """
 
-    rows: int = 0
-    null_rows: int = 0
-    values: int = 0
+    rows: int = 0  # Rows, SQL NULL included.
+    null_rows: int = 0  # SQL NULL rows.
+    values: int = 0  # Values at any path, those left out included.
+    # The figures by path, complete for every path in it.
     capped: PathTable = field(default_factory=no_paths, repr=False)
-    sample: RowSample = field(default_factory=RowSample, repr=False)
+    sample: RowSample = field(default_factory=RowSample, repr=False)  # The figures by path of some rows.
+    # The smallest hashes of the distinct paths, to estimate their number.
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
-    max_paths: int = MAX_PATHS
+    max_paths: int = MAX_PATHS  # Distinct paths that are all kept.
+    # What became of texts that were to be typed while the rows were read.
     typed_texts: Counts = field(default_factory=Counter)
 
     # -- made from data

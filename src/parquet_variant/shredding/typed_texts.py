@@ -12,7 +12,7 @@ from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -219,7 +219,9 @@ def _read_dates(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: l
     return _put(nodes, texts[good], PrimitiveId.DATE, days[good])
 
 
-def _read_timestamps(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, zone: str, kind: PrimitiveId) -> int:
+def _read_timestamps(
+    nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any], *, zone: str, kind: PrimitiveId
+) -> int:
     digits = data.shape[1] - len("9999-99-99 99:99:99.") - len(zone)
     shape = "9999-99-99 99:99:99" + ("." + "9" * digits if digits > 0 else "") + "#" * len(zone)
     good = np.ones(len(data), np.bool_)
@@ -235,14 +237,6 @@ def _read_timestamps(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, zo
         good &= data[:, 19 + digits] != ord("0")  # which to_json leaves out
     seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
     return _put(nodes, texts[good], kind, (seconds * _MICROSECONDS + micros)[good])
-
-
-def _read_utc(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
-    return _read_timestamps(nodes, texts, data, "+00:00", PrimitiveId.TIMESTAMP)
-
-
-def _read_ntz(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
-    return _read_timestamps(nodes, texts, data, "", PrimitiveId.TIMESTAMP_NTZ)
 
 
 def _read_uuids(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
@@ -278,12 +272,16 @@ def _decoded(text: bytes) -> bytes | None:
 
 
 _NTZ_LENGTHS = (19, *range(21, 27))
+_UTC_LENGTHS = tuple(length + len("+00:00") for length in _NTZ_LENGTHS)
 _Reader = Callable[[Int64s, "npt.NDArray[np.intp]", Bytes, list[Any]], int]
 # The lengths that such texts have, and how they are read.
 _READERS: dict[str, tuple[tuple[int, ...] | None, _Reader]] = {
     "date": ((10,), _read_dates),
-    "timestamp": (tuple(length + 6 for length in _NTZ_LENGTHS), _read_utc),
-    "timestamp_ntz": (_NTZ_LENGTHS, _read_ntz),
+    "timestamp": (
+        tuple(length + 6 for length in _NTZ_LENGTHS),
+        partial(_read_timestamps, zone="+00:00", kind=PrimitiveId.TIMESTAMP),
+    ),
+    "timestamp_ntz": (_NTZ_LENGTHS, partial(_read_timestamps, zone="", kind=PrimitiveId.TIMESTAMP_NTZ)),
     "uuid": ((36,), _read_uuids),
     "binary": (None, _read_base64),
 }

@@ -51,7 +51,6 @@ def test_files_are_the_same(data: st.DataObject) -> None:
     schema = data.draw(shredding_schemas(values, max_depth=5))
     options = {
         "page_bytes": data.draw(st.sampled_from([1, 40, 2 << 20])),
-        "page_version": data.draw(st.sampled_from([1, 2])),
         "use_dictionary": data.draw(st.booleans()),
         "compression": data.draw(st.sampled_from(["none", "snappy"])),
     }

@@ -1,6 +1,6 @@
 """Values of Arrow columns as Parquet's pages store them, and the least and greatest of texts.
 
-Owns leaving nulls out, and the encodings of values: BYTE_STREAM_SPLIT, and for byte arrays PLAIN and DELTA_BYTE_ARRAY.
+Owns leaving nulls out, and the encodings of byte arrays: PLAIN and DELTA_BYTE_ARRAY.
 Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths
 (``int32``) and the address of their bytes, one value after the other. Whoever calls has made sure of the room.
 """
@@ -132,14 +132,6 @@ def delta_bytes(
         at += suffixes[i]
         source += lengths[i]
     return at - out
-
-
-@kernel
-def split_streams(source: int, width: int, count: int, out: int) -> None:
-    """Write values of a width as BYTE_STREAM_SPLIT: all first bytes, then all second ones."""
-    for k in range(width):
-        for i in range(count):
-            store_u8(out + k * count + i, load_u8(source + i * width + k))
 
 
 @helper

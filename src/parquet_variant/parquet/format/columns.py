@@ -107,24 +107,19 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
     variants = find_variants(root)
     if not variants:
         raise no_variant_column([node.name for node in root.children], file)
-    if name is None:
-        if len(variants) > 1:
-            names = _listed([column.name for column in variants])
-            raise VariantFileError(
-                f"several Variant columns: choose one with column=, from {names}",
-                reason="several-variant-columns",
-                file=file,
-            )
-        chosen = variants[0]
-    else:
-        matching = [column for column in variants if name in (column.name, column.node.dotted)]
-        if not matching:
-            raise VariantFileError(
-                f"{name} is not a Variant column: choose from {_listed([column.name for column in variants])}",
-                reason="no-such-column",
-                file=file,
-            )
-        chosen = matching[0]
+    names = _listed([column.name for column in variants])
+    matching = [column for column in variants if name in (None, column.name, column.node.dotted)]
+    if not matching:
+        raise VariantFileError(
+            f"{name} is not a Variant column: choose from {names}", reason="no-such-column", file=file
+        )
+    if name is None and len(variants) > 1:
+        raise VariantFileError(
+            f"several Variant columns: choose one with column=, from {names}",
+            reason="several-variant-columns",
+            file=file,
+        )
+    chosen = matching[0]
     _check_leaves(chosen, file)
     return chosen
 

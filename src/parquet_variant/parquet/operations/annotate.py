@@ -70,14 +70,7 @@ def annotate(
             paths = {column.path for column in variants if column.layout in ("unshredded", "final")}
         else:
             dotted = {node.dotted: node.path for node in root.walk() if node.physical is None and node.path}
-            missing = sorted(set(columns) - dotted.keys())
-            if missing:
-                raise VariantFileError(
-                    f"{missing[0]} is not a group of the file: choose from {', '.join(dotted) or 'none'}",
-                    reason="no-such-column",
-                    file=name,
-                )
-            paths = {dotted[column] for column in columns}
+            paths = {dotted.get(column, (column,)) for column in columns}
         patched = annotate_footer(footer, paths, name)
         if patched != footer:
             refuse_signed(footer, name)

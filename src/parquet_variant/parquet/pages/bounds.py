@@ -89,11 +89,9 @@ def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
     return low, high
 
 
-def is_ascending(bounds: list[tuple[Any, Any]]) -> bool:
-    """Whether neither the lower nor the upper bounds of pages ever fall."""
-    return all(a[0] <= b[0] and a[1] <= b[1] for a, b in itertools.pairwise(bounds))
-
-
-def is_descending(bounds: list[tuple[Any, Any]]) -> bool:
-    """Whether neither the lower nor the upper bounds of pages ever rise."""
-    return all(a[0] >= b[0] and a[1] >= b[1] for a, b in itertools.pairwise(bounds))
+def boundary_order(bounds: list[tuple[Any, Any]]) -> int:
+    """``BoundaryOrder`` of pages: 1 if neither their lower nor their upper bounds ever fall, 2 if none rise, else 0."""
+    pairs = list(itertools.pairwise(bounds))
+    if all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairs):
+        return 1
+    return 2 if all(a[0] >= b[0] and a[1] >= b[1] for a, b in pairs) else 0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from threading import get_ident
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.dictionary import mark_used
-from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
+from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bloom_filter import hashes_of
 from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union
@@ -63,7 +63,6 @@ class ColumnOptions:
     compress: Codec | None = None  # The codec; None for none.
     dictionary_bytes: int = 8 << 20
     page_bytes: int = 2 << 20  # Bytes of values from which on a page is full.
-    page_version: Literal[1, 2] = 1  # Of data pages.
     has_statistics: bool = True  # Whether counts of nulls and bounds are written.
     keeps_hashes: bool = False  # Whether a bloom filter is written.
 
@@ -284,7 +283,7 @@ class ColumnChunk:
         size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
         if has_values:
             size, encoding, bounds, text_bytes = self._encoded(self._levels_size(levels))
-        header, body, plain = self._page(levels, size, encoding, count, present)
+        header, body, plain = self._page(levels, size, encoding, count)
         return Page(
             header=header,
             body=body,
@@ -301,8 +300,8 @@ class ColumnChunk:
         )
 
     def _levels_size(self, levels: list[bytes]) -> int:
-        """Bytes of a page's levels, which in the first version have their length before them."""
-        return sum(map(len, levels)) + (4 * len(levels) if self.options.page_version == 1 else 0)
+        """Bytes of a page's levels, which have their length before them."""
+        return sum(map(len, levels)) + 4 * len(levels)
 
     def _encoded(self, start: int) -> tuple[int, Encoding, Bounds, int]:
         """Encode the page's values into the shared room, from ``start`` on.
@@ -336,32 +335,15 @@ class ColumnChunk:
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
 
-    def _page(
-        self, levels: list[bytes], size: int, encoding: Encoding, count: int, present: int
-    ) -> tuple[bytes, Bytes, int]:
+    def _page(self, levels: list[bytes], size: int, encoding: Encoding, count: int) -> tuple[bytes, Bytes, int]:
         """Header, body and size before compression of a data page, whose values are in the shared room."""
         before = self._levels_size(levels)
         room = self.shared.room(before + size)
-        if self.options.page_version == 1:
-            prefix = b"".join(part for each in levels for part in (len(each).to_bytes(4, "little"), each))
-            room[:before] = np.frombuffer(prefix, np.uint8)
-            body = self._compressed(room[: before + size])
-            details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
-            return _header(DATA_PAGE, before + size, len(body), (5, STRUCT, details)), body, before + size
-        stored = room[before : before + size]
-        packed = self._compressed(stored) if size else b""
-        is_smaller = self.options.compress is not None and len(packed) < size
-        body = b"".join([*levels, packed if is_smaller else stored.tobytes()])
-        details = encode_struct(
-            (1, I32, count),
-            (2, I32, count - present),
-            (3, I32, self._held_rows),
-            (4, I32, encoding),
-            (5, I32, len(levels[-1]) if self.leaf.definition else 0),
-            (6, I32, len(levels[0]) if self.leaf.repetition else 0),
-            (7, BOOL, is_smaller),
-        )
-        return _header(DATA_PAGE_V2, before + size, len(body), (8, STRUCT, details)), body, before + size
+        prefix = b"".join(part for each in levels for part in (len(each).to_bytes(4, "little"), each))
+        room[:before] = np.frombuffer(prefix, np.uint8)
+        body = self._compressed(room[: before + size])
+        details = encode_struct((1, I32, count), (2, I32, encoding), (3, I32, Encoding.RLE), (4, I32, Encoding.RLE))
+        return _header(DATA_PAGE, before + size, len(body), (5, STRUCT, details)), body, before + size
 
     def _compressed(self, plain: npt.NDArray[np.uint8]) -> Bytes:
         return plain.tobytes() if self.options.compress is None else self.options.compress(plain)

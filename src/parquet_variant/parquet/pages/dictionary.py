@@ -5,7 +5,7 @@ Owns the memory of its tables and its limit. Leaves looking values up to `pages.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,29 +29,8 @@ class Indexed(NamedTuple):
     text_bytes: int
 
 
-class Dictionary(Protocol):
-    """Distinct values in the order in which they were met."""
-
-    @property
-    def count(self) -> int:
-        """How many there are."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the dictionary's page."""
-
-    def index(self, values: Values | Texts, most_bytes: int) -> Indexed | None:
-        """Number each value; None, and nothing added, if the page would take more than so many bytes."""
-
-    def values(self) -> Values:
-        """The entries; not to be used any more after `release`."""
-
-    def release(self) -> None:
-        """Let others have the memory."""
-
-
 class _Words:
-    """Values of 4 or 8 bytes."""
+    """Distinct values of 4 or 8 bytes, in the order in which they were met."""
 
     def __init__(self, width: int) -> None:
         self.width, self.count = width, 0
@@ -59,9 +38,11 @@ class _Words:
 
     @property
     def size(self) -> int:
+        """Bytes of the dictionary's page."""
         return self.count * self.width
 
     def index(self, values: Values | Texts, most_bytes: int) -> Indexed | None:
+        """Number each value; None, and nothing added, if the page would take more than so many bytes."""
         assert isinstance(values, Values)
         indices = np.empty(values.count, np.int32)
         before, done, address = self.count, 0, values.address
@@ -85,15 +66,16 @@ class _Words:
             rehash_words(self._words, self.count, HASH_SEED, self._slots)
 
     def values(self) -> Values:
+        """The entries; not to be used any more after `release`."""
         words = self._words[: self.count]
         return Values(self.count, self.width, (words if self.width == 8 else words.astype(np.int32)).view(np.uint8))
 
     def release(self) -> None:
-        """As `Dictionary`: small."""
+        """Let others have the memory: here it is small."""
 
 
 class _Bytes:
-    """Byte arrays, or values of any other width."""
+    """As `_Words`, of byte arrays, or values of any other width."""
 
     def __init__(self, width: int) -> None:
         self.width, self.count, self._used = width, 0, 0
@@ -145,6 +127,9 @@ class _Bytes:
 
     def release(self) -> None:
         release(self._arena)
+
+
+Dictionary: TypeAlias = _Words | _Bytes
 
 
 def new_dictionary(width: int) -> Dictionary:

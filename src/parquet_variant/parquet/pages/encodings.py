@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_runs, most_delta_bytes, most_run_bytes
-from parquet_variant.kernels.pages.values import delta_bytes, plain_bytes, split_streams
+from parquet_variant.kernels.pages.values import delta_bytes, plain_bytes
 from parquet_variant.parquet.format.thrift import varint
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.leaf_values import Values, joined
@@ -27,7 +27,7 @@ _BLOCK = 128
 
 
 class Encoding(IntEnum):
-    """``Encoding`` of ``parquet.thrift``."""
+    """``Encoding`` of ``parquet.thrift``, as far as files are written in it; levels are in `Encoding.RLE`."""
 
     PLAIN = 0
     RLE = 3
@@ -35,7 +35,6 @@ class Encoding(IntEnum):
     DELTA_LENGTH_BYTE_ARRAY = 6
     DELTA_BYTE_ARRAY = 7
     RLE_DICTIONARY = 8
-    BYTE_STREAM_SPLIT = 9
 
 
 def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
@@ -46,11 +45,7 @@ def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
         return leaf.physical == Physical.BYTE_ARRAY
     if encoding == Encoding.DELTA_BYTE_ARRAY:
         return leaf.physical in (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY)
-    if encoding == Encoding.BYTE_STREAM_SPLIT:
-        return leaf.physical not in (Physical.BOOLEAN, Physical.BYTE_ARRAY)
-    if encoding == Encoding.RLE:
-        return leaf.physical == Physical.BOOLEAN
-    return encoding == Encoding.PLAIN or leaf.physical != Physical.BOOLEAN
+    return encoding == Encoding.PLAIN or (encoding == Encoding.RLE_DICTIONARY and leaf.physical != Physical.BOOLEAN)
 
 
 def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, most: int) -> tuple[bytes, list[int]]:
@@ -85,8 +80,6 @@ def most_value_bytes(values: Values, encoding: Encoding) -> int:
     """Room that the values of a page need."""
     if encoding == Encoding.DELTA_BINARY_PACKED:
         return most_delta_bytes(values.count, values.width) + _SPARE
-    if encoding == Encoding.RLE:
-        return most_run_bytes(values.count, 1) + _SPARE
     lengths = 4 * values.count if encoding == Encoding.PLAIN else 2 * most_delta_bytes(values.count, 4)
     return len(values.data) + lengths + _SPARE
 
@@ -120,12 +113,6 @@ def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes
         return encode_parts([values], encoding, leaf, out)
     if encoding == Encoding.DELTA_BINARY_PACKED:
         return int(delta_packed(values.address, values.width, values.count, _room(), at))
-    if encoding == Encoding.BYTE_STREAM_SPLIT:
-        split_streams(values.address, values.width, values.count, at)
-        return len(values.data)
-    if encoding == Encoding.RLE:
-        size = level_runs(values.address, values.count, 1, at + 4, np.zeros(2, np.int64))
-        return _copy(np.array([size], "<u4").view(np.uint8), out) + int(size)
     if leaf.physical == Physical.BOOLEAN:
         return _copy(np.packbits(values.data, bitorder="little"), out)
     if encoding == Encoding.PLAIN and values.lengths is None:

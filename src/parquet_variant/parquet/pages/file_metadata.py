@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
+from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
 from parquet_variant.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
-from parquet_variant.parquet.pages.bounds import is_ascending, is_descending, stored
+from parquet_variant.parquet.pages.bounds import boundary_order, stored
 from parquet_variant.parquet.pages.column_chunk import ColumnChunk, Page
 from parquet_variant.parquet.pages.encodings import Encoding
 from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.shredding.statistics import upper_text
 
-_UNORDERED, _ASCENDING, _DESCENDING = range(3)
 # Longer bounds say nothing that is worth the room: those of a chunk are left out, those of pages are cut.
 _MOST_CHUNK_BOUND, _MOST_PAGE_BOUND = 4096, 64
 
@@ -99,8 +98,7 @@ def _statistics(chunk: ColumnChunk) -> bytes | None:
 
 def _column_metadata(placed: PlacedChunk) -> bytes:
     chunk, leaf = placed.chunk, placed.leaf
-    kind = DATA_PAGE if chunk.options.page_version == 1 else DATA_PAGE_V2
-    pages = Counter((kind, page.encoding) for page in chunk.pages)
+    pages = Counter((DATA_PAGE, page.encoding) for page in chunk.pages)
     encodings = {encoding for _, encoding in pages} | {Encoding.RLE}
     if placed.dictionary_at is not None:
         pages[DICTIONARY_PAGE, Encoding.PLAIN] = 1
@@ -190,7 +188,6 @@ def column_index(placed: PlacedChunk) -> bytes | None:
     if not chunk.options.has_statistics or any(page.bounds is None and page.nulls < page.values for page in pages):
         return None
     known = [page.bounds for page in pages if page.bounds is not None]
-    order = _ASCENDING if is_ascending(known) else _DESCENDING if is_descending(known) else _UNORDERED
     bounds = [(b"", b"") if page.bounds is None else _cut(*stored(page.bounds, leaf.type), leaf) for page in pages]
     repetition = [count for page in pages for count in page.repetition_counts] if leaf.repetition else None
     definition = [count for page in pages for count in page.definition_counts] if leaf.definition > 1 else None
@@ -198,7 +195,7 @@ def column_index(placed: PlacedChunk) -> bytes | None:
         (1, LIST, (BOOL, [page.bounds is None for page in pages])),
         (2, LIST, (BINARY, [low for low, _ in bounds])),
         (3, LIST, (BINARY, [high for _, high in bounds])),
-        (4, I32, order),
+        (4, I32, boundary_order(known)),
         (5, LIST, (I64, [page.nulls for page in pages])),
         (6, LIST, None if repetition is None else (I64, repetition)),
         (7, LIST, None if definition is None else (I64, definition)),

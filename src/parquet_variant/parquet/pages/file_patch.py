@@ -6,7 +6,7 @@ written to `file_writer`, and which columns change to `writing.patch`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +24,8 @@ from parquet_variant.parquet.pages.stored_pages import StoredPages
 class FilePatcher(PageFileWriter):
     """Write a file that has some columns of another one, and others in the place of the rest.
 
-    `sink` and `schema` and `variants` and `**options`: as for `PageFileWriter`, of the columns that change: whole
-      columns, or structs of which leaves are left out.
+    `sink`, `schema` and `**options`: as for `PageFileWriter`, of the columns that change: whole columns, or structs of
+      which leaves are left out.
     `source`: the other file, open.
     `footer`: its footer.
     """
@@ -34,7 +34,6 @@ class FilePatcher(PageFileWriter):
         self,
         sink: Any,
         schema: pa.Schema,
-        variants: Collection[tuple[str, ...]] = (),
         *,
         source: pa.NativeFile,
         footer: bytes,
@@ -43,7 +42,7 @@ class FilePatcher(PageFileWriter):
         self._source, self._footer = source, footer
         self._spans = row_groups(footer)
         self._blooms: list[tuple[PlacedChunk, int, int]] = []
-        super().__init__(sink, schema, variants, bloom_filters=self._with_bloom(), **options)
+        super().__init__(sink, schema, bloom_filters=self._with_bloom(), **options)
 
     def _with_bloom(self) -> list[str]:
         """The leaf columns of the other file that have bloom filters."""

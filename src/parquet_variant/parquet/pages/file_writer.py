@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +54,6 @@ class PageFileWriter:
     `no_statistics`: dotted leaf paths without statistics.
     `dictionary_bytes` and `page_bytes`: how large a dictionary may grow, and from how many bytes of values on a page is
       full.
-    `page_version`: 1 or 2, of data pages.
     `threads`: how many threads encode columns.
     Raises `TypeError` for columns that are not written here (`is_written`).
     """
@@ -73,7 +72,6 @@ class PageFileWriter:
         no_statistics: Collection[str] = (),
         dictionary_bytes: int = 8 << 20,
         page_bytes: int = 2 << 20,
-        page_version: Literal[1, 2] = 1,
         threads: int = 1,
     ) -> None:
         self._sink, self._schema = sink, schema
@@ -91,7 +89,6 @@ class PageFileWriter:
                     compress=compressor(compression, level),
                     dictionary_bytes=dictionary_bytes,
                     page_bytes=page_bytes,
-                    page_version=page_version,
                     has_statistics=dotted not in no_statistics,
                     keeps_hashes=dotted in bloom_filters,
                 )

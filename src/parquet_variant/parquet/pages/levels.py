@@ -7,6 +7,7 @@ values to `leaf_values`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,26 +26,18 @@ _STRUCT, _DICTIONARY, _MAP = (
 _LISTS = (pa.list_(pa.int8()).id, pa.large_list(pa.int8()).id, _MAP)
 
 
+@dataclass(slots=True, eq=False)
 class Entries:
-    """The entries of a column, or of what holds it.
+    """The entries of a column, or of what holds it."""
 
-    `count`: how many there are.
-    `definition`: the definition level of each, or the one that all have.
-    `repetition`: the repetition level of each; None where all are 0.
-    `least`: the level from which on an entry has a slot in the Arrow array.
-    `most`: the level of an entry that is there.
-    `present`: how many are there.
-    """
-
-    __slots__ = ("_empty", "_filled", "count", "definition", "least", "most", "present", "repetition")
-
-    def __init__(
-        self, count: int, definition: Levels | int, repetition: Levels | None, least: int, most: int, present: int
-    ) -> None:
-        self.count, self.definition, self.repetition = count, definition, repetition
-        self.least, self.most, self.present = least, most, present
-        self._filled: Entries | None = None
-        self._empty: Entries | None = None
+    count: int  # How many there are.
+    definition: Levels | int  # The definition level of each, or the one that all have.
+    repetition: Levels | None  # The repetition level of each; None where all are 0.
+    least: int  # The level from which on an entry has a slot in the Arrow array.
+    most: int  # The level of an entry that is there.
+    present: int  # How many are there.
+    _filled: Entries | None = None
+    _empty: Entries | None = None
 
     def optional(self, array: pa.Array) -> Entries:
         """The entries of an optional field that these hold, whose slots are those of ``array``."""

@@ -102,7 +102,6 @@ class StoredPages:
             encoding=encoding if is_encodable(encoding, self._leaf.type) else Encoding.PLAIN,
             compress=compressor(name, _LEVEL if name == "zstd" else None),
             dictionary_bytes=MAX_OFFSET,
-            page_version=2 if data_pages[0][numbers.PAGE_TYPE] == numbers.DATA_PAGE_V2 else 1,
             has_statistics=self._index is not None,
         )
         chunk = ColumnChunk(self._leaf, options, shared)

@@ -119,45 +119,21 @@ class ScanTask:
 
 @dataclass(frozen=True, repr=False)
 class Scan(PlannedQuery):
-    """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows.
+    """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows."""
 
-    Parameters
-    ----------
-    sources
-        The files.
-    selection
-        The output columns.
-    hidden
-        Columns that only the filter looks at.
-    predicate
-        The bound filter, or None.
-    column
-        The Variant column's name, if there are several.
-    skipping
-        Whether statistics are used.
-    errors
-        What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
-    zone
-        The session time zone of casts.
-    threads
-        How many row groups are read at the same time; by default one for each CPU that this process may use.
-    coarse
-        Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
-    dictionaries
-        The names of text columns that come as dictionaries.
-    """
-
-    sources: tuple[ParquetSource, ...]
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...] = ()
-    predicate: Predicate | None = None
-    column: str | None = None
-    skipping: bool = True
-    errors: Errors = "null"
-    zone: str = "UTC"
+    sources: tuple[ParquetSource, ...]  # The files.
+    selection: tuple[Selected, ...]  # The output columns.
+    hidden: tuple[Selected, ...] = ()  # Columns that only the filter looks at.
+    predicate: Predicate | None = None  # The bound filter, or None.
+    column: str | None = None  # The Variant column's name, if there are several.
+    skipping: bool = True  # Whether statistics are used.
+    errors: Errors = "null"  # What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
+    zone: str = "UTC"  # The session time zone of casts.
+    # How many row groups are read at the same time; by default one for each CPU that this process may use.
     threads: int | None = None
+    # Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
     coarse: bool = False
-    dictionaries: frozenset[str] = frozenset()
+    dictionaries: frozenset[str] = frozenset()  # The names of text columns that come as dictionaries.
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -249,22 +225,16 @@ class Scan(PlannedQuery):
         outputs = range(len(self.every_column))
         for source in filter(self._may_hold, self.sources):
             with open_file(source) as file:
-                plan = self._plan(file)
-                current: ScanTask | None = None
+                plan, task = self._plan(file), ScanTask(source, (), 0, 0)
                 for group in plan.groups:
                     size = plan.chunk_bytes(file, [group], outputs)
-                    rows = file.metadata.row_group(group.number).num_rows
-                    if current is not None and current.bytes + size <= target_bytes:
-                        groups = (*current.row_groups, group.number)
-                        current = replace(
-                            current, row_groups=groups, rows=current.rows + rows, bytes=current.bytes + size
-                        )
-                        continue
-                    if current is not None:
-                        tasks.append(current)
-                    current = ScanTask(source, (group.number,), rows, size)
-                if current is not None:
-                    tasks.append(current)
+                    if task.row_groups and task.bytes + size > target_bytes:
+                        tasks.append(task)
+                        task = ScanTask(source, (), 0, 0)
+                    rows = task.rows + file.metadata.row_group(group.number).num_rows
+                    task = ScanTask(source, (*task.row_groups, group.number), rows, task.bytes + size)
+                if task.row_groups:
+                    tasks.append(task)
         return tasks
 
     # ---- rows

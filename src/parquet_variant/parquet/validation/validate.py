@@ -1,7 +1,7 @@
 """`validate`: Parquet files with Variant columns against the final specification, and against engines.
 
-Owns going through files, columns and row groups. Leaves the rules to `validate_schema`, `validate_values` and
-`validate_statistics`, and what engines can read to `engines`.
+Owns going through files, columns and row groups, and whether statistics are true of the data. Leaves the other rules to
+`validate_schema` and `validate_values`, and what engines can read to `engines`.
 """
 
 from __future__ import annotations
@@ -12,40 +12,34 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.tables import nested_array
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.statistics import leaf_statistics
 from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.validation.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.parquet.validation.validate_schema import check_schema
-from parquet_variant.parquet.validation.validate_statistics import check_statistics
 from parquet_variant.parquet.validation.validate_values import check_values
 from parquet_variant.parquet.validation.violations import Violation, Violations
+from parquet_variant.shredding.leaf_statistics import order_key
 
 
 @dataclass(slots=True, repr=False)
 class ValidationReport:
-    """What a validation found.
+    """What a validation found."""
 
-    Parameters
-    ----------
-    files, rows
-        How much was checked.
-    violations
-        What breaks the specification, file by file.
-    omitted
-        Violations beyond the limit, which are only counted.
-    engines
-        Which engines will not read the files as they are, and why. No violations.
-    """
-
+    # How much was checked.
     files: int = 0
     rows: int = 0
-    violations: list[Violation] = field(default_factory=list)
-    omitted: int = 0
+    violations: list[Violation] = field(default_factory=list)  # What breaks the specification, file by file.
+    omitted: int = 0  # Violations beyond the limit, which are only counted.
+    # Which engines will not read the files as they are, and why. No violations.
     engines: list[EngineNote] = field(default_factory=list)
 
     @property
@@ -151,7 +145,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
             part.add(error.reason, error.message, error.path)
             return part, None
         check_values(storage, part)
-        check_statistics(own, variant, number, part)
+        _check_statistics(own, variant, number, part)
         return part, storage
 
     for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
@@ -174,3 +168,62 @@ def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
         else:
             array, names = list_elements(array), names[2:]
     return array
+
+
+def _check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Violations) -> None:
+    """Record every leaf column of a Variant whose null count or bounds its values contradict."""
+    for group in shredded_groups(column):
+        for leaf in (group.typed, group.residual):
+            if leaf is not None and leaf.leaf is not None:
+                _check_leaf(file, leaf, row_group, str(group.path), violations)
+
+
+def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
+    known = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
+    table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
+    values = _only_leaf(table.column(0).combine_chunks())
+    there = len(values) - values.null_count
+    if known.nulls is not None and known.values - known.nulls != there:
+        message = f"{leaf.dotted}: statistics count {known.values - known.nulls} values, there are {there}"
+        violations.add("wrong-statistics", message, path)
+    if known.lower is None or known.upper is None or not there:
+        return
+    lower, upper = _extremes(values)
+    if lower is None or upper is None:
+        return
+    if order_key(known.lower) > order_key(lower) or order_key(known.upper) < order_key(upper):
+        texts = pa.types.is_string(lower.type) or pa.types.is_large_string(lower.type)
+        least, most = (order_key(each).decode(errors="replace") if texts else each for each in (lower, upper))
+        message = f"{leaf.dotted}: statistics bound it by {known.lower} and {known.upper}, it reaches {least} to {most}"
+        violations.add("wrong-statistics", message, path)
+
+
+def _only_leaf(array: Any) -> pa.Array:
+    """The one leaf of a nested column of which only that was read; lists flattened, absent parents null."""
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.nulls(0, array.type) if not array.num_chunks else array.chunk(0)
+    while pa.types.is_nested(array.type):
+        if pa.types.is_struct(array.type):
+            array = array.flatten()[0]
+        elif pa.types.is_map(array.type):
+            array = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+        else:
+            array = list_elements(array)
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _extremes(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    if pa.types.is_floating(values.type):
+        values = values.filter(pc.invert(pc.fill_null(pc.is_nan(values), True)))
+    if values.type == pa.uuid():
+        raw = pc.min_max(values.storage)
+        return raw["min"].cast(pa.uuid()), raw["max"].cast(pa.uuid())
+    if pa.types.is_decimal32(values.type) or pa.types.is_decimal64(values.type):
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares no narrower ones
+    if not len(values):
+        return None, None
+    try:
+        extremes = pc.min_max(values)
+    except pa.ArrowNotImplementedError:  # what the file's Arrow schema makes of a column may have no order
+        return None, None
+    return (extremes["min"], extremes["max"]) if extremes["min"].is_valid else (None, None)

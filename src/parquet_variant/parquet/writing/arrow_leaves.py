@@ -6,6 +6,8 @@ Leaves writing to `writer`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
@@ -70,19 +72,37 @@ def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
     return int(column.null_count)
 
 
+def leaf_arrays(array: pa.Array, path: str = "") -> Iterator[tuple[str, pa.Array]]:
+    """The leaf columns of an array by dotted path, without their nesting."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from leaf_arrays(array.storage, path)
+    elif pa.types.is_struct(kind):
+        for index in range(kind.num_fields):
+            yield from leaf_arrays(array.field(index), f"{path}.{kind.field(index).name}")
+    elif pa.types.is_map(kind):
+        yield from leaf_arrays(array.keys, f"{path}.key_value.key")
+        yield from leaf_arrays(array.items, f"{path}.key_value.value")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from leaf_arrays(list_elements(array), f"{path}.list.element")
+    else:
+        yield path, array
+
+
 def may_have_nan(kind: pa.DataType) -> bool:
     """Whether values of a type are floats, or have some below them."""
-    if pa.types.is_floating(kind):
-        return True
-    return any(may_have_nan(kind.field(index).type) for index in range(kind.num_fields))
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return pa.types.is_floating(kind) or any(may_have_nan(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def has_nan(array: pa.Array) -> bool:
-    """Whether a NaN is in a column or below it."""
-    if pa.types.is_floating(array.type):
-        return bool(pc.any(pc.is_nan(array)).as_py())
-    if pa.types.is_struct(array.type):
-        return any(has_nan(array.field(index)) for index in range(array.type.num_fields))
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
-        return has_nan(list_elements(array) if not pa.types.is_map(array.type) else array.items)
+    """Whether a NaN is in a column or below it, or may be: other lists, and encodings, are not looked into."""
+    for _, leaf in leaf_arrays(array):
+        values = leaf.dictionary if pa.types.is_dictionary(leaf.type) else leaf
+        is_float = pa.types.is_floating(values.type)
+        if pc.any(pc.is_nan(values)).as_py() if is_float else may_have_nan(values.type):
+            return True
     return False

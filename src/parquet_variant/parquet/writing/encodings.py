@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.parquet.pages.codecs import compressor
 from parquet_variant.parquet.pages.dictionary import new_dictionary
 from parquet_variant.parquet.pages.encodings import (
@@ -29,6 +28,7 @@ from parquet_variant.parquet.pages.encodings import (
 )
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical, leaf_type_of
 from parquet_variant.parquet.pages.leaf_values import Values, leaf_values
+from parquet_variant.parquet.writing.arrow_leaves import leaf_arrays
 
 # The names of no codec, which pyarrow makes none for.
 UNCOMPRESSED = ("none", "uncompressed")
@@ -106,10 +106,8 @@ def known_encodings(table: pa.Table, compression: str, level: int | None = None)
 
 def _first_rows(table: pa.Table) -> dict[str, pa.Array]:
     """The leaves of the rows that are looked at."""
-    leaves: dict[str, pa.Array] = {}
-    for name, column in zip(table.column_names, table.slice(0, _ROWS).columns, strict=True):
-        _add_leaves(leaves, column.combine_chunks(), name)
-    return leaves
+    columns = zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
+    return {path: leaf for name, column in columns for path, leaf in leaf_arrays(column.combine_chunks(), name)}
 
 
 def _chosen(
@@ -185,23 +183,6 @@ def _long_texts(leaf: pa.Array) -> Pages:
     """The bytes of texts that get a dictionary untried; nothing where there are only dictionaries of names."""
     data = None if pa.types.is_dictionary(leaf.type) else leaf.buffers()[2]
     return () if data is None else (np.frombuffer(data, np.uint8),)
-
-
-def _add_leaves(leaves: dict[str, pa.Array], array: pa.Array, path: str) -> None:
-    """Add the leaf columns of an array, by dotted path, without their nesting."""
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        _add_leaves(leaves, array.storage, path)
-    elif pa.types.is_struct(kind):
-        for index in range(kind.num_fields):
-            _add_leaves(leaves, array.field(index), f"{path}.{kind.field(index).name}")
-    elif pa.types.is_map(kind):
-        _add_leaves(leaves, array.keys, f"{path}.key_value.key")
-        _add_leaves(leaves, array.items, f"{path}.key_value.value")
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        _add_leaves(leaves, list_elements(array), f"{path}.list.element")
-    else:
-        leaves[path] = array
 
 
 def _compressed(pages: Pages, compression: str, level: int | None = None) -> int:

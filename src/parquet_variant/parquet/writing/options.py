@@ -51,12 +51,8 @@ class WriterKeywords(FileKeywords, total=False):
 class WriterOptions:
     """Options of the writer; see `VariantWriter`.
 
-    Raises
-    ------
-    VariantFileError
-        With reason ``"bad-option"`` for a value that no file can be written with.
-    PathError
-        For a path that cannot be read.
+    Raises `VariantFileError` with reason ``"bad-option"`` for a value that no file can be written with.
+    Raises `PathError` for a path that cannot be read.
 
     Examples
     --------

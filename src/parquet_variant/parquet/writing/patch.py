@@ -26,7 +26,7 @@ from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, pars
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
 from parquet_variant.parquet.pages.file_schema import file_schema, is_written
-from parquet_variant.parquet.writing.arrow_leaves import has_nan, null_rows
+from parquet_variant.parquet.writing.arrow_leaves import has_nan, may_have_nan, null_rows
 from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -280,11 +280,7 @@ def _is_same_bits(before: pa.Array, after: pa.Array) -> bool:
     if pa.types.is_floating(before.type):
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[before.type.bit_width]
         before, after = before.view(bits), after.view(bits)
-    return before.equals(after) and not _has_floats(before.type)
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or any(_has_floats(kind.field(at).type) for at in range(kind.num_fields))
+    return before.equals(after) and not may_have_nan(before.type)
 
 
 def _whole(array: Any) -> pa.Array:

@@ -6,6 +6,7 @@ groups' sizes and names of files to `writer`.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -23,41 +24,26 @@ _PAGE_BYTES = 16 << 20
 _BATCH_VALUES = 8_192
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """A file that passes bytes on until told to hold them back, so that the footer can be changed on its way out."""
 
     def __init__(self, stream: Any) -> None:
-        self.stream, self.written, self.tail = stream, 0, None
-        self.closed = False
-
-    tail: list[bytes] | None
+        self.stream, self.size = stream, 0
+        self.tail: list[bytes] | None = None
 
     def write(self, data: Any) -> int:
-        size = len(data)
         if self.tail is None:
             self.stream.write(data)
         else:
             self.tail.append(bytes(data))
-        self.written += size
-        return size
+        self.size += len(data)
+        return len(data)
 
     def tell(self) -> int:
-        return self.written
-
-    def flush(self) -> None:
-        pass
+        return self.size
 
     def writable(self) -> bool:
         return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
 
 
 class PyarrowFileWriter:
@@ -127,7 +113,7 @@ class PyarrowFileWriter:
         patched = patch_tail(tail, self._variants) if self._variants else tail
         self._sink.stream.write(patched)
         length = int.from_bytes(patched[-TAIL:-4], "little")
-        return patched[-TAIL - length : -TAIL], self._sink.written - len(tail) + len(patched)
+        return patched[-TAIL - length : -TAIL], self._sink.size - len(tail) + len(patched)
 
     def abort(self) -> None:
         """Write nothing any more."""

@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import FileMode
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import temporary_beside
@@ -53,31 +53,17 @@ Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] |
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What a writer wrote.
+    """What a writer wrote."""
 
-    Parameters
-    ----------
-    path
-        The file.
-    rows, bytes, row_groups
-        Its counts.
-    variants
-        The schema paths of the Variant columns.
-    may_hold_nan
-        Whether a float column may hold a NaN, which the statistics do not show.
-    footer
-        The Thrift bytes of its footer.
-    null_rows
-        Rows in which a Variant column is null, by schema path.
-    """
-
-    path: str
+    path: str  # The file.
+    # Its counts.
     rows: int
     bytes: int
     row_groups: int
-    variants: tuple[tuple[str, ...], ...]
-    may_hold_nan: bool = True
-    footer: builtins.bytes = field(repr=False, default=b"")
+    variants: tuple[tuple[str, ...], ...]  # The schema paths of the Variant columns.
+    may_hold_nan: bool = True  # Whether a float column may hold a NaN, which the statistics do not show.
+    footer: builtins.bytes = field(repr=False, default=b"")  # The Thrift bytes of its footer.
+    # Rows in which a Variant column is null, by schema path.
     null_rows: Mapping[tuple[str, ...], int] = field(repr=False, default_factory=dict)
 
     @cached_property
@@ -379,8 +365,6 @@ class VariantWriter:
 
 def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
     """The table under the first batch's schema, where only nullability of whole columns or dictionaries differ."""
-    from parquet_variant.errors import SchemaError
-
     if table.schema.names != schema.names:
         raise SchemaError(
             f"batches must have the same columns: {', '.join(schema.names)} at first, now "

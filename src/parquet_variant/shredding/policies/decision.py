@@ -1,19 +1,22 @@
 """What a policy answers: a schema, and for every path that it looked at the choice and the reason.
 
-Owns these two records, the protocol of policies, and what policies share: the check of their constants, and putting
-containers above chosen leaves. Leaves choosing to the policies, printing to `shredding.explain`.
+Owns these two records, the protocol of policies, and what policies share: the check of their constants, containers
+above chosen leaves, and what a schema does to data for which it was not chosen path by path. Leaves choosing to the
+policies, printing to `shredding.explain`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.tree import node_name
+from parquet_variant.shredding.column_gain import bytes_saved, typed_share
 from parquet_variant.shredding.profile import Profile
 
 if TYPE_CHECKING:
@@ -26,34 +29,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The choice for one path.
+    """The choice for one path."""
 
-    Parameters
-    ----------
-    path
-        The path; ``[*]`` is every element of an array.
-    type
-        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a column of its own without a
-        type, or None if the path is not shredded. Nothing below such a path is listed.
-    count
-        Values at the path.
-    row_share
-        Share of all rows that have the path.
-    typed_share
-        Share of the values, Variant nulls aside, that the typed column (or group) holds; the rest is the residual.
-    bytes_saved
-        Estimate of the bytes that leave the residual and need not be stored with each value.
-    reason
-        Why, in words.
-    """
-
-    path: VariantPath
+    path: VariantPath  # The path; ``[*]`` is every element of an array.
+    # The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a column of its own without a type,
+    # or None if the path is not shredded. Nothing below such a path is listed.
     type: str | None
-    count: int
-    row_share: float
+    count: int  # Values at the path.
+    row_share: float  # Share of all rows that have the path.
+    # Share of the values, Variant nulls aside, that the typed column (or group) holds; the rest is the residual.
     typed_share: float
-    bytes_saved: int
-    reason: str
+    bytes_saved: int  # Estimate of the bytes that leave the residual and need not be stored with each value.
+    reason: str  # Why, in words.
 
     @classmethod
     def of(
@@ -70,33 +57,18 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class InferenceResult:
-    """What `infer` gives.
+    """What `infer` gives."""
 
-    Parameters
-    ----------
-    schema
-        What to shred.
-    decisions
-        One for each path that was looked at, parents first.
-    policy
-        The policy that chose.
-    rows
-        Rows of the profile.
-    predictions
-        How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
-    costs
-        For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
-        profile.
-    typed_texts
-        What became of texts that were to be typed, in the rows that were looked at.
-    """
-
-    schema: ShreddingSchema
-    decisions: tuple[Decision, ...]
-    policy: Policy
-    rows: int
+    schema: ShreddingSchema  # What to shred.
+    decisions: tuple[Decision, ...]  # One for each path that was looked at, parents first.
+    policy: Policy  # The policy that chose.
+    rows: int  # Rows of the profile.
+    # How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
     predictions: tuple[Prediction, ...] = ()
+    # For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
+    # profile.
     costs: Costs | None = None
+    # What became of texts that were to be typed, in the rows that were looked at.
     typed_texts: tuple[TypedText, ...] = ()
 
     def __repr__(self) -> str:
@@ -192,3 +164,61 @@ def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int)
     if elements is not None and len(elements) >= sum(map(len, groups.values())):
         return ShreddingSchema.array(_node(elements, depth + 1))
     return ShreddingSchema.object({str(name): _node(below, depth + 1) for name, below in groups.items()})
+
+
+def decisions_for(
+    profile: Profile,
+    schema: ShreddingSchema,
+    *,
+    chosen: str = "given",
+    left: str = "not given",
+    why: Callable[[VariantPath], str | None] | None = None,
+) -> tuple[Decision, ...]:
+    """A decision for every node of the schema, and for every path of the data that is just outside it.
+
+    `chosen` and `left`: what to call what is in the schema and what is not.
+    `why`: says more of a path, in the schema or not; None for nothing.
+    """
+    decisions: list[Decision] = []
+
+    def reason(path: VariantPath, otherwise: str) -> str:
+        return (why(path) if why is not None else None) or otherwise
+
+    def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
+        if path_profile is None:
+            text = f"{reason(path, chosen)}, but not in the data"
+            decisions.append(Decision(path, node_name(node), 0, 0.0, 0.0, 0, text))
+        else:
+            share = typed_share(path_profile, node)
+            text = reason(path, chosen)
+            if share < 1:
+                text = f"{text}: {types_in_words(path_profile)}"
+            decisions.append(
+                Decision.of(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
+            )
+        fields = dict(node.fields)
+        known = {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
+        names = sorted({*fields, *known}) if node.kind == "object" else []
+        for name in names:
+            if name in fields:
+                walk(known.get(name), fields[name], path / name)
+            else:
+                outside(known[name], path / name)
+        if node.element is not None:
+            walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
+
+    def outside(path_profile: PathProfile, path: VariantPath) -> None:
+        decisions.append(Decision.of(path, path_profile, None, 0.0, 0, reason(path, left)))
+
+    walk(profile.root, schema, VariantPath())
+    return tuple(decisions)
+
+
+def types_in_words(path_profile: PathProfile) -> str:
+    """The types at a path and their shares, the most frequent first."""
+    types: dict[str, int] = {}
+    for name, count in path_profile.types.items():
+        group = "number" if name.startswith(("int", "decimal")) else str(name)
+        types[group] = types.get(group, 0) + count
+    parts = sorted(types.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count / path_profile.count:.1%} {name}" for name, count in parts)

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
-from parquet_variant.shredding.policies.decision import InferenceResult
-from parquet_variant.shredding.policies.schema_decisions import decisions_for
+from parquet_variant.shredding.policies.decision import InferenceResult, decisions_for
 from parquet_variant.shredding.profile import Profile
 
 

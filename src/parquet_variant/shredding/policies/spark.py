@@ -31,21 +31,9 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
 
 # Types that Spark 4.2 infers; it has none for the others.
-_TYPES = frozenset(
-    (
-        "boolean",
-        "bigint",
-        "double",
-        "float",
-        "string",
-        "binary",
-        "date",
-        "timestamp",
-        "timestamp_ntz",
-        "array",
-        "object",
-    )
-)
+_TYPES = frozenset({
+    "boolean", "bigint", "double", "float", "string", "binary", "date", "timestamp", "timestamp_ntz", "array", "object",
+})  # fmt: skip
 _LONG_DIGITS = 18
 
 

@@ -21,8 +21,12 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
-from parquet_variant.shredding.policies.decision import InferenceResult, check_constants, schema_of_leaves
-from parquet_variant.shredding.policies.schema_decisions import decisions_for
+from parquet_variant.shredding.policies.decision import (
+    InferenceResult,
+    check_constants,
+    decisions_for,
+    schema_of_leaves,
+)
 from parquet_variant.shredding.profile import Profile, array_tapes
 from parquet_variant.shredding.profile_path import PathProfile
 

@@ -20,8 +20,13 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
-from parquet_variant.shredding.policies.decision import InferenceResult, Policy, check_constants, schema_of_leaves
-from parquet_variant.shredding.policies.schema_decisions import decisions_for
+from parquet_variant.shredding.policies.decision import (
+    InferenceResult,
+    Policy,
+    check_constants,
+    decisions_for,
+    schema_of_leaves,
+)
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
