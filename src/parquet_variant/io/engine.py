@@ -12,10 +12,12 @@ from contextvars import ContextVar, copy_context
 from functools import reduce
 from itertools import count
 from threading import Event
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from parquet_variant.io.parallel import ThreadPool, thread_count
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 _STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
 
 
@@ -23,7 +25,7 @@ class InterruptedJobError(Exception):
     """The job was interrupted: what the task would do is not wanted any more."""
 
 
-def interruptible(stop: Event, work: Callable[..., Any]) -> Callable[..., Any]:
+def interruptible(stop: Event, work: Callable[..., Result]) -> Callable[..., Result]:
     """The same work, for one call in another thread, within which `check_interrupted` asks `stop`.
 
     >>> stop = Event()
@@ -46,8 +48,6 @@ def check_interrupted() -> None:
 
 # Called with the name of the step, the tasks done and the tasks in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Engine(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -56,8 +56,8 @@ def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:
     return [tuple((name, scalars[name][texts.get(name)]) for name in names) for texts in files]
 
 
-def _type_of(texts: list[str]) -> tuple[pa.DataType, Callable[[str], Any]]:
-    kinds: tuple[tuple[re.Pattern[str], pa.DataType, Callable[[str], Any]], ...] = (
+def _type_of(texts: list[str]) -> tuple[pa.DataType, Callable[[str], object]]:
+    kinds: tuple[tuple[re.Pattern[str], pa.DataType, Callable[[str], object]], ...] = (
         (_INTEGER, pa.int32(), int),
         (_INTEGER, pa.int64(), int),
         (_NUMBER, pa.float64(), float),

@@ -39,27 +39,27 @@ def sweep_temporaries(filesystem: pafs.FileSystem, paths: Iterable[str]) -> None
     for path in paths:
         folder, name = posixpath.split(path)
         names.setdefault(folder, set()).add(name)
-    for folder, written in names.items():
-        for name in dead_temporaries(filesystem, folder, written):
+    for folder, files in names.items():
+        for name in dead_temporaries(filesystem, folder, files):
             with suppress(OSError):
                 filesystem.delete_file(posixpath.join(folder, name))
 
 
-def dead_temporaries(filesystem: pafs.FileSystem, folder: str, written: Collection[str] | None = None) -> list[str]:
+def dead_temporaries(filesystem: pafs.FileSystem, folder: str, files: Collection[str] | None = None) -> list[str]:
     """The names of what writers that died left in a directory of a local or mounted disk.
 
     An object store shows nothing of a file that was not written to its end. Whether a writer died is told as `is_dead`
     says, by its process and else by the file's age.
 
     `filesystem` and `folder`: the directory.
-    `written`: names of files that were being written; by default all.
+    `files`: names of files that were being written; by default all.
     """
     names_of_dead: list[str] = []
     if isinstance(filesystem, pafs.LocalFileSystem):
         with suppress(OSError):
             for name in os.listdir(folder or "."):  # noqa: PTH208 - names alone, of what may be many files
                 match = _NAME.fullmatch(name)
-                if match is None or (written is not None and match["name"] not in written):
+                if match is None or (files is not None and match["name"] not in files):
                     continue
                 owner = None if match["owner"] is None else JobOwner.from_token(match["owner"])
                 if is_dead(owner, (Path(each).stat().st_mtime for each in [posixpath.join(folder, name)])):

@@ -112,7 +112,7 @@ def joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
     return parts[0] if len(parts) == 1 else kind(parts)
 
 
-def is_in(column: str, values: Iterable[Any]) -> Predicate:
+def is_in(column: str, values: Iterable[object]) -> Predicate:
     """``column IN (values)``; a NULL among the values never matches, and keeps NOT IN from matching."""
     parts = tuple(Compare(column, "=", value) for value in values)
     if not parts:
@@ -120,7 +120,7 @@ def is_in(column: str, values: Iterable[Any]) -> Predicate:
     return joined(Or, parts)
 
 
-def all_of(conditions: Iterable[Any]) -> Predicate:
+def all_of(conditions: Iterable[object]) -> Predicate:
     """Tuples as pyarrow takes them: ``[("mag", ">", 5), …]`` is AND; a list of such lists is OR.
 
     >>> all_of([("mag", ">", 5), ("place", "like", "x%")])
@@ -129,12 +129,13 @@ def all_of(conditions: Iterable[Any]) -> Predicate:
     conditions = list(conditions)
     if not conditions:
         raise PredicateError("the list of conditions is empty: leave the filter out instead")
-    if all(isinstance(each, list) for each in conditions):
-        return Or(tuple(all_of(each) for each in conditions))
+    alternatives = [each for each in conditions if isinstance(each, list)]
+    if len(alternatives) == len(conditions):
+        return Or(tuple(map(all_of, alternatives)))
     return joined(And, map(_condition, conditions))
 
 
-def _condition(condition: Any) -> Predicate:
+def _condition(condition: object) -> Predicate:
     if isinstance(condition, (Compare, Like, IsNull, Constant, Not, And, Or)):
         return condition
     if not isinstance(condition, tuple) or len(condition) not in (2, 3):
@@ -312,7 +313,7 @@ def _nanoseconds(literal: Any, kind: pa.DataType, zone: str) -> int:
 # ---- evaluation
 
 
-def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedArray] | pa.Table) -> Any:
+def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedArray] | pa.Table) -> pa.BooleanArray:
     """The answer for every row, as an Arrow boolean array with null for "unknown".
 
     `columns`: the columns by name, of one length.
@@ -358,7 +359,7 @@ _ARROW_NAMES = {
 }  # fmt: skip
 
 
-def _compare(column: Any, op: Operator, literal: pa.Scalar) -> Any:
+def _compare(column: pa.Array, op: Operator, literal: pa.Scalar) -> pa.BooleanArray:
     if column.type == pa.uuid():
         column, literal = column.cast(pa.binary(16)), literal.cast(pa.binary(16))
     if not pa.types.is_floating(column.type):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -35,7 +34,7 @@ class Question:
     predicate: Predicate | None  # The filter, or None.
 
     @classmethod
-    def of(cls, columns: Mapping[str, Any] | Sequence[str], where: Any) -> Question:
+    def of(cls, columns: Mapping[str, object] | Sequence[str], where: object) -> Question:
         """Read what a user writes; see `pv.parquet.scan`.
 
         Raises `VariantFileError` if no column is selected; `PathError` or `PredicateError` if a path or the filter
@@ -66,7 +65,7 @@ class Question:
         return Question(tuple(columns[:count]), tuple(columns[count:]), predicate)
 
 
-def read_predicate(where: Any) -> Predicate | None:
+def read_predicate(where: object) -> Predicate | None:
     """A filter as text, as conditions, or as a predicate; None for none.
 
     Raises `PredicateError` if it cannot be read.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclasses_field
-from typing import Any
 
 import pyarrow as pa
 
@@ -59,7 +58,7 @@ class Selected:
         return kind
 
 
-def arrow_type(kind: Any) -> pa.DataType | None:
+def arrow_type(kind: object) -> pa.DataType | None:
     """The Arrow type that a type's name stands for; None for ``variant``.
 
     >>> arrow_type("double"), arrow_type("array<string>"), arrow_type("variant")
@@ -70,7 +69,7 @@ def arrow_type(kind: Any) -> pa.DataType | None:
     return as_target(kind)
 
 
-def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected, ...]:
+def read_selection(columns: Mapping[str, object] | Sequence[str]) -> tuple[Selected, ...]:
     """The output columns, in their order.
 
     `columns`: by name: ``("$.path", "type")``; ``"$.path:type"``; ``"$.path"`` for a Variant; or the name of an
@@ -85,7 +84,7 @@ def read_selection(columns: Mapping[str, Any] | Sequence[str]) -> tuple[Selected
     return tuple(_selected(name, asked) for name, asked in columns.items())
 
 
-def _selected(name: str, what: Any) -> Selected:
+def _selected(name: str, what: object) -> Selected:
     check_column_name(name)
     if isinstance(what, Selected):
         return replace(what, name=name)

@@ -202,7 +202,7 @@ def _date_format(arguments: _Arguments) -> exp.Expr:
     value, pattern = arguments
     if not isinstance(pattern, exp.Literal) or not _PATTERN.fullmatch(pattern.name):
         raise SqlError(f"the pattern {written(pattern, 'spark')} of date_format is not known here")
-    text = re.sub("yyyy|MM|dd|HH|mm|ss", lambda found: _STRFTIME[found[0]], pattern.name)
+    text = re.sub("yyyy|MM|dd|HH|mm|ss", lambda match: _STRFTIME[match[0]], pattern.name)
     return exp.Anonymous(this="strftime", expressions=[exp.cast(value, "TIMESTAMP"), exp.Literal.string(text)])
 
 

@@ -37,7 +37,7 @@ def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
         return 0
     if not (pa.types.is_integer(node.type) or pa.types.is_decimal(node.type)):
         return types.get(TYPE_OF_ARROW[node.type].type, 0)
-    return _held_integers(path_profile, node.type) + _held_decimals(path_profile, node.type)
+    return _typed_integers(path_profile, node.type) + _typed_decimals(path_profile, node.type)
 
 
 def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
@@ -73,7 +73,7 @@ def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
     return max(round(path_profile.scalar_bytes * share + typed * path_profile.bytes_beside - min(plain, indexed)), 0)
 
 
-def _held_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
+def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
     count = sum(path_profile.types.get(name, 0) for name in INTEGERS)
     if not count or path_profile.int_range is None:
         return 0
@@ -96,7 +96,7 @@ def _fits(name: VariantType, lowest: int, highest: int) -> bool:
     return lowest <= -(2**bits) and 2**bits - 1 <= highest
 
 
-def _held_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
+def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
     count = sum(path_profile.types.get(name, 0) for name in DECIMAL_TYPES)
     if not count:
         return 0

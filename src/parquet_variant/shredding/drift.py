@@ -7,7 +7,7 @@ rewriting to `delta` and `spark`.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -64,7 +64,7 @@ class DriftReport:
         """What files are to shred: `merged` if that pays, else what they do; `schema` if `reshred` asks for it."""
         return self.schema if reshred else self.merged if self.pays else existing
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report for machines; schemas as DDL."""
         drifts = [asdict(drift) | {"path": str(drift.path)} for drift in self.drifts]
         schemas = {"schema": self.schema.to_ddl(), "merged": self.merged.to_ddl()}

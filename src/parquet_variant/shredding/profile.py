@@ -68,7 +68,7 @@ class Profile:
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x", "b": []}', None]))
     >>> profile.rows, profile.null_rows
     (3, 1)
-    >>> {str(found.path): found.count for found in profile}
+    >>> {str(each.path): each.count for each in profile}
     {'$': 2, "$['a']": 2, "$['b']": 1}
     >>> profile.merge(Profile()) == profile
     True
@@ -140,7 +140,7 @@ class Profile:
     # -- what was found
 
     @cached_property
-    def _found(self) -> tuple[PathTable, npt.NDArray[np.bool_]]:
+    def _with_frequent(self) -> tuple[PathTable, npt.NDArray[np.bool_]]:
         if self.values == int(self.capped.kinds.sum()):
             return self.capped, np.zeros(len(self.capped.hashes), bool)
         return with_frequent_paths(self.capped, self.sample)
@@ -148,12 +148,12 @@ class Profile:
     @property
     def table(self) -> PathTable:
         """The figures by path."""
-        return self._found[0]
+        return self._with_frequent[0]
 
     @property
     def is_scaled(self) -> npt.NDArray[np.bool_]:
         """Of which paths of `table` the figures are scaled up from the sample."""
-        return self._found[1]
+        return self._with_frequent[1]
 
     @property
     def path_count(self) -> int:

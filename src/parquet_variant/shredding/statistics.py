@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from decimal import Context
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -223,7 +224,7 @@ def _bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType) -> Bounds | 
 
 def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
     if pa.types.is_decimal(arrow):
-        unscaled = int(bound.as_py().scaleb(arrow.scale, _wide()))
+        unscaled = int(bound.as_py().scaleb(arrow.scale, Context(prec=80)))
         return Variant(
             _EMPTY_METADATA, encode_scalar(decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale))
         )
@@ -239,12 +240,6 @@ def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
     return Variant(_EMPTY_METADATA, encode_scalar(info.type, raw))
 
 
-def _wide() -> Any:
-    from decimal import Context
-
-    return Context(prec=80)
-
-
 def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     kind = leaf.type
     if kind == pa.uuid():
@@ -254,7 +249,7 @@ def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
     return extremes["min"], extremes["max"]
 
 
-def part_at(storage: Any, place: tuple[str, ...]) -> Any | None:
+def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
     """What is at a place in a column of structs, null where any struct above it is; None if it is not there."""
     for name in place:
         if not pa.types.is_struct(storage.type) or storage.type.get_field_index(name) < 0:

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +113,7 @@ class TextTypes:
         texts = np.flatnonzero(((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0))
         rules = self._rules(tape)
         rule = np.array([-1 if each is None else each for each in rules], np.int64)[(tags[texts] >> 16) & 0xFFFFFFFF]
-        kept: list[Any] = []
+        kept: list[object] = []
         for number, (path, kind) in enumerate(self.types.items()):
             if len(chosen := texts[rule == number]):
                 typed = _typed(tape.nodes, chosen, kind.lower(), kept)
@@ -165,7 +164,7 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _typed(nodes: Int64s, texts: npt.NDArray[np.intp], kind: str, kept: list[Any]) -> int:
+def _typed(nodes: Int64s, texts: npt.NDArray[np.intp], kind: str, kept: list[object]) -> int:
     """Give the texts that are such values their type; how many those are."""
     lengths, read = _READERS[kind]
     sizes = nodes[texts, 2]
@@ -179,7 +178,7 @@ def _typed(nodes: Int64s, texts: npt.NDArray[np.intp], kind: str, kept: list[Any
     return typed
 
 
-def _put(nodes: Int64s, which: npt.NDArray[np.intp], kind: PrimitiveId, values: Int64s, sizes: Any = 0) -> int:
+def _put(nodes: Int64s, which: npt.NDArray[np.intp], kind: PrimitiveId, values: Int64s, sizes: Int64s | int = 0) -> int:
     nodes[which, 0] = nodes[which, 0] & ~np.int64(0xFF) | int(kind)
     nodes[which, 1] = values
     nodes[which, 2] = sizes
@@ -213,14 +212,14 @@ def _days(data: Bytes, good: npt.NDArray[np.bool_]) -> Int64s:
     return days
 
 
-def _read_dates(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
+def _read_dates(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[object]) -> int:
     good = _matches(data, "9999-99-99")
     days = _days(data, good)
     return _put(nodes, texts[good], PrimitiveId.DATE, days[good])
 
 
 def _read_timestamps(
-    nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any], *, zone: str, kind: PrimitiveId
+    nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[object], *, zone: str, kind: PrimitiveId
 ) -> int:
     digits = data.shape[1] - len("9999-99-99 99:99:99.") - len(zone)
     shape = "9999-99-99 99:99:99" + ("." + "9" * digits if digits > 0 else "") + "#" * len(zone)
@@ -239,7 +238,7 @@ def _read_timestamps(
     return _put(nodes, texts[good], kind, (seconds * _MICROSECONDS + micros)[good])
 
 
-def _read_uuids(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
+def _read_uuids(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[object]) -> int:
     dashes = [8, 13, 18, 23]
     hexes = np.delete(data, dashes, axis=1)
     digit, letter = hexes - ord("0"), hexes - ord("a")
@@ -250,7 +249,7 @@ def _read_uuids(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: l
     return _put(nodes, texts[good], PrimitiveId.UUID, values.ctypes.data + 16 * np.arange(len(values)), 16)
 
 
-def _read_base64(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[Any]) -> int:
+def _read_base64(nodes: Int64s, texts: npt.NDArray[np.intp], data: Bytes, kept: list[object]) -> int:
     if data.shape[1] % 4:
         return 0
     decoded = [_decoded(row.tobytes()) for row in data]
@@ -273,7 +272,7 @@ def _decoded(text: bytes) -> bytes | None:
 
 _NTZ_LENGTHS = (19, *range(21, 27))
 _UTC_LENGTHS = tuple(length + len("+00:00") for length in _NTZ_LENGTHS)
-_Reader = Callable[[Int64s, "npt.NDArray[np.intp]", Bytes, list[Any]], int]
+_Reader = Callable[[Int64s, "npt.NDArray[np.intp]", Bytes, list[object]], int]
 # The lengths that such texts have, and how they are read.
 _READERS: dict[str, tuple[tuple[int, ...] | None, _Reader]] = {
     "date": ((10,), _read_dates),

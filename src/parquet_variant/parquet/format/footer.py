@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.field_numbers import ENCRYPTION, LOGICAL_TYPE, SCHEMA
@@ -135,7 +136,7 @@ def _refuse(error: Exception, file: str | None) -> VariantFileError:
     )
 
 
-def footer_bytes(source: Any, file: str | None = None) -> bytes:
+def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> bytes:
     """The Thrift bytes of the footer of an open, seekable file of Python or pyarrow; ``file`` is its name in errors.
 
     Raises `VariantFileError` if it is not a Parquet file, or its footer is encrypted or cut off.

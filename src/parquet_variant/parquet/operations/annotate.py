@@ -5,9 +5,10 @@ Owns replacing a file whole, with only its footer changed. Leaves the footer's b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
-from typing import Any
 
+import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.errors import VariantFileError
@@ -28,7 +29,7 @@ _COPY_BYTES = 4 << 20
 
 
 def annotate(
-    path: Any, columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
+    path: str | os.PathLike[str], columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
 ) -> tuple[str, ...]:
     """Set which columns of a Parquet file carry the VARIANT(1) annotation; nothing else in the file changes.
 
@@ -78,7 +79,7 @@ def annotate(
     return tuple(".".join(column) for column in sorted(paths))
 
 
-def _replace(system: fs.FileSystem, name: str, source: Any, body: int, footer: bytes) -> None:
+def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int, footer: bytes) -> None:
     """Write the file anew beside itself, then give it its name."""
     sweep_temporaries(system, [name])
     temporary = temporary_beside(name)

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -34,6 +34,7 @@ from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
+from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.profile import Profile
 
 # Of tables too: see `delta.writing`.
@@ -77,7 +78,7 @@ def optimize(
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
     schema: ShreddingSchema | str | None = None,
-    policy: Any = None,
+    policy: str | Policy | None = None,
     min_saving: float = 0.02,
     column: str | None = None,
     dry_run: bool = False,
@@ -163,8 +164,8 @@ def optimize(
     old = [each.source for pack in packs for each in pack]
     try:
         work = partial(_rewrite, staging=staging, schema=schema, column=column, root=base, write=write)
-        written = engine.run("optimize", work, [[each.source for each in pack] for pack in packs])
-        before, after = sum(each.rows for pack in packs for each in pack), sum(rows for _, rows, _ in written)
+        results = engine.run("optimize", work, [[each.source for each in pack] for pack in packs])
+        before, after = sum(each.rows for pack in packs for each in pack), sum(rows for _, rows, _ in results)
         if before != after:
             raise VariantFileError(
                 f"{before:,} rows became {after:,}: the files changed while they were read; try again",
@@ -172,12 +173,12 @@ def optimize(
                 file=root,
             )
         replaced = [each.path[len(base) :].strip("/") for each in old]
-        staging.commit([file for file, _, _ in written], marker=False, replaced=replaced)
+        staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
     except BaseException:
         staging.abort()
         raise
-    added = sum(size for _, _, size in written)
-    return OptimizeResult(len(old), len(written), sum(each.size for each in old), added, schema, drift)
+    added = sum(size for _, _, size in results)
+    return OptimizeResult(len(old), len(results), sum(each.size for each in old), added, schema, drift)
 
 
 def _check_directory(root: str) -> None:

@@ -38,7 +38,7 @@ from parquet_variant.shredding.profile import Profile
 @renamed(overwrite=REPLACED)
 def rewrite(
     source: Source,
-    dest: Any,
+    dest: str | os.PathLike[str],
     *,
     layout: Layout | None = None,
     schema: SchemaLike = None,
@@ -130,7 +130,7 @@ def rewrite(
 
 
 def plan_rewrite(
-    source: Source, dest: Any, filesystem: fs.FileSystem | None = None, *, mode: FileMode = "error"
+    source: Source, dest: str | os.PathLike[str], filesystem: fs.FileSystem | None = None, *, mode: FileMode = "error"
 ) -> list[tuple[ParquetSource, str]]:
     """Each file with the one to write; nothing is written.
 
@@ -144,13 +144,12 @@ def plan_rewrite(
 
 
 def _targets(
-    source: Any, sources: list[ParquetSource], dest: Any, filesystem: fs.FileSystem | None
+    source: Source, sources: list[ParquetSource], dest: str | os.PathLike[str], filesystem: fs.FileSystem | None
 ) -> list[tuple[ParquetSource, str]]:
     """Each file with the one to write; a directory's files keep their places below it."""
     system, root = filesystem_of(dest, filesystem)
-    is_path = isinstance(source, str | os.PathLike)
-    single = is_path and len(sources) == 1 and sources[0].path == filesystem_of(source, filesystem)[1]
-    if single and system.get_file_info(root).type != fs.FileType.Directory:
+    own = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
+    if [each.path for each in sources] == [own] and system.get_file_info(root).type != fs.FileType.Directory:
         return [(sources[0], str(dest))]
     folders = [posixpath.dirname(each.path) for each in sources]
     base = posixpath.commonpath(folders) if all(folders) else ""

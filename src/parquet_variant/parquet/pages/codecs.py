@@ -10,12 +10,17 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
 from threading import local
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 
+# The bytes of a page, and what makes fewer of them.
+Plain: TypeAlias = "bytes | pa.Buffer | npt.NDArray[np.uint8]"
+Codec: TypeAlias = Callable[[Plain], "bytes | pa.Buffer"]
 # ``CompressionCodec`` of ``parquet.thrift``, and pyarrow's name.
 _CODECS = {
     "none": (0, None),
@@ -61,7 +66,7 @@ class _Contexts(local):
 _contexts = _Contexts()
 
 
-def compressor(name: str, level: int | None) -> Callable[[Any], Any] | None:
+def compressor(name: str, level: int | None) -> Codec | None:
     """What compresses a page, in any thread; None for no codec."""
     number, own = codec_number(name), _CODECS[name.lower()][1]
     if number == 0:
@@ -78,7 +83,7 @@ def has_zstandard() -> bool:
     return find_spec("zstandard") is not None
 
 
-def _wide_zstd(level: int, data: Any) -> bytes:
+def _wide_zstd(level: int, data: Plain) -> bytes:
     key = level, len(data) > _NARROW_BYTES
     context = _contexts.known.get(key)
     if context is None:

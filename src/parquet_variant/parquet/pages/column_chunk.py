@@ -7,7 +7,6 @@ and levels to `encodings`, and where the pages go to `file_writer`. Spec: ``parq
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from threading import get_ident
@@ -24,6 +23,7 @@ from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_P
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bloom_filter import hashes_of
 from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union
+from parquet_variant.parquet.pages.codecs import Codec
 from parquet_variant.parquet.pages.dictionary import Dictionary, new_dictionary
 from parquet_variant.parquet.pages.encodings import (
     Encoding,
@@ -43,8 +43,6 @@ from parquet_variant.parquet.pages.levels import Entries
 Bytes: TypeAlias = "bytes | pa.Buffer"
 # What has a value or a null for each slot, or the values alone.
 Slots: TypeAlias = "pa.Array | Values"
-# From bytes to fewer bytes.
-Codec: TypeAlias = Callable[[Any], Any]
 _ROOM_BYTES = 4 << 20
 # A dictionary that nobody asked for is built where it takes this part of the first values' bytes.
 _WORTHWHILE = 4
@@ -89,7 +87,7 @@ class _Levels(NamedTuple):
 
     encoded: bytes
     counts: list[int]
-    kept: tuple[Any, ...]
+    kept: tuple[object, ...]
 
 
 class Shared:
@@ -173,8 +171,8 @@ class ColumnChunk:
     _uses_all: bool = True
     # How many entries the dictionary of another file has.
     _taken: int = 0
-    _held: int = 0
-    _held_rows: int = 0
+    _waiting_bytes: int = 0
+    _waiting_rows: int = 0
 
     def __post_init__(self) -> None:
         if self.options.use_dictionary is not False and is_encodable(Encoding.RLE_DICTIONARY, self.leaf.type):
@@ -189,19 +187,19 @@ class ColumnChunk:
             indices = self._indexed(slots) if self._is_indexing else None
             if indices is not None:
                 self._indices.append(indices)
-                self._held += indices.nbytes
+                self._waiting_bytes += indices.nbytes
             else:
                 if self._indices:  # What is indexed already makes a page of its own.
                     self.flush()
                 values = self._plain(slots)
                 self._values.append(values)
-                self._held += len(values.data) + 4 * values.count * (values.lengths is not None)
+                self._waiting_bytes += len(values.data) + 4 * values.count * (values.lengths is not None)
         elif self._is_indexing and _has_dictionary(slots):
             # pyarrow's reader gives rows that are null the first entry: there must be one.
             self._index_entries(slots.dictionary)
         self._entries.append(entries)
-        self._held_rows += rows
-        if self._held >= self.options.page_bytes:
+        self._waiting_rows += rows
+        if self._waiting_bytes >= self.options.page_bytes:
             self.flush()
 
     def _plain(self, slots: Slots) -> Values:
@@ -261,18 +259,18 @@ class ColumnChunk:
             return
         has_dictionary = self._is_indexing and self._dictionary is not None and self._dictionary.count > 0
         if has_dictionary or any(each.present for each in self._entries):
-            page = self._page_of_held(has_values=True)
+            page = self._next_page(has_values=True)
         else:
-            key = self.leaf.definition, self.leaf.repetition, self.rows, self._held_rows, *map(id, self._entries)
+            key = self.leaf.definition, self.leaf.repetition, self.rows, self._waiting_rows, *map(id, self._entries)
             if key not in self.shared.nulls:
-                self.shared.nulls[key] = self._page_of_held(has_values=False), self._entries
+                self.shared.nulls[key] = self._next_page(has_values=False), self._entries
             page, _ = self.shared.nulls[key]
         self.pages.append(page)
-        self.rows += self._held_rows
+        self.rows += self._waiting_rows
         self._entries, self._values, self._indices = [], [], []
-        self._held = self._held_rows = 0
+        self._waiting_bytes = self._waiting_rows = 0
 
-    def _page_of_held(self, *, has_values: bool) -> Page:
+    def _next_page(self, *, has_values: bool) -> Page:
         leaf = self.leaf
         definition = self.shared.encoded([(each.count, each.definition) for each in self._entries], leaf.definition)
         repetition = self.shared.encoded([(each.count, each.repetition) for each in self._entries], leaf.repetition)

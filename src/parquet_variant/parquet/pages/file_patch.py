@@ -7,7 +7,7 @@ written to `file_writer`, and which columns change to `writing.patch`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ class FilePatcher(PageFileWriter):
 
     def __init__(
         self,
-        sink: Any,
+        sink: pa.NativeFile | BinaryIO,
         schema: pa.Schema,
         *,
         source: pa.NativeFile,
@@ -53,17 +53,17 @@ class FilePatcher(PageFileWriter):
     def add_row_group(self, number: int, changed: pa.Table | None) -> None:
         """Add a row group of the other file; its rows of the columns that change, None if they are as they were."""
         chunks, rows = self._spans[number]
-        written: dict[tuple[str, ...], ColumnChunk] = {}
+        new_chunks: dict[tuple[str, ...], ColumnChunk] = {}
         if changed is not None:
             self.write_batch(changed)
             self._each(ColumnChunk.finish, self._chunks)
-            written = {chunk.leaf.path: chunk for chunk in self._chunks}
+            new_chunks = {chunk.leaf.path: chunk for chunk in self._chunks}
             self._chunks, self._rows = [], 0
         placed = []
         for span in chunks:
             old, _ = read_value(self._footer, span.start, STRUCT)
             path = tuple(name.decode() for name in old[numbers.METADATA][numbers.PATH])
-            chunk = written.get(path)
+            chunk = new_chunks.get(path)
             placed.append(self._copied(span.start, old) if chunk is None else self._placed(chunk))
         self._groups.append(PlacedGroup(rows, placed))
 

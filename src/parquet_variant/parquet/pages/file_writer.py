@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +60,7 @@ class PageFileWriter:
 
     def __init__(
         self,
-        sink: Any,
+        sink: pa.NativeFile | BinaryIO,
         schema: pa.Schema,
         variants: Collection[tuple[str, ...]] = (),
         *,

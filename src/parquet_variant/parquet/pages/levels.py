@@ -115,9 +115,9 @@ class NodeEntries:
         entries: Entries | None = self._known.get(row)
         if entries is None:
             count, definition, repetition, least, most, present = row
-            given = self._at(definition, count) if definition >= 0 else -1 - definition
+            own = self._at(definition, count) if definition >= 0 else -1 - definition
             repeated = self._at(repetition, count) if repetition >= 0 else None
-            entries = self._known[row] = Entries(count, given, repeated, least, most, present)
+            entries = self._known[row] = Entries(count, own, repeated, least, most, present)
         return entries
 
     def _at(self, start: int, count: int) -> Levels:

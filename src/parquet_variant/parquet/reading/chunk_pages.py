@@ -122,7 +122,7 @@ class ChunkPages:
         self.is_boolean = chunk.physical_type == "BOOLEAN"
         self.width = _WIDTHS[chunk.physical_type]
         self.entries, self.numbers_at, self.texts = 0, 0, Texts(np.zeros(1, np.int32), np.empty(0, np.uint8), True)
-        self.owner: list[Any] = []
+        self.owner: list[object] = []
         self.valid = np.empty(self.rows, np.uint8)
         self.pages = np.array(list(self._read(kept)), np.int64).reshape(-1, _PAGE_ENTRIES)
         indexed = [encoding in _INDICES for encoding in self.pages[:, chunks.ENCODING].tolist()]

@@ -7,7 +7,7 @@ and leaves every other, and all errors, to pyarrow.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ class Spans(NamedTuple):
 
     starts: Int64s
     stops: Int64s
-    owner: list[Any]
+    owner: list[object]
 
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """The values with the metadata column of the same rows."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 _OUR_WRITER = "parquet-variant"
 # Of each column, two values, which may be null; or, for a row group, that it has to be read.
-_Bounds = list[tuple[Any, Any]] | None
+_Bounds = list[tuple[pa.Scalar, pa.Scalar]] | None
 
 
 @dataclass(frozen=True)

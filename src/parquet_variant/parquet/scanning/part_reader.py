@@ -7,7 +7,7 @@ value to `functions.extraction.variant_get`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -46,7 +46,7 @@ class PartReader:
     dictionaries: frozenset[int]  # The numbers of the columns whose texts may be dictionaries.
     bytes_read: int = 0  # Compressed bytes of the column chunks that were read.
 
-    def columns(self, outputs: list[int], kept: pa.BooleanArray | None = None) -> dict[int, Any]:
+    def columns(self, outputs: list[int], kept: pa.BooleanArray | None = None) -> dict[int, pa.Array]:
         """The selected columns of some numbers, of the rows that are kept."""
         direct = {} if len(self.groups) > 1 else self._direct(outputs, kept)
         others = self._nested([number for number in outputs if number not in direct])
@@ -54,7 +54,7 @@ class PartReader:
             others = {number: column.filter(kept) for number, column in others.items()}
         return direct | others
 
-    def _direct(self, outputs: list[int], kept: pa.BooleanArray | None) -> dict[int, Any]:
+    def _direct(self, outputs: list[int], kept: pa.BooleanArray | None) -> dict[int, pa.Array]:
         """The columns whose answers are the values of one leaf column, as far as we read its pages."""
         plan, group = self.plan, self.groups[0]
         if not plan.direct:
@@ -77,7 +77,7 @@ class PartReader:
                 columns[number] = column
         return columns
 
-    def _nested(self, outputs: list[int]) -> dict[int, Any]:
+    def _nested(self, outputs: list[int]) -> dict[int, pa.Array]:
         """The selected columns of some numbers, as pyarrow reads them."""
         from parquet_variant.functions.walks.extract_path import whole_group
 
@@ -90,7 +90,7 @@ class PartReader:
         if leaves:
             table = file.read_leaves([group.number for group in self.groups], leaves)
             self.bytes_read += plan.chunk_bytes(file, self.groups, outputs)
-        columns: dict[int, Any] = {}
+        columns: dict[int, pa.Array] = {}
         for number in outputs:
             each = self.selected[number]
             if number in plan.constants:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
+from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -57,7 +57,7 @@ class FilePart(NamedTuple):
 
 
 # A file, and which of its row groups; None for all.
-_Wanted = tuple[ParquetSource, frozenset[int] | None]
+_GroupsOfFile = tuple[ParquetSource, frozenset[int] | None]
 
 
 class _PartOfFile(Protocol):
@@ -251,10 +251,10 @@ class Scan(PlannedQuery):
         """The part of the answer that a task stands for."""
         return self._read_all([(task.source, frozenset(task.row_groups))])
 
-    def _read_all(self, sources: list[_Wanted]) -> Iterator[pa.Table]:
+    def _read_all(self, sources: list[_GroupsOfFile]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
 
-        def parts_of(each: _Wanted) -> tuple[OpenFile, list[FilePart]]:
+        def parts_of(each: _GroupsOfFile) -> tuple[OpenFile, list[FilePart]]:
             file = open_file(each[0])
             return file, self.parts(file, each[1])
 
@@ -301,7 +301,7 @@ class Scan(PlannedQuery):
         reader = PartReader(
             file, plan, part, self.every_column, self.errors == "raise", self.zone, frozenset(dictionaries.union(first))
         )
-        columns: dict[int, Any] = {}
+        columns: dict[int, pa.Array] = {}
         kept: pa.BooleanArray | None = None
         try:
             if self.predicate is not None:
@@ -325,8 +325,8 @@ class Scan(PlannedQuery):
 @renamed(on_error="errors")
 def scan(
     source: Source,
-    columns: Mapping[str, Any] | Sequence[str],
-    where: Any = None,
+    columns: Mapping[str, object] | Sequence[str],
+    where: object = None,
     *,
     column: str | None = None,
     filesystem: fs.FileSystem | None = None,
@@ -420,7 +420,7 @@ class ScanKeywords(TypedDict, total=False):
 
 @renamed(on_error="errors")
 def extract(
-    source: Source, columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Unpack[ScanKeywords]
+    source: Source, columns: Mapping[str, object] | Sequence[str], where: object = None, **options: Unpack[ScanKeywords]
 ) -> pa.Table:
     """Read paths of a Variant column as typed Arrow columns: only the leaf columns and row groups that they need.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.report_text import counted
@@ -63,7 +62,7 @@ class ScanReport:
                 if leaf in plan.residuals:
                     self.residuals[names[leaf]] += 1
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report for machines."""
         return asdict(self)
 

@@ -7,7 +7,6 @@ Owns going through files, columns and row groups, and whether statistics are tru
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
@@ -47,7 +46,7 @@ class ValidationReport:
         """Whether nothing breaks the specification."""
         return not self.violations
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report for machines."""
         return {"files": self.files, "rows": self.rows, "ok": self.ok, **asdict(self)}
 
@@ -198,7 +197,7 @@ def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, vio
         violations.add("wrong-statistics", message, path)
 
 
-def _only_leaf(array: Any) -> pa.Array:
+def _only_leaf(array: pa.Array) -> pa.Array:
     """The one leaf of a nested column of which only that was read; lists flattened, absent parents null."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.nulls(0, array.type) if not array.num_chunks else array.chunk(0)

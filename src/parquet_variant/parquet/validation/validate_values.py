@@ -6,8 +6,6 @@ dictionary, and UTF-8. Leaves the bytes of one value to `encoding.validate`, and
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -54,7 +52,7 @@ def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
     return to_numpy(array.is_valid())
 
 
-def _take(array: pa.Array, keep: npt.NDArray[Any], rows: int) -> pa.Array:
+def _take(array: pa.Array, keep: npt.NDArray[np.intp], rows: int) -> pa.Array:
     return array if len(keep) == rows else array.take(pa.array(keep, pa.int64()))
 
 
@@ -106,7 +104,7 @@ class _Check:
     def _residuals(
         self,
         value: pa.Array,
-        places: npt.NDArray[Any],
+        places: npt.NDArray[np.intp],
         rows: Rows,
         has_typed: npt.NDArray[np.bool_],
         path: VariantPath,
@@ -135,7 +133,7 @@ class _Check:
                 for name in both:
                     self.violations.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
 
-    def _sound(self, value: pa.Array, places: npt.NDArray[Any], rows: Rows) -> npt.NDArray[np.bool_]:
+    def _sound(self, value: pa.Array, places: npt.NDArray[np.intp], rows: Rows) -> npt.NDArray[np.bool_]:
         """Which entries of a column the kernel finds without fault; it says no where it does not know."""
         there = np.zeros(len(value), np.bool_)
         codes = self.codes[rows]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class Violation:
         where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
         return f"{self.file}: {self.column}{f' ({where})' if where else ''}: {self.message} [{self.reason}]"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The violation for machines."""
         return asdict(self)
 

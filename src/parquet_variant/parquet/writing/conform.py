@@ -7,7 +7,6 @@ places. Leaves which data are rows to `interop.table_of`, and values alone: noth
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -28,7 +27,7 @@ _VARIANT_NULL = b"\x00"
 
 
 def conform_table(
-    columns: Any, variants: Collection[str], *, value_first: bool = False
+    columns: object, variants: Collection[str], *, value_first: bool = False
 ) -> tuple[pa.Table, tuple[Place, ...]]:
     """A table to write, of whatever `table_of` takes, and the places of the Variants that may carry the annotation.
 

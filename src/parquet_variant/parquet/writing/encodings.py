@@ -193,15 +193,15 @@ def _compressed(pages: Pages, compression: str, level: int | None = None) -> int
 
 def _cost(pages: Pages, values: Values, compression: str, level: int | None) -> float:
     """What pages of some values cost in the file, and in zstd's time, to which lengths add nothing."""
-    given = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
-    return _compressed(pages, compression, level) + _GIVEN * given
+    size = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
+    return _compressed(pages, compression, level) + _GIVEN * size
 
 
 def _level_of(pages: Pages) -> int:
     """The level of zstd that encoded values are worth."""
     first = tuple(page[:_LEVEL_BYTES] for page in pages)
-    given = sum(map(len, first))
+    size = sum(map(len, first))
     easy, hard = (_compressed(first, "zstd", level) for level in (_EASY_LEVEL, _HARD_LEVEL))
-    if easy - hard < _GAIN * given:
-        return _LEAST_LEVEL if easy > _DENSE * given else _EASY_LEVEL
-    return _HARD_LEVEL if _compressed(first, "zstd", _LEVEL) - hard >= _HARD_GAIN * given else _LEVEL
+    if easy - hard < _GAIN * size:
+        return _LEAST_LEVEL if easy > _DENSE * size else _EASY_LEVEL
+    return _HARD_LEVEL if _compressed(first, "zstd", _LEVEL) - hard >= _HARD_GAIN * size else _LEVEL

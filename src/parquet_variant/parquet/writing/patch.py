@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,7 @@ class FilePatch(StoredFile):
             null_rows={place: count for place, count in nulls.items() if count is not None},
         )
 
-    def _write(self, sink: Any, compression: str, key_values: dict[str, str]) -> tuple[bytes, int]:
+    def _write(self, sink: pa.NativeFile | BinaryIO, compression: str, key_values: dict[str, str]) -> tuple[bytes, int]:
         patcher = FilePatcher(
             sink,
             self.part.schema,
@@ -283,7 +283,7 @@ def _is_same_bits(before: pa.Array, after: pa.Array) -> bool:
     return before.equals(after) and not may_have_nan(before.type)
 
 
-def _whole(array: Any) -> pa.Array:
+def _whole(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array

@@ -27,7 +27,7 @@ _BATCH_VALUES = 8_192
 class _Sink(io.RawIOBase):
     """A file that passes bytes on until told to hold them back, so that the footer can be changed on its way out."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: pa.NativeFile) -> None:
         self.stream, self.size = stream, 0
         self.tail: list[bytes] | None = None
 
@@ -59,7 +59,7 @@ class PyarrowFileWriter:
 
     def __init__(
         self,
-        stream: Any,
+        stream: pa.NativeFile,
         schema: pa.Schema,
         variants: Collection[tuple[str, ...]],
         *,

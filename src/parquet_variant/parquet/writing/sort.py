@@ -6,7 +6,6 @@ Owns the sort. Leaves the values to `functions.extraction.variant_get`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -36,7 +35,7 @@ def sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
     return table.take(ordered)
 
 
-def _sortable(key: Any) -> Any:
+def _sortable(key: pa.Array) -> pa.Array:
     """A key in a form that pyarrow sorts."""
     if isinstance(key.type, pa.BaseExtensionType):
         return pc.cast(key, key.type.storage_type)

@@ -26,8 +26,8 @@ SchemaLike = ShreddingSchema | str | None
 
 @renamed(overwrite=REPLACED)
 def write(
-    path: Any,
-    data: Any,
+    path: str | os.PathLike[str],
+    data: object,
     *,
     column: str = "v",
     schema: SchemaLike | Mapping[str, SchemaLike] = None,
@@ -86,7 +86,7 @@ def write(
     return file.info
 
 
-def write_table(table: Any, where: str | os.PathLike[str], **options: Any) -> FileInfo:
+def write_table(table: object, where: str | os.PathLike[str], **options: Any) -> FileInfo:
     """Write a table with Variant and ordinary columns as a Parquet file; `read_table` reads it back.
 
     The arguments come in the order that ``pyarrow.parquet.write_table`` has.
@@ -116,7 +116,9 @@ def write_table(table: Any, where: str | os.PathLike[str], **options: Any) -> Fi
     return write(where, table, **options)
 
 
-def _shredded(data: Any, schema: Any, layout: Layout, variants: frozenset[str]) -> pa.Table:
+def _shredded(
+    data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout, variants: frozenset[str]
+) -> pa.Table:
     """The columns with the top-level Variants shredded as asked."""
 
     def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import base64
 import builtins
+import os
 import posixpath
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, Unpack
+from typing import TypeAlias, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -131,7 +132,7 @@ class VariantWriter:
     @renamed(overwrite=REPLACED)
     def __init__(
         self,
-        path: Any,
+        path: str | os.PathLike[str],
         *,
         variants: Collection[str] = (),
         value_first: bool = False,
@@ -150,7 +151,7 @@ class VariantWriter:
         self._value_first = value_first
         self._unsorted: list[pa.Table] = []
         self._group_rows = self._group_bytes = self._groups = 0
-        self._stream: Any = None
+        self._stream: pa.NativeFile | None = None
         self._file: PageFileWriter | PyarrowFileWriter | None = None
         self._schema: pa.Schema | None = None
         self._annotated: tuple[tuple[str, ...], ...] = ()
@@ -295,7 +296,7 @@ class VariantWriter:
             if self.info is None:
                 raise VariantFileError("the writer was aborted", reason="aborted", file=self.path)
             return self.info
-        if self._schema is None or self._file is None:
+        if self._schema is None or self._file is None or self._stream is None:
             self.abort()
             raise VariantFileError(
                 "nothing was written: give the writer at least one batch, if only an empty one", reason="no-batch"
