@@ -10,87 +10,55 @@ from typing import TYPE_CHECKING
 
 from parquet_variant.lazy_names import lazy_names
 
-# Public name -> the module that owns it. One line a name.
-_OWNERS = {
-    "VariantArray": "array.variant_array",
-    "parse_json": "functions.json.parse_json",
-    "to_json": "functions.json.to_json",
-    "unshred_variant": "functions.storage.shred_variant",
-    "shred_variant": "functions.storage.shred_variant",
-    "try_parse_json": "functions.json.parse_json",
-    "variant_get": "functions.extraction.variant_get",
-    "try_variant_get": "functions.extraction.variant_get",
-    "schema_of_variant": "functions.inspection.schema_of_variant",
-    "schema_of_variant_agg": "functions.inspection.schema_of_variant",
-    "variant_type": "functions.inspection.variant_type",
-    "is_variant_null": "functions.inspection.is_variant_null",
-    "get_variant_element": "functions.extraction.get_variant_element",
-    "get_variant_scalar": "functions.extraction.get_variant_element",
-    "VariantScalar": "functions.extraction.get_variant_element",
-    "cast_to_variant": "functions.conversions.cast_to_variant",
-    "warmup": "machine_code.warmup",
-    "explore": "explorer.explore",
-    "read_json": "ingest.read_json",
-    "Variant": "encoding.variant",
-    "VariantType": "types",
-    "VariantError": "errors",
-    "CastError": "errors",
-    "ConflictError": "errors",
-    "DeltaError": "errors",
-    "JsonError": "errors",
-    "KernelsError": "errors",
-    "MalformedVariantError": "errors",
-    "PathError": "errors",
-    "PredicateError": "errors",
-    "SchemaError": "errors",
-    "VariantFileError": "errors",
-    "validate": "functions.storage.validate",
-    "strip_nulls": "functions.edits.value_edits",
-    "variant_insert": "functions.edits.value_edits",
-    "variant_set": "functions.edits.value_edits",
-    "variant_delete": "functions.edits.value_edits",
-    "variant_array_append": "functions.edits.value_edits",
-    "variant_explode": "functions.extraction.variant_explode",
-    "variant_explode_outer": "functions.extraction.variant_explode",
-    "equals": "functions.inspection.equals",
-    "to_python": "functions.conversions.python_objects",
-    "from_python": "functions.conversions.python_objects",
-    "variant_normalize": "functions.edits.value_edits",
-    "try_schema_of_variant": "functions.inspection.schema_of_variant",
-    "try_schema_of_variant_agg": "functions.inspection.schema_of_variant",
-    "try_variant_type": "functions.inspection.variant_type",
-    "try_is_variant_null": "functions.inspection.is_variant_null",
-    "try_to_json": "functions.json.to_json",
-    "try_strip_nulls": "functions.edits.value_edits",
-    "try_variant_insert": "functions.edits.value_edits",
-    "try_variant_set": "functions.edits.value_edits",
-    "try_variant_delete": "functions.edits.value_edits",
-    "try_variant_array_append": "functions.edits.value_edits",
-    "try_variant_explode": "functions.extraction.variant_explode",
-    "try_variant_explode_outer": "functions.extraction.variant_explode",
-    "try_equals": "functions.inspection.equals",
-    "try_to_python": "functions.conversions.python_objects",
-    "try_from_python": "functions.conversions.python_objects",
-    "try_variant_normalize": "functions.edits.value_edits",
-    "VariantPath": "path",
-    "ShreddingSchema": "schema.shredding_schema",
-    "infer_shredding_schema": "functions.storage.shred_variant",
-    "Profile": "shredding.profile",
-    "AutoPolicy": "shredding.policies.auto",
-    "SparkPolicy": "shredding.policies.spark",
-    "ExplicitPolicy": "shredding.policies.explicit",
-    "HintsPolicy": "shredding.policies.hints",
-    "TilesPolicy": "shredding.policies.tiles",
-    "WorkloadPolicy": "shredding.policies.workload",
-    "sql": "sql_query.sql",
-    "sql_view": "sql_query.sql_view",
+# Module -> the public names that it owns.
+_NAMES = {
+    "array.variant_array": "VariantArray",
+    "encoding.variant": "Variant",
+    "errors": (
+        "CastError ConflictError DeltaError JsonError KernelsError MalformedVariantError PathError "
+        "PredicateError SchemaError VariantError VariantFileError"
+    ),
+    "explorer.explore": "explore",
+    "functions.conversions.cast_to_variant": "cast_to_variant",
+    "functions.conversions.python_objects": "from_python to_python try_from_python try_to_python",
+    "functions.edits.value_edits": (
+        "strip_nulls try_strip_nulls try_variant_array_append try_variant_delete try_variant_insert "
+        "try_variant_normalize try_variant_set variant_array_append variant_delete variant_insert "
+        "variant_normalize variant_set"
+    ),
+    "functions.extraction.get_variant_element": "VariantScalar get_variant_element get_variant_scalar",
+    "functions.extraction.variant_explode": (
+        "try_variant_explode try_variant_explode_outer variant_explode variant_explode_outer"
+    ),
+    "functions.extraction.variant_get": "try_variant_get variant_get",
+    "functions.inspection.equals": "equals try_equals",
+    "functions.inspection.is_variant_null": "is_variant_null try_is_variant_null",
+    "functions.inspection.schema_of_variant": (
+        "schema_of_variant schema_of_variant_agg try_schema_of_variant try_schema_of_variant_agg"
+    ),
+    "functions.inspection.variant_type": "try_variant_type variant_type",
+    "functions.json.parse_json": "parse_json try_parse_json",
+    "functions.json.to_json": "to_json try_to_json",
+    "functions.storage.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
+    "functions.storage.validate": "validate",
+    "ingest.read_json": "read_json",
+    "machine_code.entry_points": "warmup",
+    "path": "VariantPath",
+    "schema.shredding_schema": "ShreddingSchema",
+    "shredding.policies.auto": "AutoPolicy",
+    "shredding.policies.explicit": "ExplicitPolicy",
+    "shredding.policies.hints": "HintsPolicy",
+    "shredding.policies.spark": "SparkPolicy",
+    "shredding.policies.tiles": "TilesPolicy",
+    "shredding.policies.workload": "WorkloadPolicy",
+    "shredding.profile": "Profile",
+    "sql_query.sql": "sql",
+    "sql_query.sql_view": "sql_view",
+    "types": "VariantType",
     # Packages: each owns its names.
-    "parquet": "parquet",
-    "delta": "delta",
-    "vortex": "vortex",
-    "spark": "spark",
-    "testing": "testing",
+    **{name: name for name in ("parquet", "delta", "vortex", "spark", "testing")},
 }
+_OWNERS = {name: module for module, names in _NAMES.items() for name in names.split()}
 if not TYPE_CHECKING:  # or every name would be known, as Any
     __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
@@ -123,9 +91,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.conversions.python_objects import try_to_python as try_to_python
     from parquet_variant.functions.edits.value_edits import strip_nulls as strip_nulls
     from parquet_variant.functions.edits.value_edits import try_strip_nulls as try_strip_nulls
-    from parquet_variant.functions.edits.value_edits import (
-        try_variant_array_append as try_variant_array_append,
-    )
+    from parquet_variant.functions.edits.value_edits import try_variant_array_append as try_variant_array_append
     from parquet_variant.functions.edits.value_edits import try_variant_delete as try_variant_delete
     from parquet_variant.functions.edits.value_edits import try_variant_insert as try_variant_insert
     from parquet_variant.functions.edits.value_edits import try_variant_normalize as try_variant_normalize
@@ -143,9 +109,7 @@ if TYPE_CHECKING:
         try_variant_explode_outer as try_variant_explode_outer,
     )
     from parquet_variant.functions.extraction.variant_explode import variant_explode as variant_explode
-    from parquet_variant.functions.extraction.variant_explode import (
-        variant_explode_outer as variant_explode_outer,
-    )
+    from parquet_variant.functions.extraction.variant_explode import variant_explode_outer as variant_explode_outer
     from parquet_variant.functions.extraction.variant_get import try_variant_get as try_variant_get
     from parquet_variant.functions.extraction.variant_get import variant_get as variant_get
     from parquet_variant.functions.inspection.equals import equals as equals
@@ -153,9 +117,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.inspection.is_variant_null import is_variant_null as is_variant_null
     from parquet_variant.functions.inspection.is_variant_null import try_is_variant_null as try_is_variant_null
     from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant as schema_of_variant
-    from parquet_variant.functions.inspection.schema_of_variant import (
-        schema_of_variant_agg as schema_of_variant_agg,
-    )
+    from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant_agg as schema_of_variant_agg
     from parquet_variant.functions.inspection.schema_of_variant import try_schema_of_variant as try_schema_of_variant
     from parquet_variant.functions.inspection.schema_of_variant import (
         try_schema_of_variant_agg as try_schema_of_variant_agg,
@@ -166,14 +128,12 @@ if TYPE_CHECKING:
     from parquet_variant.functions.json.parse_json import try_parse_json as try_parse_json
     from parquet_variant.functions.json.to_json import to_json as to_json
     from parquet_variant.functions.json.to_json import try_to_json as try_to_json
-    from parquet_variant.functions.storage.shred_variant import (
-        infer_shredding_schema as infer_shredding_schema,
-    )
+    from parquet_variant.functions.storage.shred_variant import infer_shredding_schema as infer_shredding_schema
     from parquet_variant.functions.storage.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.storage.shred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.storage.validate import validate as validate
     from parquet_variant.ingest.read_json import read_json as read_json
-    from parquet_variant.machine_code.warmup import warmup as warmup
+    from parquet_variant.machine_code.entry_points import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
     from parquet_variant.shredding.policies.auto import AutoPolicy as AutoPolicy

@@ -8,31 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any
-
-__all__ = [
-    "CastError",
-    "ConflictError",
-    "DeltaError",
-    "JsonError",
-    "KernelsError",
-    "MalformedVariantError",
-    "PathError",
-    "PredicateError",
-    "SchemaError",
-    "VariantError",
-    "VariantFileError",
-    "bad_option",
-    "check_choice",
-    "check_column_name",
-    "check_count",
-    "check_mapping",
-    "check_names",
-    "choice_of",
-    "without_secrets",
-]
-
 
 # A secret may have a slash that nobody quoted; what looks like a port is none.
 _USER = re.compile(r"(?<=://)(?:[^/@\s'\"]+|[^/:@\s'\"]*:(?!\d+/)[^@\s'\"]+)@")
@@ -134,19 +112,8 @@ class VariantError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle errors between processes: keyword-only arguments need help.
-        return (_rebuild, (type(self), self.message, self.reason, self.file, self.row, self.path, self.offset))
-
-
-def _rebuild(
-    cls: type[VariantError],
-    message: str,
-    reason: str,
-    file: str | None,
-    row: int | None,
-    path: str | None,
-    offset: int | None,
-) -> VariantError:
-    return cls(message, reason=reason, file=file, row=row, path=path, offset=offset)
+        names = ("reason", "file", "row", "path", "offset")
+        return partial(type(self), **{name: getattr(self, name) for name in names}), (self.message,)
 
 
 def bad_option(message: str, error: type[VariantError] = VariantError) -> VariantError:

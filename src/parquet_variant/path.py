@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from parquet_variant.errors import PathError
 
@@ -171,6 +171,10 @@ def _written(segment: Segment) -> str:
 
 def _escaped(character: str) -> str:
     return _WRITTEN.get(character) or f"\\u{ord(character):04x}"
+
+
+# A path where a user gives one.
+AnyPath: TypeAlias = str | VariantPath
 
 
 @lru_cache(maxsize=1024)

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant import testing
-from parquet_variant.array.draft_object_columns import draft_object_of_final, final_of_draft_object
-from parquet_variant.array.draft_parts import Undecided
-from parquet_variant.array.draft_paths_columns import draft_paths_of_final, final_of_draft_paths
+from parquet_variant.array.draft_columns import (
+    draft_object_of_final,
+    draft_paths_of_final,
+    final_of_draft_object,
+    final_of_draft_paths,
+)
+from parquet_variant.array.remapping import Undecided
 from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.storages import shredded_storage, unshredded_storage
 from parquet_variant.array.variant_array import VariantArray
@@ -21,7 +25,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError, MalformedVariantError
 from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.storages import array_of_rows
-from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.draft_storages import paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from shredded_corpus import MISSING, READABLE, path
 
@@ -62,7 +66,10 @@ def test_canonical_values_give_the_reference_s_very_bytes(
 ) -> None:
     values, schema = column
 
-    assert shredded_storage(plain(values), schema, layout).equals(reference.shredded_storage(values, schema, layout))
+    ours, theirs = shredded_storage(plain(values), schema, layout), reference.shredded_storage(values, schema, layout)
+    assert ours.type == theirs.type
+    # As text: to Arrow no NaN equals another.
+    assert repr(reference.rows_of_array(ours)) == repr(reference.rows_of_array(theirs))
 
 
 @pytest.mark.parametrize("layout", DRAFTS)

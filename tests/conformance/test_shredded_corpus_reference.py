@@ -10,8 +10,7 @@ import pytest
 from parquet_variant.errors import ConflictError, SchemaError, VariantError
 from parquet_variant.layouts import draft_object, draft_paths, final
 from parquet_variant.layouts.storages import array_of_rows, rows_of_array
-from parquet_variant.schema.draft_object_storage import object_storage_type
-from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.draft_storages import object_storage_type, paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from shredded_corpus import CASES, CONTRADICTORY, MISSING, READABLE, REASONS, REFUSED, Case, expected, path
 

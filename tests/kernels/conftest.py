@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from parquet_variant.machine_code.jit import Jit
+from parquet_variant.machine_code.entry_points import Jit
 
 
 @cache

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.kernels.buffer_pool import adopt
-from parquet_variant.kernels.json.marks import KIND_BITS, find_marks
+from parquet_variant.kernels.json.scan import KIND_BITS, find_marks
 
 _CLASSES = np.zeros(256, np.uint8)
 _CLASSES[list(b"[{]},\n\r:")] = [1, 1, 2, 2, 3, 4, 4, 5]

@@ -23,7 +23,7 @@ from parquet_variant.layouts.storages import (
     unshredded_storage,
     variants_of_storage,
 )
-from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.draft_storages import paths_storage_type
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType

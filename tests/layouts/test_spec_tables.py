@@ -15,8 +15,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import ConflictError
 from parquet_variant.layouts import draft_object, draft_paths, final
 from parquet_variant.layouts.storages import array_of_rows, rows_of_array
-from parquet_variant.schema.draft_object_storage import object_storage_type
-from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.draft_storages import object_storage_type, paths_storage_type
 from parquet_variant.schema.final_storage import final_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType

@@ -8,8 +8,7 @@ from hypothesis import given
 
 from parquet_variant import testing
 from parquet_variant.errors import SchemaError
-from parquet_variant.schema.draft_object_storage import object_storage_type, tree_of_object
-from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.draft_storages import object_storage_type, paths_storage_type, tree_of_object
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 

@@ -122,19 +122,12 @@ def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
         column = storage.field(field.name)
         if column.type != field.type:
             try:
-                column = _recoded(column, field.type)
+                column = in_form(column, field.type)
             except pa.ArrowException:
                 return storage
         columns.append(column)
         fields.append(storage.type.field(field.name).with_type(column.type))
     return pa.StructArray.from_arrays(columns, fields=fields, mask=storage.is_null())
-
-
-def _recoded(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    column = without_encoding(column)
-    if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type).dictionary_encode().cast(kind)
-    return column.cast(kind)
 
 
 def plain_metadata(storage: pa.StructArray) -> pa.StructArray:

@@ -7,6 +7,8 @@ refers to names by id stays right. Leaves metadata that is malformed as it is.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.values.name_tables import NameTable, mark_lacking, name_table
+from parquet_variant.path import WILDCARD, Wildcard
 from parquet_variant.schema.storage_shape import is_list
 
 
@@ -51,22 +54,26 @@ def _lacking_names(typed: pa.Array, metadata: MetadataParts) -> dict[int, list[s
     lacking: dict[int, list[str]] = defaultdict(list)
     pending: list[tuple[pa.Array, npt.NDArray[np.int32]]] = [(typed, metadata.indices)]
     while pending:
-        column, entry_of = pending.pop()
-        groups: dict[str | None, pa.Array] = {}
-        if is_list(column.type):
-            lengths = np.where(to_numpy(column.is_valid()), to_numpy(pc.list_value_length(column)), 0)
-            groups[None], entry_of = list_elements(column), np.repeat(entry_of, lengths)
-        elif pa.types.is_struct(column.type):
-            groups.update(columns_of(column))
-        for name, group in groups.items():
-            if not pa.types.is_struct(group.type):
-                continue
+        for name, group, entry_of in groups_below(*pending.pop()):
             columns = columns_of(group)
-            if name is not None:
+            if isinstance(name, str):
                 _note_lacking(name, columns, names, entry_of, lacking)
             if "typed_value" in columns:
                 pending.append((columns["typed_value"], entry_of))
     return lacking
+
+
+def groups_below(
+    typed: pa.Array, rows: npt.NDArray[Any]
+) -> Iterator[tuple[str | Wildcard, pa.StructArray, npt.NDArray[Any]]]:
+    """The groups of fields, or of elements, in a ``typed_value``, with the row that each entry belongs to."""
+    if is_list(typed.type):
+        lengths = np.where(to_numpy(typed.is_valid()), to_numpy(pc.list_value_length(typed)), 0)
+        below: dict[str | Wildcard, pa.Array] = {WILDCARD: list_elements(typed)}
+        rows = np.repeat(rows, lengths)
+    else:
+        below = dict(columns_of(typed).items()) if pa.types.is_struct(typed.type) else {}
+    return ((name, group, rows) for name, group in below.items() if pa.types.is_struct(group.type))
 
 
 def _note_lacking(

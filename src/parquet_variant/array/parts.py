@@ -1,23 +1,25 @@
-"""What kernels need of a storage struct, whatever Arrow form it has.
+"""What kernels need of a storage struct, whatever Arrow form it has; and tables of Arrow as one needs them.
 
 Owns bringing the many forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
-binaries; slices) into the one that kernels read, and unshredded storages made of their parts. Leaves what a storage may
-contain to `schema` and its meaning to `VariantArray`.
+binaries; slices) into the one that kernels read, and unshredded storages made of their parts; tables without rows, a
+column as one array, what is inside of structs, where pyarrow refuses or copies. Leaves what a storage may contain to
+`schema` and its meaning to `VariantArray`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar, to_numpy
 from parquet_variant.types import MAX_OFFSET
 
@@ -198,10 +200,44 @@ def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
     """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 32-bit offsets."""
     values = [storage.field("value") for storage in storages]
     if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
-        storages = [in_form(storage, _wide(storage.type)) for storage in storages]
+        wide = [
+            pa.struct([f.with_type(pa.large_binary()) if f.name == "value" else f for f in storage.type])
+            for storage in storages
+        ]
+        storages = list(map(in_form, storages, wide))
     return pa.concat_arrays(storages)
 
 
-def _wide(storage: pa.StructType) -> pa.StructType:
-    """The storage type with 64-bit offsets of values."""
-    return pa.struct([field.with_type(pa.large_binary()) if field.name == "value" else field for field in storage])
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """What `pyarrow.Schema.empty_table` gives, also for lists and structs of extension types, which that refuses.
+
+    >>> empty_table(pa.schema({"ids": pa.list_(pa.uuid())})).num_rows
+    0
+    """
+    return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def one_chunk(column: Any) -> pa.Array:
+    """A column, which may be one array already, as one array: joining chunks copies them, even if there is only one."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
+    """The array at a path of struct fields, null wherever one of the structs is.
+
+    Raises `VariantFileError` if the column is too large for one Arrow array.
+    """
+    try:
+        array = one_chunk(table.column(path[0]))
+    except pa.ArrowInvalid as error:
+        raise VariantFileError(
+            f"column {path[0]} has more than 2 GiB in a row group ({error}): rewrite it with smaller row groups",
+            reason="too-large",
+        ) from None
+    for name in path[1:]:
+        array = pc.struct_field(array, [name])
+    return array

@@ -1,8 +1,8 @@
 """Columns of values under other dictionaries.
 
 Owns calling `kernels.operations.remap`: values that get the ids of a common dictionary, values that get metadata of
-their own, and ``metadata ‖ value`` binaries taken apart. None instead of a result means that the scalar fallback has to
-decide. Leaves which columns those are to `draft_columns`.
+their own, and ``metadata ‖ value`` binaries taken apart; and the signal that only the scalar fallback can decide.
+Leaves which columns those are to `draft_columns`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,16 @@ from parquet_variant.kernels.values.value_nodes import value_array
 Int64s = npt.NDArray[np.int64]
 
 
+class Undecided(Exception):  # noqa: N818 - no error: the scalar fallback goes on
+    """The columns do not decide what the rows mean: the scalar fallback has to."""
+
+
+def undecided_if(condition: bool | np.bool_) -> None:
+    """Leave the rows to the scalar fallback if the condition holds."""
+    if condition:
+        raise Undecided
+
+
 class Spans(NamedTuple):
     """Where encoded values lie."""
 
@@ -55,13 +65,12 @@ def spans_of(array: pa.Array, dictionary_of: Int64s) -> Spans:
     return Spans(starts, stops, dictionary_of, parts.owner)
 
 
-def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray] | None:
+def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray]:
     """Take ``metadata ‖ value`` binaries apart: the values, and the distinct metadata that they refer to."""
     spans = spans_of(array, np.empty(0, np.int64))
     sizes = np.empty(len(array), np.int64)
     metadata_sizes(spans.starts, spans.stops, sizes)
-    if np.any(sizes < 0):
-        return None
+    undecided_if(np.any(sizes < 0))
     metadata = filled_binary(sizes, partial(copy_spans, spans.starts, sizes), spans.valid)
     encoded = metadata.dictionary_encode()
     dictionary_of = to_numpy(encoded.indices.fill_null(0)).astype(np.int64)
@@ -69,34 +78,31 @@ def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray] | None:
     return Spans(starts, spans.stops, dictionary_of, spans.owner), encoded.dictionary.cast(pa.binary())
 
 
-def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]] | None:
+def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]]:
     """Give the names of each metadata, if all can be read and none has a name twice."""
     try:
         names = [decode_metadata(metadata) for metadata in dictionary.to_pylist()]
     except MalformedVariantError:
-        return None
-    return None if any(len(set(one)) < len(one) for one in names) else names
+        raise Undecided from None
+    undecided_if(any(len(set(one)) < len(one) for one in names))
+    return names
 
 
-def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array | None:
+def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array:
     """Write the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
-    mapped = _mapped_nodes(spans, ids)
-    return None if mapped is None else value_array(*mapped, spans.valid)
+    return value_array(*_mapped_nodes(spans, ids), spans.valid)
 
 
-def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array] | None:
+def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array]:
     """Write the values, each with metadata of just the names that it uses: the metadata, and the values."""
     bounds = names.starts.tolist()
     ids = [names.rank[first:last] for first, last in pairwise(bounds)]
-    mapped = _mapped_nodes(spans, ids)
-    if mapped is None:
-        return None
-    nodes, row_start = mapped
+    nodes, row_start = _mapped_nodes(spans, ids)
     metadata = least_metadata(nodes, row_start, spans.dictionary_of, names, spans.valid)
     return metadata, value_array(nodes, row_start, spans.valid)
 
 
-def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int64], Int64s] | None:
+def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[Int64s, Int64s]:
     rows = len(spans.starts)
     map_starts = offsets_of([len(one) for one in ids])
     id_map = np.concatenate([np.asarray(one, np.int64) for one in ids] or [np.empty(0, np.int64)])
@@ -104,4 +110,5 @@ def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[npt.NDArray[np.int6
     dictionary_of = spans.dictionary_of.astype(np.int32)
     exported = canonical_nodes(spans.starts, spans.stops, dictionary_of, map_starts, id_map, row_start, refused)
     nodes = adopt(*exported)
-    return None if refused.any() else (nodes, row_start)
+    undecided_if(refused.any())
+    return nodes, row_start

@@ -46,13 +46,6 @@ def refuse_bad_indices(array: pa.Array) -> None:
     _check(array, "$", nested_only=True)
 
 
-def _counting(array: pa.StructArray, rows: pa.Array | None) -> pa.Array | None:
-    """Which rows count for the fields of a struct; None for all."""
-    if not array.null_count:
-        return rows
-    return array.is_valid() if rows is None else pc.and_(rows, array.is_valid())
-
-
 def _damaged(what: str, path: str) -> SchemaError:
     return SchemaError(f"the Arrow data is damaged: {what}", reason="bad-arrow", path=path)
 
@@ -69,7 +62,8 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
     if isinstance(kind, pa.BaseExtensionType):
         check(array.storage, path)
     elif types.is_struct(kind):
-        rows = _counting(array, rows)
+        if array.null_count:
+            rows = array.is_valid() if rows is None else pc.and_(rows, array.is_valid())
         for number, field in enumerate(kind):
             check(array.field(number), f"{path}.{field.name}", rows)
     elif types.is_dictionary(kind):
@@ -78,7 +72,9 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
         check(array.dictionary, path)
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         offsets = _offsets(array, np.int64 if types.is_large_list(kind) else np.int32)
-        elements = array.values if not types.is_map(kind) else _pairs(array)
+        elements = array.values
+        if types.is_map(kind):
+            elements = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
         _check_offsets(offsets, len(elements), path)
         if len(offsets):
             check(elements.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), f"{path}[*]")
@@ -102,10 +98,6 @@ def _check_leaf(array: pa.Array, path: str) -> None:
         types.is_primitive(kind) or types.is_decimal(kind) or types.is_fixed_size_binary(kind) or types.is_null(kind)
     ):
         _check_fully(array, path)
-
-
-def _pairs(array: pa.MapArray) -> pa.StructArray:
-    return pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
 
 
 def _size(data: pa.Buffer | None) -> int:

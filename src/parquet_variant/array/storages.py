@@ -2,7 +2,7 @@
 
 Owns the choice of the way by layout: the drafts go through the final layout, whose kernels do the work, and to the
 scalar fallback where their columns do not decide. Leaves the final layout to `shredding` and `unshredding`, the columns
-of the drafts to `draft_object_columns` and `draft_paths_columns`. Each is imported where it is the way.
+of the drafts to `draft_columns`. Each is imported where it is the way.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
 
     if layout == "final":
         return shredded_final(storage, schema)
-    from parquet_variant.array.draft_object_columns import draft_object_of_final
-    from parquet_variant.array.draft_parts import Undecided
-    from parquet_variant.array.draft_paths_columns import draft_paths_of_final
+    from parquet_variant.array.draft_columns import draft_object_of_final, draft_paths_of_final
     from parquet_variant.array.parts import variants_of
+    from parquet_variant.array.remapping import Undecided
     from parquet_variant.layouts import storages as scalar
 
     try:
@@ -63,10 +62,9 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
 
     if layout == "final":
         return unshredded_final(storage, on_conflict)
-    from parquet_variant.array.draft_object_columns import final_of_draft_object
-    from parquet_variant.array.draft_parts import Undecided
-    from parquet_variant.array.draft_paths_columns import final_of_draft_paths
+    from parquet_variant.array.draft_columns import final_of_draft_object, final_of_draft_paths
     from parquet_variant.array.parts import metadata_parts
+    from parquet_variant.array.remapping import Undecided
     from parquet_variant.kernels.shredding.schema_table import schema_table
     from parquet_variant.layouts import storages as scalar
 

@@ -7,7 +7,6 @@ drafts to `storages`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,28 +14,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import MetadataParts, binary_parts, metadata_parts, storage_of, valid_bytes
+from parquet_variant.array.field_names import with_field_names
+from parquet_variant.array.parts import (
+    MetadataParts,
+    binary_parts,
+    joined_storages,
+    metadata_parts,
+    storage_of,
+    valid_bytes,
+)
 from parquet_variant.array.row_by_row import with_fallback_rows
 from parquet_variant.choices import OnConflict
-from parquet_variant.encoding.metadata import extend_metadata
-from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.shredding.schema_table import S_END, S_PARENT, S_WIDTH, SchemaTable, schema_table
-from parquet_variant.kernels.shredding.unshred import (
-    I_GROUP_VALID,
-    I_SLOTS,
-    I_TYPED_DATA,
-    I_TYPED_OFFSETS,
-    I_TYPED_VALID,
-    I_VALUE_DATA,
-    I_VALUE_OFFSETS,
-    I_VALUE_VALID,
-    INPUT_COLUMNS,
-    ShreddedRows,
-    assemble,
-)
+from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
+from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.value_nodes import RAW, value_array
 from parquet_variant.layouts import storages as scalar
@@ -46,13 +39,13 @@ _NONE_VALID = -1
 
 
 class TypedInputs:
-    """The address table of a storage of the final layout, under its schema: ``int64[schema nodes, INPUT_COLUMNS]``."""
+    """The address table of a storage of the final layout, under its schema: ``int64[schema nodes, columns]``."""
 
     def __init__(self, storage: pa.StructArray, table: SchemaTable) -> None:
         self._table = table
         self._kept: list[Any] = []
-        self.addresses = np.zeros((len(table.nodes), INPUT_COLUMNS), np.int64)
-        self.addresses[:, (I_VALUE_VALID, I_TYPED_VALID)] = _NONE_VALID
+        self.addresses = np.zeros((len(table.nodes), len(INPUT)), np.int64)
+        self.addresses[:, (INPUT.VALUE_VALID, INPUT.TYPED_VALID)] = _NONE_VALID
         self._group(0, storage, optional=False)
 
     def _address(self, array: npt.NDArray[Any]) -> int:
@@ -68,40 +61,40 @@ class TypedInputs:
     def _group(self, s: int, group: pa.StructArray, *, optional: bool = True) -> None:
         names = {field.name: i for i, field in enumerate(group.type)}
         if optional:
-            self.addresses[s, I_GROUP_VALID] = self._valid(group)
+            self.addresses[s, INPUT.GROUP_VALID] = self._valid(group)
         if "value" in names:
             value = group.field(names["value"])
-            self.addresses[s, I_VALUE_VALID] = self._valid(value)
-            if self.addresses[s, I_VALUE_VALID] != _NONE_VALID:
+            self.addresses[s, INPUT.VALUE_VALID] = self._valid(value)
+            if self.addresses[s, INPUT.VALUE_VALID] != _NONE_VALID:
                 parts = binary_parts(value)
                 self._kept.append(parts.owner)
-                self.addresses[s, I_VALUE_OFFSETS] = self._address(parts.offsets)
-                self.addresses[s, I_VALUE_DATA] = parts.address
+                self.addresses[s, INPUT.VALUE_OFFSETS] = self._address(parts.offsets)
+                self.addresses[s, INPUT.VALUE_DATA] = parts.address
         if "typed_value" in names and self._table.schemas[s].kind != "variant":
             self._typed(s, group.field(names["typed_value"]))
 
     def _typed(self, s: int, typed: pa.Array) -> None:
-        self.addresses[s, I_TYPED_VALID] = self._valid(typed)
+        self.addresses[s, INPUT.TYPED_VALID] = self._valid(typed)
         schema = self._table.schemas[s]
         if schema.kind == "object":
             fields = {field.name: i for i, field in enumerate(typed.type)}
-            for child in range(s + 1, int(self._table.nodes[s, S_END])):
-                if self._table.nodes[child, S_PARENT] == s:
+            for child in range(s + 1, int(self._table.nodes[s, S.END])):
+                if self._table.nodes[child, S.PARENT] == s:
                     self._group(child, typed.field(fields[self._table.names[child]]))
         elif schema.kind == "array":
             if not (pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type)):
                 typed = typed.cast(pa.large_list(typed.type.value_field))
-            self.addresses[s, I_TYPED_OFFSETS] = self._address(to_numpy(typed.offsets).astype(np.int64))
+            self.addresses[s, INPUT.TYPED_OFFSETS] = self._address(to_numpy(typed.offsets).astype(np.int64))
             self._group(s + 1, typed.values)
-        elif self.addresses[s, I_TYPED_VALID] != _NONE_VALID:
+        elif self.addresses[s, INPUT.TYPED_VALID] != _NONE_VALID:
             self._primitive(s, typed, schema.type)
 
     def _primitive(self, s: int, typed: pa.Array, target: pa.DataType | None) -> None:
-        if self._table.nodes[s, S_WIDTH] == 0:
+        if self._table.nodes[s, S.WIDTH] == 0:
             parts = binary_parts(typed)
             self._kept.append(parts.owner)
-            self.addresses[s, I_TYPED_OFFSETS] = self._address(parts.offsets)
-            self.addresses[s, I_TYPED_DATA] = parts.address
+            self.addresses[s, INPUT.TYPED_OFFSETS] = self._address(parts.offsets)
+            self.addresses[s, INPUT.TYPED_DATA] = parts.address
             return
         if pa.types.is_dictionary(typed.type) or pa.types.is_run_end_encoded(typed.type):
             typed = typed.cast(typed.type.value_type)
@@ -114,9 +107,9 @@ class TypedInputs:
         if pa.types.is_boolean(typed.type):
             bits = np.frombuffer(data, np.uint8)
             slots = np.unpackbits(bits, count=typed.offset + len(typed), bitorder="little")[typed.offset :]
-            self.addresses[s, I_SLOTS] = self._address(slots)
+            self.addresses[s, INPUT.SLOTS] = self._address(slots)
         else:
-            self.addresses[s, I_SLOTS] = data.address + typed.offset * int(self._table.nodes[s, S_WIDTH])
+            self.addresses[s, INPUT.SLOTS] = data.address + typed.offset * int(self._table.nodes[s, S.WIDTH])
 
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
@@ -132,41 +125,19 @@ def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error")
 def _with_names_of_fields(
     storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, plain: pa.StructArray, refused: np.ndarray
 ) -> tuple[pa.StructArray, np.ndarray]:
-    """Look at the refused rows once more, now with metadata that has the names of all shredded fields.
+    """Look at the refused rows once more, now with metadata that has the names of their shredded fields.
 
     A writer may leave out of it what is in no residual.
     """
     rows = np.flatnonzero(refused)
-    names = [name for name in table.names if name is not None]
-    used = np.unique(metadata.indices[rows])
-    used = used[used >= 0]
-    extended = MetadataParts(
-        np.where(metadata.indices[rows] < 0, -1, np.searchsorted(used, metadata.indices[rows])).astype(np.int32),
-        pa.array([_extended(metadata.dictionary[d].as_py(), names) for d in used.tolist()], pa.binary()),
-    )
+    some = with_field_names(storage.take(from_numpy(rows)))
     own = MetadataParts(metadata.indices[rows], metadata.dictionary)
-    again, still_refused = assembled_storage(storage.take(from_numpy(rows)), table, extended, own)
+    again, still_refused = assembled_storage(some, table, metadata_parts(some.field("metadata")), own)
     where = np.arange(len(plain))
     where[rows] = len(plain) + np.arange(len(rows))
-    known = plain.field("metadata").dictionary
-    indices = np.concatenate([plain.field("metadata").indices, np.maximum(extended.indices, 0) + len(known)])
-    joined = MetadataParts(indices.astype(np.int32)[where], pa.concat_arrays([known, extended.column.dictionary]))
-    values = [plain.field("value"), again.field("value")]
-    if values[0].type != values[1].type:
-        values = [value.cast(pa.large_binary()) for value in values]
     refused = np.zeros(len(plain), np.uint8)
     refused[rows] = still_refused
-    valid = valid_bytes(storage)
-    value = pa.concat_arrays(values).take(from_numpy(where))
-    return _struct(joined, value, valid if len(valid) else None), refused
-
-
-def _extended(metadata: bytes, names: Sequence[str]) -> bytes:
-    """With the names, unless it is malformed: the scalar fallback tells how."""
-    try:
-        return extend_metadata(metadata, names)
-    except MalformedVariantError:
-        return metadata
+    return joined_storages([plain, again]).take(from_numpy(where)), refused
 
 
 class AssembledNodes(NamedTuple):
@@ -212,7 +183,7 @@ def assembled_storage(
         refused[_rows_of_unsound_pieces(nodes, row_start, own)] = 1
     valid, value = valid_bytes(storage), value_array(nodes, row_start)
     release(nodes)
-    return _struct(metadata, value, valid if len(valid) else None), refused
+    return storage_of(metadata.column, value, from_numpy(valid == 0) if len(valid) else None), refused
 
 
 def _rows_of_unsound_pieces(
@@ -229,7 +200,3 @@ def _rows_of_unsound_pieces(
     )
     adopt(*exported)
     return rows[unsound != 0]
-
-
-def _struct(metadata: MetadataParts, value: pa.Array, valid: np.ndarray | None) -> pa.StructArray:
-    return storage_of(metadata.column, value, None if valid is None else from_numpy(valid == 0))

@@ -18,9 +18,8 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
-from parquet_variant.array.parts import metadata_array, metadata_parts, storage_of, variants_of
+from parquet_variant.array.parts import metadata_array, metadata_parts, one_chunk, storage_of, variants_of
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.array.tables import one_chunk
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError

@@ -1,4 +1,4 @@
-"""Values built up, then written in canonical form.
+"""Values as nodes, and their canonical form.
 
 Owns the canonical form: the narrowest widths, metadata of exactly the keys that are used, each object's fields *and*
 their values in the order of the keys' UTF-8 bytes; so the same value always gives the same bytes. Leaves the choice of
@@ -7,92 +7,61 @@ a scalar's type to its callers (`python_values`, `json_reader`).
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from parquet_variant.encoding.header import array_bytes, object_bytes
 from parquet_variant.encoding.metadata import encode_metadata
 from parquet_variant.encoding.scalars import encode_scalar
-from parquet_variant.errors import VariantError
+from parquet_variant.encoding.walk import END, KEY, walk
+from parquet_variant.errors import CastError
 from parquet_variant.types import VariantType
 
 # A scalar is its bytes already; a container holds its children.
 Node: TypeAlias = "bytes | list[Node] | dict[str, Node]"
 
 
-class VariantBuilder:
-    """Builds one value from the outside in; `finish` gives its metadata and value bytes.
+def node_of_value(metadata: bytes, data: bytes, at: int, stop: int, max_depth: float = float("inf")) -> Node:
+    """The encoded value at ``at`` as nodes; scalars keep their bytes, but strings get their shortest form.
 
-    >>> builder = VariantBuilder()
-    >>> builder.begin_object()
-    >>> builder.key("a")
-    >>> builder.scalar(VariantType.INT8, 1)
-    >>> builder.end()
-    >>> [part.hex() for part in builder.finish()]
-    ['1101000161', '02010000020c01']
+    Raises `MalformedVariantError` if it is malformed, `CastError` if it is nested deeper than ``max_depth``.
     """
-
-    def __init__(self) -> None:
-        self._root: list[Node] = []
-        self._open: list[list[Node] | dict[str, Node]] = []
-        self._keys: list[str | None] = []
-
-    @property
-    def depth(self) -> int:
-        """How many containers are open."""
-        return len(self._open)
-
-    def scalar(self, kind: VariantType, raw: Any) -> None:
-        """Add a scalar by its type and raw payload (see `scalars`)."""
-        self._add(encode_scalar(kind, raw))
-
-    def begin_array(self) -> None:
-        """Open an array: what is added until `end` are its elements."""
-        array: list[Node] = []
-        self._add(array)
-        self._open.append(array)
-        self._keys.append(None)
-
-    def begin_object(self) -> None:
-        """Open an object: `key` names each value that is added until `end`."""
-        fields: dict[str, Node] = {}
-        self._add(fields)
-        self._open.append(fields)
-        self._keys.append(None)
-
-    def key(self, name: str) -> None:
-        """Name the value that is added next; of several values with one name the last stays."""
-        self._keys[-1] = name
-
-    def has_key(self, name: str) -> bool:
-        """Whether the innermost container is an object that has that key already."""
-        return name in self._open[-1]
-
-    def end(self) -> None:
-        """Close the innermost container."""
-        self._open.pop()
-        self._keys.pop()
-
-    def finish(self) -> tuple[bytes, bytes]:
-        """The metadata and the value. Raises `VariantError` if nothing was added, or a container is still open."""
-        if self._open or not self._root:
-            raise VariantError(f"the value is not finished: {len(self._open)} containers are open", reason="unfinished")
-        return encode_value(self._root[0])
-
-    def _add(self, node: Node) -> None:
-        if not self._open:
-            if self._root:
-                raise VariantError("a variant is one value: a second one was added at the top", reason="unfinished")
-            self._root.append(node)
-            return
-        parent = self._open[-1]
-        if isinstance(parent, dict):
-            name = self._keys[-1]
-            if name is None:
-                raise VariantError("a value in an object needs a key first", reason="unfinished")
-            parent[name] = node
-            self._keys[-1] = None
+    root: list[Node] = []
+    open_containers: list[list[Node] | dict[str, Node]] = [root]
+    key = ""
+    for kind, raw, start, end in walk(metadata, data, at, stop):
+        if kind == END:
+            open_containers.pop()
+            continue
+        if kind == KEY:
+            key = raw
+            continue
+        parent = open_containers[-1]
+        node: Node
+        if kind == VariantType.OBJECT or kind == VariantType.ARRAY:
+            node = {} if kind == VariantType.OBJECT else []
+            check_depth(len(open_containers), max_depth)
+            open_containers.append(node)
         else:
-            parent.append(node)
+            node = encode_scalar(VariantType.STRING, raw) if kind == VariantType.STRING else data[start:end]
+        put(parent, key, node)
+    return root[0]
+
+
+def put(container: list[Node] | dict[str, Node], key: str, node: Node) -> None:
+    """Add a node to a container: in an object under its key, of which the last one stays."""
+    if isinstance(container, dict):
+        container[key] = node
+    else:
+        container.append(node)
+
+
+def check_depth(depth: int, max_depth: float) -> None:
+    """Refuse so many containers inside each other. Raises `CastError` with reason ``depth``."""
+    if depth > max_depth:
+        raise CastError(
+            f"the object is nested deeper than {max_depth} (or contains itself): raise max_depth if that is meant",
+            reason="depth",
+        )
 
 
 def encode_value(root: Node) -> tuple[bytes, bytes]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
-from parquet_variant.encoding.builder import Node, encode_value
-from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.builder import Node, encode_value, node_of_value
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.encoding.walk import END, KEY, walk
 from parquet_variant.errors import PathError, VariantError, check_count
 from parquet_variant.path import VariantPath, Wildcard
-from parquet_variant.types import PrimitiveId, VariantType
+from parquet_variant.types import PrimitiveId
 
 MAX_SIZE = 128 << 20
 _NULL = bytes([PrimitiveId.NULL << 2])
@@ -148,34 +147,7 @@ def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Va
 
 
 def _tree(variant: Variant) -> Node:
-    """The value as nodes; scalars keep their bytes, but strings get their shortest form."""
-    root: list[Node] = []
-    open_containers: list[Node] = [root]
-    key = ""
-    for kind, raw, start, stop in walk(variant.metadata, variant.value, 0, len(variant.value)):
-        if kind == END:
-            open_containers.pop()
-            continue
-        if kind == KEY:
-            key = raw
-            continue
-        node: Node
-        if kind == VariantType.OBJECT:
-            node = {}
-        elif kind == VariantType.ARRAY:
-            node = []
-        elif kind == VariantType.STRING:
-            node = encode_scalar(VariantType.STRING, raw)
-        else:
-            node = variant.value[start:stop]
-        parent = open_containers[-1]
-        if isinstance(parent, dict):
-            parent[key] = node
-        elif isinstance(parent, list):
-            parent.append(node)
-        if not isinstance(node, bytes):
-            open_containers.append(node)
-    return root[0]
+    return node_of_value(variant.metadata, variant.value, 0, len(variant.value))
 
 
 def _value_node(value: Variant | None) -> Node:
@@ -196,79 +168,59 @@ def _padding(edit: Edit, count: int) -> list[Node]:
     return [_NULL] * count
 
 
-def _place(node: Node, edit: Edit, value: Variant | None) -> bool:
+def _check_kind(node: Node, edit: Edit, depth: int) -> None:
+    """Refuse a node that the segment at a depth of the path does not fit; at its end, one that is no array."""
+    segment = edit.segments[depth] if depth < len(edit.path) else 0
+    if not isinstance(node, dict if isinstance(segment, str) else list):
+        raise edit.mismatch(depth)
+
+
+def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
     """Insert, set or replace."""
-    last = len(edit.segments) - 1
     for depth, segment in enumerate(edit.segments):
-        if isinstance(segment, str):
-            if not isinstance(node, dict):
-                raise edit.mismatch(depth)
-            there = segment in node
-            if there and depth < last:
-                node = node[segment]
-                continue
-            if there and edit.kind == EditKind.INSERT:
-                raise edit.duplicate()
-            if not there and edit.kind == EditKind.REPLACE:
-                return False
-            node[segment] = _nested(edit, depth + 1, value)
-            return True
-        if not isinstance(node, list):
-            raise edit.mismatch(depth)
-        there = segment < len(node)
-        if there and depth < last:
-            node = node[segment]
+        _check_kind(node, edit, depth)
+        child = _child(node, segment)
+        if child is not None and depth < len(edit.path) - 1:
+            node = child
             continue
-        if there and edit.kind == EditKind.INSERT:
-            node.insert(segment, _value_node(value))
-        elif there:
-            node[segment] = _value_node(value)
-        elif edit.kind == EditKind.REPLACE:
+        if child is None and edit.kind == EditKind.REPLACE:
             return False
+        if child is not None and edit.kind == EditKind.INSERT and isinstance(segment, str):
+            raise edit.duplicate()
+        if isinstance(segment, str):
+            node[segment] = _nested(edit, depth + 1, value)
+        elif child is None:
+            node += [*_padding(edit, segment - len(node)), _nested(edit, depth + 1, value)]
+        elif edit.kind == EditKind.INSERT:
+            node.insert(segment, _value_node(value))
         else:
-            node.extend(_padding(edit, segment - len(node)))
-            node.append(_nested(edit, depth + 1, value))
+            node[segment] = _value_node(value)
         return True
     return False
 
 
-def _append(node: Node, edit: Edit, value: Variant | None) -> bool:
+def _append(node: Any, edit: Edit, value: Variant | None) -> bool:
     for depth, segment in enumerate(edit.segments):
-        if isinstance(segment, str):
-            if not isinstance(node, dict):
-                raise edit.mismatch(depth)
-            if segment not in node:
-                return False
-            node = node[segment]
-        else:
-            if not isinstance(node, list):
-                raise edit.mismatch(depth)
-            if segment >= len(node):
-                return False
-            node = node[segment]
-    if not isinstance(node, list):
-        raise edit.mismatch(len(edit.path))
+        _check_kind(node, edit, depth)
+        node = _child(node, segment)
+        if node is None:
+            return False
+    _check_kind(node, edit, len(edit.path))
     node.append(_value_node(value))
     return True
 
 
-def _delete(node: Node, edit: Edit) -> bool:
+def _delete(node: Any, edit: Edit) -> bool:
     *way, last = edit.segments
     for segment in way:
-        child = _child(node, segment)
-        if child is None:
-            return False
-        node = child
+        node = _child(node, segment)
     if _child(node, last) is None:
         return False
-    if isinstance(node, dict):
-        node.pop(str(last))
-    elif isinstance(node, list) and isinstance(last, int):
-        node.pop(last)
+    del node[last]
     return True
 
 
-def _child(node: Node, segment: str | int) -> Node | None:
+def _child(node: Node | None, segment: str | int) -> Node | None:
     """The field or element of a node; None if it has none such."""
     if isinstance(segment, str):
         return node.get(segment) if isinstance(node, dict) else None

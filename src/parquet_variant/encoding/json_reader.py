@@ -38,8 +38,15 @@ from __future__ import annotations
 import re
 from typing import Literal, NoReturn
 
-from parquet_variant.encoding.builder import VariantBuilder
-from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
+from parquet_variant.encoding.builder import Node, encode_value, put
+from parquet_variant.encoding.scalars import (
+    MAX_DIGITS,
+    MAX_SCALE,
+    Scalar,
+    encode_scalar,
+    narrowest_decimal,
+    narrowest_integer,
+)
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import JsonError, check_choice, check_count
 from parquet_variant.types import VariantType
@@ -125,6 +132,10 @@ def _utf8(text: str, replace: bool) -> bytes:
         raise JsonError("the text has a lone surrogate", reason="lone-surrogate", offset=offset) from None
 
 
+def _closer(container: list[Node] | dict[str, Node]) -> int:
+    return ord("}" if isinstance(container, dict) else "]")
+
+
 class _Reader:
     """Reads one text from the left; ``at`` is the next byte."""
 
@@ -135,7 +146,6 @@ class _Reader:
         self.unique_keys = unique_keys
         self.replace = replace
         self.max_depth = max_depth
-        self.builder = VariantBuilder()
 
     def fail(self, message: str, reason: str, at: int | None = None) -> NoReturn:
         raise JsonError(message, reason=reason, offset=self.at if at is None else at)
@@ -162,57 +172,54 @@ class _Reader:
     def document(self) -> tuple[bytes, bytes]:
         if self.data.startswith(_BOM):
             self.fail("the text starts with a byte order mark: remove it", "byte-order-mark")
-        closers: list[int] = []  # of the open containers: ord("]") or ord("}")
+        root: list[Node] = []
+        open_containers: list[list[Node] | dict[str, Node]] = []
+        key = ""
         while True:
             byte = self.blanks()
+            parent = open_containers[-1] if open_containers else root
             if byte in _OPENERS:
-                self.open(byte, closers)
-                if self.blanks() != closers[-1]:
-                    if closers[-1] == ord("}"):
-                        self.key("a key or '}'")
+                if len(open_containers) >= self.max_depth:
+                    self.fail(f"the text is nested deeper than max_depth={self.max_depth}", "depth")
+                self.at += 1
+                container: list[Node] | dict[str, Node] = [] if byte == ord("[") else {}
+                put(parent, key, container)
+                open_containers.append(container)
+                if self.blanks() != _closer(container):
+                    if isinstance(container, dict):
+                        key = self.key("a key or '}'", container)
                     continue
             else:
-                self.builder.scalar(*self.scalar(byte))
+                put(parent, key, encode_scalar(*self.scalar(byte)))
             while True:
                 byte = self.blanks()
-                if not closers:
+                if not open_containers:
                     if byte >= 0:
                         self.unexpected("the end of the text", "trailing-data")
-                    return self.builder.finish()
-                if byte != closers[-1]:
+                    return encode_value(root[0])
+                container = open_containers[-1]
+                if byte != _closer(container):
                     break
                 self.at += 1
-                closers.pop()
-                self.builder.end()
+                open_containers.pop()
             if byte != ord(","):
-                self.unexpected(f"',' or '{chr(closers[-1])}'")
+                self.unexpected(f"',' or '{chr(_closer(container))}'")
             self.at += 1
-            if closers[-1] == ord("}"):
+            if isinstance(container, dict):
                 self.blanks()
-                self.key("a key")
+                key = self.key("a key", container)
 
-    def open(self, byte: int, closers: list[int]) -> None:
-        if len(closers) >= self.max_depth:
-            self.fail(f"the text is nested deeper than max_depth={self.max_depth}", "depth")
-        self.at += 1
-        if byte == ord("["):
-            self.builder.begin_array()
-            closers.append(ord("]"))
-        else:
-            self.builder.begin_object()
-            closers.append(ord("}"))
-
-    def key(self, expected: str) -> None:
+    def key(self, expected: str, fields: dict[str, Node]) -> str:
         start = self.at
         if self.byte() != ord('"'):
             self.unexpected(expected)
         name = self.string()
-        if self.unique_keys and self.builder.has_key(name):
+        if self.unique_keys and name in fields:
             self.fail(f"key {name[:80]!r} stands twice in one object", "duplicate-key", start)
         if self.blanks() != ord(":"):
             self.unexpected("':'")
         self.at += 1
-        self.builder.key(name)
+        return name
 
     def scalar(self, byte: int) -> Scalar:
         if byte == ord('"'):

@@ -39,8 +39,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from parquet_variant.encoding.builder import VariantBuilder
-from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, Scalar, narrowest_decimal, narrowest_integer
+from parquet_variant.encoding.builder import Node, check_depth, encode_value, put
+from parquet_variant.encoding.scalars import (
+    MAX_DIGITS,
+    MAX_SCALE,
+    Scalar,
+    encode_scalar,
+    narrowest_decimal,
+    narrowest_integer,
+)
 from parquet_variant.encoding.walk import END, KEY, Event
 from parquet_variant.errors import CastError, check_count
 from parquet_variant.types import VariantType
@@ -57,68 +64,42 @@ _EPOCH_DAY = _EPOCH.toordinal()
 _LIMIT = 10**MAX_DIGITS
 
 
-def build_python(obj: Any, events_of: Callable[[Any], Iterator[Event] | None], max_depth: int) -> tuple[bytes, bytes]:
+def build_python(obj: Any, node_of: Callable[[Any, int], Node | None], max_depth: int) -> tuple[bytes, bytes]:
     """Metadata and value bytes of a Python object.
 
     `obj`: see the table above.
-    `events_of`: gives the walk of an object that is a Variant, None for others.
+    `node_of`: gives the nodes of an object that is a Variant, of so many containers inside each other; None for others.
     `max_depth`: the most containers inside each other.
     Raises `CastError` for an object without a Variant type, a number of more than 38 digits, a string with a lone
     surrogate, or a structure deeper than ``max_depth`` (or that contains itself).
     """
     check_count("max_depth", max_depth)
-    builder = VariantBuilder()
-    # Each entry gives what is left of one open container: pairs of an optional key and a child.
-    pending: list[Iterator[tuple[str | None, Any]]] = [iter([(None, obj)])]
+    root: list[Node] = []
+    # Of each open container what is left of it: pairs of a key and a child.
+    pending: list[tuple[list[Node] | dict[str, Node], Iterator[tuple[str, Any]]]] = [(root, iter([("", obj)]))]
     while pending:
-        step = next(pending[-1], None)
+        container, children = pending[-1]
+        step = next(children, None)
         if step is None:
             pending.pop()
-            if pending:
-                builder.end()
             continue
         key, child = step
-        if key is not None:
-            builder.key(key)
-        if (events := events_of(child)) is not None:
-            _replay(events, builder, max_depth)
-            continue
+        node = node_of(child, max_depth - len(pending) + 1)
         if isinstance(child, np.ndarray):
             child = list(child) if child.ndim else child[()]
-        if isinstance(child, Mapping):
-            builder.begin_object()
-            pending.append((_checked_key(name), item) for name, item in child.items())
+        if node is not None:
+            pass
+        elif isinstance(child, Mapping):
+            node = {}
+            pending.append((node, ((_checked_key(name), item) for name, item in child.items())))
         elif isinstance(child, (list, tuple)):
-            builder.begin_array()
-            pending.append((None, item) for item in child)
+            node = []
+            pending.append((node, (("", item) for item in child)))
         else:
-            builder.scalar(*_scalar_of(child))
-        _check_depth(builder.depth, max_depth)
-    return builder.finish()
-
-
-def _replay(events: Iterator[Event], builder: VariantBuilder, max_depth: int) -> None:
-    for event in events:
-        match event.kind:
-            case VariantType.OBJECT:
-                builder.begin_object()
-            case VariantType.ARRAY:
-                builder.begin_array()
-            case "key":
-                builder.key(event.raw)
-            case "end":
-                builder.end()
-            case kind:
-                builder.scalar(VariantType(kind), event.raw)
-        _check_depth(builder.depth, max_depth)
-
-
-def _check_depth(depth: int, max_depth: int) -> None:
-    if depth > max_depth:
-        raise CastError(
-            f"the object is nested deeper than {max_depth} (or contains itself): raise max_depth if that is meant",
-            reason="depth",
-        )
+            node = encode_scalar(*_scalar_of(child))
+        put(container, key, node)
+        check_depth(len(pending) - 1, max_depth)
+    return encode_value(root[0])
 
 
 def _checked_key(name: Any) -> str:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
+from parquet_variant.encoding.builder import Node, node_of_value
 from parquet_variant.encoding.header import Container, read_container, value_size
 from parquet_variant.encoding.metadata import Dictionary, dictionary_of, metadata_length
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
@@ -86,7 +87,7 @@ class Variant:
         >>> Variant.from_python([True, 10**20]).to_json()
         '[true,100000000000000000000]'
         """
-        return cls(*build_python(obj, lambda item: item._walk() if isinstance(item, Variant) else None, max_depth))
+        return cls(*build_python(obj, _node_of, max_depth))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Variant:
@@ -356,6 +357,12 @@ class Variant:
             else:
                 high = middle
         return None
+
+
+def _node_of(item: Any, max_depth: int) -> Node | None:
+    if not isinstance(item, Variant):
+        return None
+    return node_of_value(item.metadata, item._data, item._start, item._stop, max_depth)
 
 
 def _scalar_meaning(kind: VariantType, raw: Any) -> tuple[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.array.tables import nested_array
+from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.edits.value_edits import variant_normalize
 from parquet_variant.functions.json.parse_json import try_parse_json

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.layout import CsvOptions
 from parquet_variant.ingest.sources import codec_of, expand_sources, file_errors

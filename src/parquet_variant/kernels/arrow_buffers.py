@@ -104,6 +104,15 @@ def row_chunks(offsets: Int64s, most: int) -> list[tuple[int, int]]:
     return chunks or [(0, 0)]
 
 
+def plain_binary(array: pa.BinaryArray) -> tuple[Int64s, int]:
+    """The offsets of a binary array with 32-bit ones, and the address that they count from."""
+    _, offsets, data = array.buffers()
+    if not len(array):
+        return np.zeros(1, np.int64), 0
+    counted = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4).astype(np.int64)
+    return counted, 0 if data is None else data.address
+
+
 def binary_array(
     lengths: npt.NDArray[np.signedinteger],
     data: npt.NDArray[np.uint8],

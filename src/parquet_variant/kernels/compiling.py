@@ -1,4 +1,4 @@
-"""How a kernel is written: the three decorators, and the types that its annotations may name.
+"""How a kernel is written: the two decorators, intrinsics, and the types that its annotations may name.
 
     @kernel
     def find_index(starts: Int64s, wanted: int, out_starts: Int64s) -> int: ...
@@ -9,6 +9,7 @@ needs no annotations. Modules are found by themselves: `machine_code.building` m
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -31,6 +32,16 @@ def helper(function: Callable[..., Any] | None = None, *, inline: bool = False) 
     return Helper(function, inline=inline)
 
 
-def intrinsic(function: Callable[..., Any]) -> Any:
-    """Declare what `kernels.intrinsics` has the instructions for, in the module and under the name of this."""
-    return Intrinsic(function)
+def numbered(names: str) -> Any:
+    """Numbers from 0 on by their names: the columns of a table, or codes, as constants of kernels and of Python.
+
+    >>> numbered("KIND SIZE").SIZE
+    1
+    """
+    fields = names.split()
+    return namedtuple("numbered", fields)(*range(len(fields)))
+
+
+def intrinsic(module: str, name: str) -> Any:
+    """Declare what `kernels.intrinsics` has the instructions for, in the module of this name and under this one."""
+    return Intrinsic(module, name)

@@ -15,10 +15,8 @@ _POWERS = [10**k for k in range(39)]
 POWER_HIGH = np.array([p >> 64 for p in _POWERS], np.int64)
 POWER_LOW = np.array([p & (1 << 64) - 1 for p in _POWERS], np.uint64).view(np.int64)
 
-
-@intrinsic
-def multiply_add(high, low, factor, term):
-    """``number * factor + term`` modulo 2**128; factor and term are unsigned 64-bit."""
+# ``(high, low, factor, term)``: number * factor + term modulo 2**128; factor and term are unsigned 64-bit.
+multiply_add = intrinsic(__name__, "multiply_add")
 
 
 @helper

@@ -16,6 +16,31 @@ import numpy as np
 from parquet_variant.kernels.compiling import helper, intrinsic, kernel
 from parquet_variant.machine_code.signatures import Int64s
 
+# The unsigned and the signed integer at an address, as ``int64``; the IEEE double and float there.
+load_u8 = intrinsic(__name__, "load_u8")
+load_u16 = intrinsic(__name__, "load_u16")
+load_u32 = intrinsic(__name__, "load_u32")
+load_u64 = intrinsic(__name__, "load_u64")
+load_s8 = intrinsic(__name__, "load_s8")
+load_s16 = intrinsic(__name__, "load_s16")
+load_s32 = intrinsic(__name__, "load_s32")
+load_f64 = intrinsic(__name__, "load_f64")
+load_f32 = intrinsic(__name__, "load_f32")
+# Store at an address the low bits of a value.
+store_u8 = intrinsic(__name__, "store_u8")
+store_u16 = intrinsic(__name__, "store_u16")
+store_u32 = intrinsic(__name__, "store_u32")
+store_u64 = intrinsic(__name__, "store_u64")
+# Copy to a target from a source, which do not overlap, a number of bytes, by the C library.
+memcpy = intrinsic(__name__, "memcpy")
+# Of the 32 bytes at an address a bit for each, the first byte's lowest: whether it ends plain text in JSON (quotes,
+# backslashes, control characters, what is not ASCII), is a newline, or is not ASCII.
+stops_of_32 = intrinsic(__name__, "stops_of_32")
+newlines_of_32 = intrinsic(__name__, "newlines_of_32")
+high_of_32 = intrinsic(__name__, "high_of_32")
+# Count of zero bits below the lowest set bit; 64 for zero.
+trailing_zeros = intrinsic(__name__, "trailing_zeros")
+
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
     """Address of the first byte of a NumPy array, for passing to a kernel."""
@@ -23,76 +48,6 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # read-only, not contiguous, or empty
         return int(array.ctypes.data)
-
-
-@intrinsic
-def load_u8(address):
-    """The byte at an address."""
-
-
-@intrinsic
-def load_u16(address):
-    """The unsigned 16-bit integer at an address."""
-
-
-@intrinsic
-def load_u32(address):
-    """The unsigned 32-bit integer at an address."""
-
-
-@intrinsic
-def load_u64(address):
-    """The 64 bits at an address."""
-
-
-@intrinsic
-def load_s8(address):
-    """The signed 8-bit integer at an address."""
-
-
-@intrinsic
-def load_s16(address):
-    """The signed 16-bit integer at an address."""
-
-
-@intrinsic
-def load_s32(address):
-    """The signed 32-bit integer at an address."""
-
-
-@intrinsic
-def load_f64(address):
-    """The IEEE double at an address."""
-
-
-@intrinsic
-def load_f32(address):
-    """The IEEE float at an address."""
-
-
-@intrinsic
-def store_u8(address, value):
-    """Store the low 8 bits of a value."""
-
-
-@intrinsic
-def store_u16(address, value):
-    """Store the low 16 bits of a value."""
-
-
-@intrinsic
-def store_u32(address, value):
-    """Store the low 32 bits of a value."""
-
-
-@intrinsic
-def store_u64(address, value):
-    """Store all bits of a value."""
-
-
-@intrinsic
-def memcpy(target, source, size):
-    """Copy bytes between two places that do not overlap, by the C library."""
 
 
 @helper
@@ -115,29 +70,6 @@ def copy(target, source, size):
         store_u8(target, load_u8(source))
         store_u8(target + (size >> 1), load_u8(source + (size >> 1)))
         store_u8(target + size - 1, load_u8(source + size - 1))
-
-
-@intrinsic
-def stops_of_32(address):
-    """Of 32 bytes, those that end plain text in JSON: quotes, backslashes, control characters, what is not ASCII.
-
-    Here and below, a bit for each byte, the first byte's lowest.
-    """
-
-
-@intrinsic
-def newlines_of_32(address):
-    """Of 32 bytes, the newlines."""
-
-
-@intrinsic
-def high_of_32(address):
-    """Of 32 bytes, those that are not ASCII."""
-
-
-@intrinsic
-def trailing_zeros(value):
-    """Count of zero bits below the lowest set bit; 64 for zero."""
 
 
 @kernel

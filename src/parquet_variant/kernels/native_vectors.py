@@ -14,29 +14,15 @@ from parquet_variant.kernels.compiling import helper, intrinsic
 _MOST_ADDRESSED = 1 << 47
 
 
-@intrinsic
-def reallocated(address, size):
-    """Address of some bytes that begin with those at an address, which is given back; 0 if there are none left."""
-
-
-@intrinsic
-def released(address):
-    """Give back the memory at an address that was made here."""
-
-
-@intrinsic
-def vector_at(address, size):
-    """The vector of some entries at an address."""
-
-
-@intrinsic
-def table_at(address, rows, columns):
-    """The table at an address."""
-
-
-@intrinsic
-def address_in(array):
-    """Address of an array's first byte, inside a kernel."""
+# ``(address, size)``: address of bytes that begin with those at an address, which is given back; 0 if none are left.
+reallocated = intrinsic(__name__, "reallocated")
+# Give back the memory at an address that was made here.
+released = intrinsic(__name__, "released")
+# ``(address, size)`` and ``(address, rows, columns)``: the vector, and the table, of entries at an address.
+vector_at = intrinsic(__name__, "vector_at")
+table_at = intrinsic(__name__, "table_at")
+# Address of an array's first byte, inside a kernel.
+address_in = intrinsic(__name__, "address_in")
 
 
 @helper

@@ -1,7 +1,7 @@
 """Spark's second draft: ``untyped_value``, ``object``, ``array``, ``typed_value``.
 
 Owns what each row holds and what it means (spark-encoding-and-shredding-draft-2, from "Parquet Example" on). Leaves the
-storage type to `schema.draft_object_storage`.
+storage type to `schema.draft_storages`.
 
 ``untyped_value`` is metadata and value in one binary, with metadata of its own. An object's residual is there beside
 ``object``; an array is always wholly in ``array``. A field whose columns are all null is missing.
@@ -17,11 +17,18 @@ import pyarrow as pa
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
-from parquet_variant.layouts.conflicts import Policy
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, elements_of_array, fields_of_object, is_null
+from parquet_variant.layouts.trees import (
+    VARIANT_NULL,
+    Policy,
+    Tree,
+    compact,
+    elements_of_array,
+    fields_of_object,
+    is_null,
+)
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.schema.draft_object_storage import ObjectNode, object_plan, object_storage_type
+from parquet_variant.schema.draft_storages import ObjectNode, object_plan, object_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 

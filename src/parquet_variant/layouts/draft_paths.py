@@ -1,7 +1,7 @@
 """Spark's first draft: ``value``, ``metadata``, ``paths``.
 
 Owns what each row holds and what it means (spark-shredding-draft-1-paths). Leaves the storage type to
-`schema.draft_paths_storage`.
+`schema.draft_storages`.
 
 ``value`` has what ``paths`` cannot represent, with metadata of just its names; both are null if nothing is left. Where
 elements of an array are left, the others stand as Variant null in ``value``. ``untyped_value`` is metadata and value in
@@ -18,11 +18,18 @@ import pyarrow as pa
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
-from parquet_variant.layouts.conflicts import Policy
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, compact, elements_of_array, fields_of_object, is_null
+from parquet_variant.layouts.trees import (
+    VARIANT_NULL,
+    Policy,
+    Tree,
+    compact,
+    elements_of_array,
+    fields_of_object,
+    is_null,
+)
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.draft_paths_storage import PathsNode, paths_plan, paths_storage_type
+from parquet_variant.schema.draft_storages import PathsNode, paths_plan, paths_storage_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import VariantType
 

@@ -17,8 +17,15 @@ import pyarrow as pa
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.layouts.conflicts import Policy
-from parquet_variant.layouts.trees import VARIANT_NULL, Tree, bytes_of, elements_of_array, fields_of_object, joined
+from parquet_variant.layouts.trees import (
+    VARIANT_NULL,
+    Policy,
+    Tree,
+    bytes_of,
+    elements_of_array,
+    fields_of_object,
+    joined,
+)
 from parquet_variant.layouts.typed_values import slot_of, variant_of
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema

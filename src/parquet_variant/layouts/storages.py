@@ -18,8 +18,7 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError, check_choice
 from parquet_variant.layouts import draft_object, draft_paths, final
-from parquet_variant.schema.draft_object_storage import object_storage_type
-from parquet_variant.schema.draft_paths_storage import paths_storage_type
+from parquet_variant.schema.draft_storages import object_storage_type, paths_storage_type
 from parquet_variant.schema.final_storage import final_storage_type
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -1,24 +1,61 @@
 """Where a kernel's machine code comes from: the library built with the package, or compiled on first use.
 
-Owns the choice, once a process. ``PARQUET_VARIANT_KERNELS`` says ``built`` or ``jit``; without it, the library is taken
-if it fits the sources and the CPU, else Numba if it is installed.
+Owns the choice, once a process, loading objects that were compiled, and `warmup`, which compiles all. The variable
+``PARQUET_VARIANT_KERNELS`` says ``built`` or ``jit``; without it, the library is taken if it fits the sources and the
+CPU, else Numba if it is installed: it is imported only where an object is not in the cache. Leaves making and keeping
+objects to `building`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
 
 from parquet_variant.errors import KernelsError
+from parquet_variant.machine_code.levels import levels_here
 
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
+
+
+class Jit:
+    """Objects that LLVM has loaded."""
+
+    way = "jit"
+
+    def __init__(self) -> None:
+        self.level = next(iter(levels_here()), "host")
+        self._lock = Lock()
+
+    @cached_property
+    def _engine(self) -> Any:
+        import llvmlite.binding as llvm
+
+        from parquet_variant.machine_code.building.objects import new_target_machine
+
+        # The engine takes the target machine over.
+        return llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(self.level))
+
+    def address(self, kernel: Kernel) -> int:
+        """Where the entry point of a kernel is."""
+        import llvmlite.binding as llvm
+
+        from parquet_variant.machine_code.building.objects import build_objects
+
+        with self._lock:
+            (content,) = build_objects(kernel, (self.level,))
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+            self._engine.finalize_object()
+            return int(self._engine.get_function_address(kernel.symbol))
+
 
 _VARIABLE = "PARQUET_VARIANT_KERNELS"
 _INSTALL = "install Numba with pip install 'parquet-variant[jit]', or a wheel that was built for this platform"
@@ -43,19 +80,7 @@ class MachineCode(Protocol):
 def _jit() -> MachineCode:
     if find_spec("numba") is None:
         raise KernelsError(f"{_VARIABLE}=jit needs Numba: {_INSTALL}", reason="no-numba")
-    from parquet_variant.machine_code.jit import Jit
-
     return Jit()
-
-
-def _built() -> MachineCode:
-    from parquet_variant.machine_code.library import load
-
-    return load()
-
-
-def _is_checkout() -> bool:
-    return Path(__file__).parents[3].joinpath("pyproject.toml").exists()
 
 
 @cache
@@ -70,14 +95,16 @@ def machine_code() -> MachineCode:
         raise KernelsError(f"{_VARIABLE}={mode!r}: it may be 'built' or 'jit'", reason="bad-option")
     if mode == "jit":
         return _jit()
+    from parquet_variant.machine_code.library import load
+
     try:
-        return _built()
+        return load()
     except KernelsError as refused:
         if mode == "built":
             raise
         if find_spec("numba") is None:
             raise KernelsError(f"{refused.message}; {_INSTALL}", reason=refused.reason, file=refused.file) from refused
-        if not _is_checkout():
+        if not Path(__file__).parents[3].joinpath("pyproject.toml").exists():  # no checkout
             warnings.warn(f"kernels are compiled on first use: {refused}", RuntimeWarning, stacklevel=2)
         return _jit()
 
@@ -85,3 +112,33 @@ def machine_code() -> MachineCode:
 def entry_point(kernel: Kernel) -> Callable[[int], int]:
     """The function that runs a kernel on the words at an address, and returns 0 unless memory ran out."""
     return _PROTOTYPE(machine_code().address(kernel))
+
+
+def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
+    """Compile the kernels that were neither built with the package nor kept in the cache.
+
+    Parameters
+    ----------
+    progress
+        Called with what is done, the kernels that are ready, and how many there are.
+
+    Returns
+    -------
+    bool
+        Whether there was anything to compile for: False where the kernels were built with the package.
+
+    Raises
+    ------
+    KernelsError
+        If there are neither built kernels that fit nor Numba, or a kernel cannot be compiled.
+    """
+    code = machine_code()
+    if code.way == "built":
+        return False
+    from parquet_variant.machine_code.building.build import build_all_objects
+    from parquet_variant.machine_code.functions import find_kernels
+
+    report = progress or (lambda what, done, total: None)
+    with tempfile.TemporaryDirectory() as folder:
+        build_all_objects(find_kernels(), [code.level], Path(folder), report=report)
+    return True

@@ -1,18 +1,19 @@
-"""What the kernels' modules define: kernels, helpers and intrinsics.
+"""What the kernels' modules define: kernels, helpers and intrinsics; and the kernels that there are.
 
-Owns the three classes and calling a kernel. Each stands for a Python function until its machine code is wanted:
-defining one costs nothing, and knows nothing of Numba. Leaves the code to `entry_points`, what Numba makes of one to
-`building.frontend`.
+Owns the three classes, calling a kernel, and looking for them all. Each stands for a Python function until its machine
+code is wanted: defining one costs nothing, and knows nothing of Numba. Leaves the code to `entry_points`, what Numba
+makes of one to `building.frontend`.
 """
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
+from importlib import import_module
 from typing import Any
 
-from parquet_variant.machine_code.packing import packer, unpacker
-from parquet_variant.machine_code.signatures import Signature
+from parquet_variant.machine_code.signatures import Signature, packer, unpacker
 
 
 class _Compiled:
@@ -51,21 +52,33 @@ class Helper(_Compiled):
         raise TypeError(f"{self.py_func.__name__} is a helper of kernels: Python can call what @kernel makes")
 
 
-class Intrinsic(Helper):
+class Intrinsic:
     """A few instructions, for which Python has no words: LLVM's builder makes them.
 
-    The function that is decorated declares it. What makes the instructions has its name, in the module of this name
-    in `kernels.intrinsics`, which only compiling imports.
+    What makes them has the name of this, in the module of this name in `kernels.intrinsics`, which only compiling
+    imports.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function, inline=False)
+    def __init__(self, module: str, name: str) -> None:
+        self.__module__, self.name = module, name
+        package, _, last = module.rpartition(".")
+        self.maker = f"{package}.intrinsics.{last}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<intrinsic {self.maker}.{self.name}>"
+
+    def __call__(self, *args: Any) -> Any:
+        """Refuse, as a helper does."""
+        raise TypeError(f"{self.name} is an intrinsic of kernels: Python can call what @kernel makes")
 
     @property
-    def maker(self) -> str:
-        """Full name of the module that has the instructions."""
-        package, _, module = self.py_func.__module__.rpartition(".")
-        return f"{package}.intrinsics.{module}"
+    def _numba_type_(self) -> Any:
+        from parquet_variant.machine_code.building.frontend import type_of
+
+        return type_of(self)
 
 
 class Kernel(_Compiled):
@@ -106,3 +119,27 @@ class Kernel(_Compiled):
         if self._entry(words.buffer_info()[0]):
             raise MemoryError("no memory left for a kernel's tables; work on fewer rows at a time")
         return self._unpack(words)
+
+
+_PACKAGE = "parquet_variant.kernels"
+
+
+def find_kernels() -> list[Kernel]:
+    """All kernels, those of one module together."""
+    package = import_module(_PACKAGE)
+    names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."))
+    kernels = {}
+    for name in names:
+        # The instructions of intrinsics are there for compiling only.
+        if ".intrinsics" not in name:
+            for value in vars(import_module(name)).values():
+                if isinstance(value, Kernel) and value.py_func.__module__ == name:
+                    kernels[value.symbol] = value
+    return list(kernels.values())
+
+
+def find_kernel(module: str, name: str) -> Kernel:
+    """The kernel of a module."""
+    kernel = getattr(import_module(module), name)
+    assert isinstance(kernel, Kernel)
+    return kernel

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantFileError
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate

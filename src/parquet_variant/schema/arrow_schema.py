@@ -15,8 +15,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.final_storage import final_storage_type, tree_of_final
 from parquet_variant.schema.primitive_types import lenient_primitive
-from parquet_variant.schema.storage_shape import is_binary, is_list
-from parquet_variant.schema.type_tree import TypeTree
+from parquet_variant.schema.storage_shape import TypeTree, is_binary, is_list
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema

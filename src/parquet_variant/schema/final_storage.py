@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.storage_shape import fields_of, is_list, refuse, value_fields
-from parquet_variant.schema.type_tree import TypeTree
+from parquet_variant.schema.storage_shape import TypeTree, fields_of, is_list, refuse, value_fields
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -10,11 +10,9 @@ import pyarrow as pa
 from parquet_variant.choices import Layout
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.draft_object_storage import tree_of_object
-from parquet_variant.schema.draft_paths_storage import tree_of_paths
+from parquet_variant.schema.draft_storages import tree_of_object, tree_of_paths
 from parquet_variant.schema.final_storage import tree_of_final
-from parquet_variant.schema.storage_shape import fields_of
-from parquet_variant.schema.type_tree import TypeTree
+from parquet_variant.schema.storage_shape import TypeTree, fields_of
 
 
 def detect_layout(storage: pa.DataType) -> Layout:

@@ -10,20 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.schema.ddl import render_ddl
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import MAX_PRECISION
+from parquet_variant.schema.spellings import render_ddl
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
-
 
 # Decimal digits that hold every value of an integer type.
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
@@ -40,7 +34,7 @@ def common_numeric(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if a == b:
         return a
     if a in _DIGITS and b in _DIGITS:
-        return max(a, b, key=lambda arrow: _DIGITS[arrow])
+        return max(a, b, key=_DIGITS.__getitem__)
     whole, fraction = 0, 0
     for arrow in (a, b):
         if arrow in _DIGITS:
@@ -76,9 +70,6 @@ def merge_schemas(a: ShreddingSchema, b: ShreddingSchema) -> ShreddingSchema:
     return a.variant()
 
 
-ROOT = VariantPath()
-
-
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """One difference.
@@ -109,7 +100,7 @@ def diff_schemas(before: ShreddingSchema, after: ShreddingSchema) -> list[Schema
     ["$['a'][*]: int -> string"]
     """
     changes: list[SchemaChange] = []
-    _compare(ROOT, before, after, changes)
+    _compare(VariantPath(), before, after, changes)
     return changes
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.schema.layout import tree_of_layout
-from parquet_variant.schema.type_tree import TypeTree
+from parquet_variant.schema.storage_shape import TypeTree
 
 
 def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:

@@ -17,15 +17,13 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError, check_mapping
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.arrow_schema import schema_to_arrow, tree_from_arrow
-from parquet_variant.schema.ddl import parse_ddl, render_ddl
 from parquet_variant.schema.final_storage import final_storage_type
-from parquet_variant.schema.json_form import schema_to_json, tree_from_json
 from parquet_variant.schema.layout import tree_of_layout
 from parquet_variant.schema.merge import SchemaChange, diff_schemas, merge_schemas
 from parquet_variant.schema.parquet_file import tree_of_parquet
 from parquet_variant.schema.primitive_types import canonical_primitive
-from parquet_variant.schema.tree import render_tree
-from parquet_variant.schema.type_tree import MAX_DEPTH, TypeTree
+from parquet_variant.schema.spellings import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
+from parquet_variant.schema.storage_shape import MAX_DEPTH, TypeTree
 
 # Characters of a schema that fit on a screen.
 _REPR_WIDTH = 1000
@@ -138,7 +136,7 @@ class ShreddingSchema:
 
     @classmethod
     def from_tree(cls, tree: TypeTree) -> ShreddingSchema:
-        """Make the nodes of a plain tree; see `parquet_variant.schema.type_tree`."""
+        """Make the nodes of a plain tree; see `parquet_variant.schema.storage_shape`."""
         if tree is None:
             return cls.variant()
         if isinstance(tree, list):
@@ -203,7 +201,7 @@ class ShreddingSchema:
     def from_ddl(cls, text: str) -> ShreddingSchema:
         """Read DDL: columns (``"a bigint, b array<string>"``) or one type (``"struct<a: bigint>"``, ``"bigint"``).
 
-        See `parquet_variant.schema.ddl` for the names of the types.
+        See `parquet_variant.schema.spellings` for the names of the types.
 
         Raises
         ------

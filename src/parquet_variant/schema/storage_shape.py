@@ -1,14 +1,23 @@
-"""What the storage structs of all three layouts have in common: how their groups and columns are looked at.
+"""What a spelling or a storage struct says before it is a `ShreddingSchema`, and what the structs of all layouts share.
 
-Owns finding fields by name and telling binaries, groups and lists apart. Leaves each layout's rules to its own module.
+Owns that plain form, so that the modules that read one need not know the class whose methods call them; finding fields
+by name, and telling binaries, groups and lists apart. Leaves each layout's rules to its own module.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
+
+# None: an untyped variant. An Arrow type: a typed column. A list of one: an array of it. A dict: an object's fields.
+TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
+
+# Two Arrow structs a level: deeper than any Parquet reader goes, shallow enough for recursion everywhere.
+MAX_DEPTH = 200
 
 
 def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
 from parquet_variant.kernels.memory import copy_spans
-from parquet_variant.kernels.tapes.tape import DROPPED, PATH_KEY, PATH_PARENT, Tape
+from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape
 from parquet_variant.types import PrimitiveId
 
 Int64s = npt.NDArray[np.int64]
@@ -133,7 +133,7 @@ class TextTypes:
         keys = tape.key_list
         spelled: list[str] = []
         rules: list[int | None] = []
-        for number, (parent, key) in enumerate(tape.paths[:, [PATH_PARENT, PATH_KEY]].tolist()):
+        for number, (parent, key) in enumerate(tape.paths[:, [PATH.PARENT, PATH.KEY]].tolist()):
             step = _ELEMENT if key < 0 else f"\0.{keys[key].decode('utf-8', 'replace')}"
             spelled.append(spelled[parent] + step if number else "")
             rules.append(next((at for at, each in enumerate(patterns) if each.fullmatch(spelled[number])), None))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.schema.shredding_schema import ShreddingSchema

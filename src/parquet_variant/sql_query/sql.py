@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.parallel import thread_count

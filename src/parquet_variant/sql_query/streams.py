@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE

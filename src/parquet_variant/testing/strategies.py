@@ -6,50 +6,38 @@ in other bytes to `layouts`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from parquet_variant.encoding.builder import encode_value
-from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY, encode_scalar
-from parquet_variant.encoding.variant import Variant
-from parquet_variant.testing.layouts import Layout, lay_out
-from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 import datetime as dt
+import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.encoding.scalars import MAX_DIGITS
+from parquet_variant.encoding.builder import encode_value
+from parquet_variant.encoding.scalars import MAX_DIGITS, MAX_SCALE, MICROS_PER_DAY, encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
 from parquet_variant.schema.primitive_types import DDL_NAMES
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.types import EXACT_NUMERIC
+from parquet_variant.testing.layouts import Layout, lay_out
+from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, TYPES, VariantType
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-import json
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-from types import ModuleType
-
-from parquet_variant.errors import VariantError
 
 
 def strategies() -> ModuleType:
     """``hypothesis.strategies``; `VariantError` if Hypothesis is not installed."""
     try:
-        from hypothesis import strategies as found
+        from hypothesis import strategies as st
     except ImportError:
         raise VariantError(
             "parquet_variant.testing needs Hypothesis: pip install hypothesis", reason="not-installed"
         ) from None
-    return found
+    return st
 
 
 _NUMBER = r"-?(0|[1-9][0-9]{0,45})(\.[0-9]{1,45})?([eE][+-]?[0-9]{1,3})?"
@@ -123,6 +111,12 @@ def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
         st.datetimes(timezones=st.just(dt.UTC)),
         st.integers(-(2**63) + 1, 2**63 - 1).map(lambda count: np.datetime64(count, "ns")),
     )
+    return nested(scalars, max_leaves)
+
+
+def nested(scalars: SearchStrategy[Any], max_leaves: int) -> SearchStrategy[Any]:
+    """Scalars, and lists and dictionaries of them."""
+    st = strategies()
     return st.recursive(
         scalars,
         lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
@@ -134,12 +128,8 @@ def decimals() -> SearchStrategy[Decimal]:
     """Decimals of up to 38 digits and of scale 0 to 38."""
     st = strategies()
     unscaled = st.integers(0, 10**MAX_DIGITS - 1) | st.integers(0, 99_999)
-    return st.builds(
-        lambda sign, number, scale: Decimal((sign if number else 0, tuple(map(int, str(number))), -scale)),
-        st.integers(0, 1),
-        unscaled,
-        st.integers(0, MAX_SCALE),
-    )
+    signed = st.tuples(st.integers(0, 1), unscaled, st.integers(0, MAX_SCALE))
+    return signed.map(lambda one: Decimal((one[0] if one[1] else 0, tuple(map(int, str(one[1]))), -one[2])))
 
 
 def shredding_schemas(variants: Sequence[Variant | None] = (), *, max_depth: int = 4) -> Any:
@@ -159,11 +149,8 @@ def shredding_schemas(variants: Sequence[Variant | None] = (), *, max_depth: int
     """
     st = strategies()
 
-    @st.composite
-    def schemas(draw: Callable[[Any], Any]) -> ShreddingSchema:
-        return _schema(draw, st, [variant for variant in variants if variant is not None], max_depth)
-
-    return schemas()
+    values = [variant for variant in variants if variant is not None]
+    return st.composite(lambda draw: _schema(draw, st, values, max_depth))()
 
 
 def _schema(draw: Callable[[Any], Any], st: Any, values: list[Variant], depth: int) -> ShreddingSchema:
@@ -171,7 +158,7 @@ def _schema(draw: Callable[[Any], Any], st: Any, values: list[Variant], depth: i
     if wild == 0 or (depth == 1 and wild < 4):
         return ShreddingSchema.variant()
     if wild == 1 or depth == 1 or not values:
-        return ShreddingSchema.primitive(draw(_primitives(st)))
+        return ShreddingSchema.primitive(draw(st.sampled_from(sorted(set(DDL_NAMES.values()), key=str)) | _numbers(st)))
     model = draw(st.sampled_from(values))
     if model.type == VariantType.OBJECT:
         names = draw(st.sets(st.sampled_from([*model.keys(), "absent"]), min_size=1, max_size=5))
@@ -198,10 +185,6 @@ def _numbers(st: Any) -> Any:
     return st.sampled_from([pa.int8(), pa.int16(), pa.int32(), pa.int64()]) | decimals
 
 
-def _primitives(st: Any) -> Any:
-    return st.sampled_from(sorted(set(DDL_NAMES.values()), key=str)) | _numbers(st)
-
-
 def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantType] | None = None) -> Any:
     """Variants of every type.
 
@@ -220,27 +203,14 @@ def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantTy
     True
     """
     st = strategies()
-    nodes = st.recursive(
-        variant_scalars(types),
-        lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
-        max_leaves=max_leaves,
-    )
-    canonical = nodes.map(lambda node: Variant(*encode_value(node)))
+    canonical = nested(variant_scalars(types), max_leaves).map(lambda node: Variant(*encode_value(node)))
     if not layouts:
         return canonical
     width = st.integers(1, 4)
     flag = st.booleans()
-    layout = st.builds(
-        Layout,
-        name_width=width,
-        id_width=width,
-        offset_width=width,
-        large_counts=flag,
-        reverse_values=flag,
-        reverse_names=flag,
-        extra_names=st.lists(st.text(max_size=3), max_size=3).map(tuple),
-        long_strings=flag,
-    )
+    widths = dict.fromkeys(("name_width", "id_width", "offset_width"), width)
+    flags = dict.fromkeys(("large_counts", "reverse_values", "reverse_names", "long_strings"), flag)
+    layout = st.builds(Layout, extra_names=st.lists(st.text(max_size=3), max_size=3).map(tuple), **widths, **flags)
     return canonical | st.builds(lay_out, canonical, layout)
 
 
@@ -292,12 +262,8 @@ def mutated_variants(*, max_leaves: int = 20, max_changes: int = 4) -> Any:
     True
     """
     st = strategies()
-    change = st.tuples(
-        st.booleans(),
-        st.sampled_from(["flip", "set", "cut", "repeat", "append"]),
-        st.integers(0, 1 << 16),
-        st.integers(0, 255),
-    )
+    what = st.sampled_from(["flip", "set", "cut", "repeat", "append"])
+    change = st.tuples(st.booleans(), what, st.integers(0, 1 << 16), st.integers(0, 255))
     return st.builds(_changed, variants(max_leaves=max_leaves), st.lists(change, min_size=1, max_size=max_changes))
 
 

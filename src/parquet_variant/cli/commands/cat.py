@@ -70,7 +70,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
     """File by file of a Delta table: memory holds one of them for each thread, and one more."""
     import pyarrow as pa
 
-    from parquet_variant.array.tables import nested_array
+    from parquet_variant.array.parts import nested_array
     from parquet_variant.cli.output.report import is_variant
     from parquet_variant.delta import snapshot
     from parquet_variant.delta.reading.read import iter_files, selected_schema

@@ -1,6 +1,6 @@
 """``variant warmup``: see to it that no later command compiles kernels.
 
-Owns the report. Leaves what there is to compile to `machine_code.warmup`.
+Owns the report. Leaves what there is to compile to `machine_code.entry_points`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ def command(as_json: AsJson = False) -> int:
     from parquet_variant.cli.output.progress import Progress
     from parquet_variant.cli.output.report import print_json
     from parquet_variant.machine_code.cache import cache_home
-    from parquet_variant.machine_code.entry_points import machine_code
-    from parquet_variant.machine_code.warmup import warmup
+    from parquet_variant.machine_code.entry_points import machine_code, warmup
 
     begun = time.monotonic()
     with Progress() as progress:

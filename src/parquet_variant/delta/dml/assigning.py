@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import align_column, by_given_name, by_logical_name, check_known
 from parquet_variant.delta.data.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target

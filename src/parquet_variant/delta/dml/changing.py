@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.deletion_vector import write_vector
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc

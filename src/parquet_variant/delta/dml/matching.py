@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.expressions import ROW
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times

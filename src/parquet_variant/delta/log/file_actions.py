@@ -19,7 +19,7 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.log.replay import replay
 from parquet_variant.delta.log.segment import list_segment, version_at
 from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn

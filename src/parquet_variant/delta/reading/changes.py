@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.log.file_actions import no_files, split_commits
 from parquet_variant.delta.log.segment import commit_path, commit_times

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.snapshot import Snapshot

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.array.tables import empty_table, one_chunk
+from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_logical_name, by_name
 from parquet_variant.delta.data.deletion_vector import deleted_rows

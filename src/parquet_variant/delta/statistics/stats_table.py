@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import empty_table, one_chunk
+from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.schema import (
     VARIANT,

@@ -1,6 +1,6 @@
 """A Variant as another type, one value at a time: the readable reference of every cast.
 
-Owns the front doors `cast_variant` and `try_cast_variant`. The casts are those of Spark 4.3's ``variant_get``;
+Owns the front door `cast_variant`. The casts are those of Spark 4.3's ``variant_get``;
 ``docs/casts.md`` lists what differs and what is added for types that Spark lacks. Leaves arrays of values to
 `functions.extraction.variant_get`.
 """
@@ -51,12 +51,3 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
             f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): get it in an Arrow array",
             reason="out-of-python",
         ) from None
-
-
-def try_cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC") -> Any:
-    """A Variant as a Python object of an Arrow type; None for a value, at any depth, that has no such cast.
-
-    >>> try_cast_variant(Variant.from_python([1, "x"]), pa.list_(pa.int8()))
-    [1, None]
-    """
-    return cast_variant(variant, target, zone=zone, safe=False)

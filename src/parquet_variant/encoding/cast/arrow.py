@@ -37,7 +37,8 @@ def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
         case "variant":
             return _variants(raws)
         case "decimal":
-            return pa.array([_to_decimal(raw, target.scale) for raw in raws], arrow)
+            kind, scale = VariantType.DECIMAL16, target.scale
+            return pa.array([None if raw is None else scalar_to_python(kind, (raw, scale)) for raw in raws], arrow)
         case "date" | "time" | "timestamp" | "timestamp_ntz":
             ticks = pa.int32() if arrow.bit_width == 32 else pa.int64()
             return pa.array(raws, ticks).view(arrow)
@@ -48,10 +49,6 @@ def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
             return pa.array(halves, arrow)
         case _:
             return pa.array(raws, arrow)
-
-
-def _to_decimal(unscaled: int | None, scale: int) -> Any:
-    return None if unscaled is None else scalar_to_python(VariantType.DECIMAL16, (unscaled, scale))
 
 
 def _mask(raws: Sequence[Any]) -> pa.Array:

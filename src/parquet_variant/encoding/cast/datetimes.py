@@ -2,7 +2,7 @@
 
 Owns the texts that Spark reads as such, for years beyond Python's 1 to 9999 too, and the move between an instant and
 the local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars`,
-names of zones to `zones`, and how dates are written to `iso8601`.
+names of zones to `zones`, and how dates are written to `json_writer`.
 """
 
 from __future__ import annotations

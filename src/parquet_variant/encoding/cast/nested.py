@@ -14,8 +14,7 @@ from typing import Any
 from parquet_variant.encoding.cast.datetimes import NANOS_PER_SECOND, offset_text, to_local
 from parquet_variant.encoding.cast.scalars import NANOS_OF, cast_scalar
 from parquet_variant.encoding.cast.targets import Target
-from parquet_variant.encoding.iso8601 import timestamp_text
-from parquet_variant.encoding.json_writer import json_pieces
+from parquet_variant.encoding.json_writer import json_pieces, timestamp_text
 from parquet_variant.encoding.scalars import read_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import Event

@@ -251,12 +251,8 @@ def _within(number: int | None, target: Target) -> int | None:
     return number if number is not None and target.low <= number <= target.high else None
 
 
-def _null(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> None:
-    """Variant null and what is missing are null as any type: nothing else is as this one."""
-
-
 _CASTS: dict[str, Callable[[VariantType, Any, Target, dt.tzinfo], Any]] = {
-    "null": _null,
+    "null": lambda kind, raw, target, zone: None,  # of other values; Variant null is null as any type
     "boolean": _boolean,
     "integer": _integer,
     "float16": _float16,

@@ -21,9 +21,9 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
 from parquet_variant.functions.columns.value_positions import ScalarSlots
-from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, to_numpy
-from parquet_variant.kernels.memory import address_of, copy_spans
-from parquet_variant.kernels.values import cast_slots
+from parquet_variant.kernels.arrow_buffers import bitmap, filled_binary, from_numpy, to_numpy
+from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.values.slot_columns import iso_timestamps
 from parquet_variant.types import MAX_OFFSET, PrimitiveId
 
 _P = PrimitiveId
@@ -236,25 +236,11 @@ def _float32(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def _decimal(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    done = np.zeros(len(slots), np.bool_)
     if not pa.types.is_decimal128(target.arrow):
-        return pa.nulls(len(slots), target.arrow), done
-    numbers = np.flatnonzero(_integers(slots) | _decimals(slots))
-    data = np.zeros(2 * len(slots), np.int64)
-    cast_slots.decimal_slots(
-        numbers,
-        slots.kinds,
-        slots.a,
-        slots.b,
-        slots.scales,
-        target.precision,
-        target.scale,
-        True,
-        address_of(data),
-        done,
-    )
-    valid = None if done.all() else pa.py_buffer(np.packbits(done, bitorder="little"))
-    return pa.Decimal128Array.from_buffers(target.arrow, len(slots), [valid, pa.py_buffer(data)]), done
+        return pa.nulls(len(slots), target.arrow), np.zeros(len(slots), np.bool_)
+    data, done = slots.as_decimals(target.precision, target.scale, rounds=True)
+    buffers = [None if done.all() else bitmap(done), pa.py_buffer(data)]
+    return pa.Decimal128Array.from_buffers(target.arrow, len(slots), buffers), done
 
 
 def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -334,7 +320,7 @@ def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         micros, extra = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
         read = np.zeros(len(slots), np.bool_)
         needs_zone = is_instant and zone is not dt.UTC
-        cast_slots.iso_timestamps(np.flatnonzero(is_text), slots.a, slots.b, needs_zone, micros, extra, read)
+        iso_timestamps(np.flatnonzero(is_text), slots.a, slots.b, needs_zone, micros, extra, read)
         ticks, fits = _rescaled(micros, 1000, target.tick)
         values, done = np.where(read, ticks + (extra if target.tick == 1 else 0), values), done | (read & fits)
     return _ticks(values, done, target)

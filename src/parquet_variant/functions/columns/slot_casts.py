@@ -31,9 +31,7 @@ from parquet_variant.functions.columns.column_casts import cast_column, take_byt
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
-from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.values import cast_slots
 from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
 
 _P = PrimitiveId
@@ -61,37 +59,14 @@ def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
     if target.family == "variant":
         return slots
     if target.family in ("integer", "decimal"):
-        same = _exact(slots, target)
+        precision, scale = (target.precision, target.scale) if target.family == "decimal" else (38, 0)
+        _, same = slots.as_decimals(min(precision, 38), min(scale, 38), rounds=False)
     else:
         same = np.isin(slots.kinds, _KINDS[target.family])
         if target.family in ("time", "timestamp", "timestamp_ntz"):
             same &= _on_a_tick(slots, target)
     kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
     return dataclasses.replace(slots, kinds=kinds)
-
-
-def _exact(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
-    """Exact numbers that the target holds exactly."""
-    done = np.zeros(len(slots), np.bool_)
-    numbers = np.flatnonzero(
-        ((slots.kinds >= _P.INT8) & (slots.kinds <= _P.INT64))
-        | ((slots.kinds >= _P.DECIMAL4) & (slots.kinds <= _P.DECIMAL16))
-    )
-    precision, scale = (target.precision, target.scale) if target.family == "decimal" else (38, 0)
-    scratch = np.empty(2 * len(slots), np.int64)
-    cast_slots.decimal_slots(
-        numbers,
-        slots.kinds,
-        slots.a,
-        slots.b,
-        slots.scales,
-        min(precision, 38),
-        min(scale, 38),
-        False,
-        address_of(scratch),
-        done,
-    )
-    return done
 
 
 def _on_a_tick(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -24,14 +25,15 @@ from parquet_variant.array.parts import (
     storage_of,
     valid_bytes,
 )
-from parquet_variant.encoding.metadata import Dictionary, dictionary_of
+from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.values.encode_slots import measure_slots, write_slots
+from parquet_variant.kernels.values.slot_columns import decimal_slots, measure_slots, write_slots
 from parquet_variant.path import Segment
+from parquet_variant.types import BasicType, PrimitiveId
 
 Int64s = npt.NDArray[np.int64]
 
@@ -90,18 +92,14 @@ class Dictionaries:
 
 
 def _names(metadata: bytes) -> list[str | None]:
-    try:
+    names: list[str | None] = []
+    with suppress(MalformedVariantError):
         dictionary = dictionary_of(metadata)
-    except MalformedVariantError:
-        return []
-    return [_name(dictionary, field_id) for field_id in range(len(dictionary))]
-
-
-def _name(dictionary: Dictionary, field_id: int) -> str | None:
-    try:
-        return dictionary.name(field_id)
-    except MalformedVariantError:
-        return None
+        for field_id in range(len(dictionary)):
+            names.append(None)
+            with suppress(MalformedVariantError):
+                names[-1] = dictionary.name(field_id)
+    return names
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +128,15 @@ class ScalarSlots:
         measure_slots(self.kinds, self.b, offsets)
         fill = partial(write_slots, self.kinds, self.a, self.b, self.scales, offsets)
         return filled_binary(np.diff(offsets), fill)
+
+    def as_decimals(self, precision: int, scale: int, *, rounds: bool) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+        """The exact numbers that a decimal type holds, or holds rounded, in 16 bytes each, and which those are."""
+        kinds = self.kinds
+        is_int = (kinds >= PrimitiveId.INT8) & (kinds <= PrimitiveId.INT64)
+        numbers = np.flatnonzero(is_int | ((kinds >= PrimitiveId.DECIMAL4) & (kinds <= PrimitiveId.DECIMAL16)))
+        data, done = np.zeros(2 * len(self), np.int64), np.zeros(len(self), np.bool_)
+        decimal_slots(numbers, kinds, self.a, self.b, self.scales, precision, scale, rounds, address_of(data), done)
+        return data, done
 
 
 # What was found of each key: starts, stops, and what was found below it. No `ValuePositions`: its root would make it a
@@ -252,40 +259,33 @@ class ValuePositions:
 
         Raises `MalformedVariantError` if an array is malformed.
         """
-        counts = np.empty(len(self), np.int64)
-        self._refuse(get.count_elements(self.starts, self.stops, counts))
-        offsets = offsets_of(np.maximum(counts, 0))
-        starts, stops, parents = (np.empty(int(offsets[-1]), np.int64) for _ in range(3))
-        self._refuse(get.find_elements(self.starts, self.stops, offsets, starts, stops, parents))
-        return offsets, counts >= 0, self._below(starts, stops, parents)
+        offsets, is_array, _, elements = self._children(BasicType.ARRAY, np.zeros(0, np.int64))
+        return offsets, is_array, elements
 
     def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
         """Offsets of each object's fields, which entries are objects, each field's id in its metadata, and its value.
 
         Raises `MalformedVariantError` if an object is malformed.
         """
+        offsets, is_object, ids, values = self._children(BasicType.OBJECT, self.dictionaries.sizes)
+        unreadable = np.flatnonzero(self.dictionaries.name_numbers(values.metas, ids) < 0)
+        if len(unreadable):
+            self._refuse(int(np.searchsorted(offsets, unreadable[0], "right")) - 1)
+        return offsets, is_object, ids, values
+
+    def _children(
+        self, basic: BasicType, sizes: Int64s
+    ) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
         counts = np.empty(len(self), np.int64)
-        self._refuse(get.count_fields(self.starts, self.stops, counts))
+        self._refuse(get.count_children(self.starts, self.stops, int(basic), counts))
         offsets = offsets_of(np.maximum(counts, 0))
         starts, stops, parents, ids = (np.empty(int(offsets[-1]), np.int64) for _ in range(4))
         self._refuse(
-            get.find_fields(
-                self.starts, self.stops, self.metas, offsets, self.dictionaries.sizes, starts, stops, parents, ids
+            get.find_children(
+                self.starts, self.stops, self.metas, int(basic), offsets, sizes, starts, stops, parents, ids
             )
         )
-        unreadable = np.flatnonzero(self.dictionaries.name_numbers(self.metas[parents], ids) < 0)
-        self._refuse(int(parents[unreadable[0]]) if len(unreadable) else -1)
-        return offsets, counts >= 0, ids, self._below(starts, stops, parents)
-
-    def _below(self, starts: Int64s, stops: Int64s, parents: Int64s) -> ValuePositions:
-        return replace(
-            self,
-            starts=starts,
-            stops=stops,
-            metas=self.metas[parents],
-            rows=parents if self.rows is None else self.rows[parents],
-            root=self.root or self,
-        )
+        return offsets, counts >= 0, ids, replace(self.take(parents), starts=starts, stops=stops)
 
     def take(self, positions: Int64s) -> ValuePositions:
         """Some of the entries."""

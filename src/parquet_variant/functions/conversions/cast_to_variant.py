@@ -22,7 +22,7 @@ from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.json.parse_json import parse_json
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
-from parquet_variant.kernels.values.encode_slots import narrow
+from parquet_variant.kernels.values.slot_columns import narrow
 from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
 from parquet_variant.types import PrimitiveId, of_arrow

@@ -12,16 +12,14 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, value_path
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.walks.editing import edited
-from parquet_variant.path import VariantPath
+from parquet_variant.path import AnyPath
 
 
 @overload
-def variant_insert(array: Variant, path: str | VariantPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
+def variant_insert(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
 @overload
-def variant_insert(array: Any, path: str | VariantPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
-def variant_insert(
-    array: Any, path: str | VariantPath, value: Any, *, max_size: int = MAX_SIZE
-) -> Variant | VariantArray | None:
+def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
+def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE) -> Variant | VariantArray | None:
     """Insert a value at a path, with the semantics of Spark 4.3's ``variant_insert``.
 
     A key adds a field, which must not be there yet. An index inserts an element and shifts those from there on; beyond
@@ -67,13 +65,11 @@ def variant_insert(
 
 
 @overload
-def try_variant_insert(
-    array: Variant, path: str | VariantPath, value: Any, *, max_size: int = ...
-) -> Variant | None: ...
+def try_variant_insert(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
 @overload
-def try_variant_insert(array: Any, path: str | VariantPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
+def try_variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
 def try_variant_insert(
-    array: Any, path: str | VariantPath, value: Any, *, max_size: int = MAX_SIZE
+    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
     """Do what `variant_insert` does, but give SQL NULL for rows where that would raise.
 
@@ -90,14 +86,14 @@ def try_variant_insert(
 
 @overload
 def variant_set(
-    array: Variant, path: str | VariantPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+    array: Variant, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
 ) -> Variant | None: ...
 @overload
 def variant_set(
-    array: Any, path: str | VariantPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+    array: Any, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
 ) -> VariantArray: ...
 def variant_set(
-    array: Any, path: str | VariantPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
+    array: Any, path: AnyPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
     """Set the value at a path, with the semantics of Spark 4.3's ``variant_set``.
 
@@ -143,14 +139,14 @@ def variant_set(
 
 @overload
 def try_variant_set(
-    array: Variant, path: str | VariantPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+    array: Variant, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
 ) -> Variant | None: ...
 @overload
 def try_variant_set(
-    array: Any, path: str | VariantPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
+    array: Any, path: AnyPath, value: Any, create_if_missing: bool = ..., *, max_size: int = ...
 ) -> VariantArray: ...
 def try_variant_set(
-    array: Any, path: str | VariantPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
+    array: Any, path: AnyPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
     """Do what `variant_set` does, but give SQL NULL for rows where that would raise.
 
@@ -167,13 +163,11 @@ def try_variant_set(
 
 
 @overload
-def variant_array_append(
-    array: Variant, path: str | VariantPath, value: Any, *, max_size: int = ...
-) -> Variant | None: ...
+def variant_array_append(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
 @overload
-def variant_array_append(array: Any, path: str | VariantPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
+def variant_array_append(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
 def variant_array_append(
-    array: Any, path: str | VariantPath, value: Any, *, max_size: int = MAX_SIZE
+    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
     """Append a value to the array at a path, with the semantics of Spark 4.3's ``variant_array_append``.
 
@@ -212,15 +206,11 @@ def variant_array_append(
 
 
 @overload
-def try_variant_array_append(
-    array: Variant, path: str | VariantPath, value: Any, *, max_size: int = ...
-) -> Variant | None: ...
+def try_variant_array_append(array: Variant, path: AnyPath, value: Any, *, max_size: int = ...) -> Variant | None: ...
 @overload
+def try_variant_array_append(array: Any, path: AnyPath, value: Any, *, max_size: int = ...) -> VariantArray: ...
 def try_variant_array_append(
-    array: Any, path: str | VariantPath, value: Any, *, max_size: int = ...
-) -> VariantArray: ...
-def try_variant_array_append(
-    array: Any, path: str | VariantPath, value: Any, *, max_size: int = MAX_SIZE
+    array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
     """Do what `variant_array_append` does, but give SQL NULL for rows where that would raise.
 
@@ -236,10 +226,10 @@ def try_variant_array_append(
 
 
 @overload
-def variant_delete(array: Variant, *paths: str | VariantPath | None) -> Variant: ...
+def variant_delete(array: Variant, *paths: AnyPath | None) -> Variant: ...
 @overload
-def variant_delete(array: Any, *paths: str | VariantPath | None) -> VariantArray: ...
-def variant_delete(array: Any, *paths: str | VariantPath | None) -> Variant | VariantArray:
+def variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
+def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray:
     """Remove what is at some paths, with the semantics of Spark 4.3's ``variant_delete``.
 
     Paths are followed from left to right: each sees what the ones before it left. What is not there is passed over,
@@ -275,10 +265,10 @@ def variant_delete(array: Any, *paths: str | VariantPath | None) -> Variant | Va
 
 
 @overload
-def try_variant_delete(array: Variant, *paths: str | VariantPath | None) -> Variant | None: ...
+def try_variant_delete(array: Variant, *paths: AnyPath | None) -> Variant | None: ...
 @overload
-def try_variant_delete(array: Any, *paths: str | VariantPath | None) -> VariantArray: ...
-def try_variant_delete(array: Any, *paths: str | VariantPath | None) -> Variant | VariantArray | None:
+def try_variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
+def try_variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray | None:
     r"""Do what `variant_delete` does, but give SQL NULL for rows where that would raise.
 
     Parameters, results and errors are those of `variant_delete`; a path that cannot be read still raises.

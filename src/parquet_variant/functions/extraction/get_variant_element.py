@@ -17,11 +17,11 @@ from parquet_variant.errors import bad_option
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import extract_path
-from parquet_variant.path import VariantPath
+from parquet_variant.path import AnyPath
 from parquet_variant.types import VariantType
 
 
-def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
+def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> pa.Array:
     """Get the values at a path that are of a type; null for everything else.
 
     Missing, of another type, and Variant null all become null, and nothing is cast: a string is no number here. What
@@ -102,7 +102,7 @@ class VariantScalar:
 
 
 def get_variant_scalar(
-    array: Any, index: int, path: str | VariantPath = "$", dtype: str | pa.DataType = "variant"
+    array: Any, index: int, path: AnyPath = "$", dtype: str | pa.DataType = "variant"
 ) -> VariantScalar:
     """Get one row's value at a path, as a type, without casts (the rules of `get_variant_element`).
 

@@ -16,6 +16,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
+from parquet_variant.functions.inputs.null_on_error import only_rows
 from parquet_variant.functions.storage.validate import sound_rows
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
@@ -113,11 +114,9 @@ def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Tabl
     names = fields.dictionaries.distinct_names.take(from_numpy(fields.dictionaries.name_numbers(fields.metas, ids)))
     keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
     values = pa.concat_arrays([elements.storage(), fields.storage()])
-    places = np.argsort(rows, kind="stable")
     if outer:
-        childless = np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))
-        rows = np.concatenate([rows, childless])
-        places = np.argsort(rows, kind="stable")
+        rows = np.concatenate([rows, np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))])
+    places = np.argsort(rows, kind="stable")
     order = from_numpy(places, places >= len(positions))
     field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
     schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
@@ -136,8 +135,4 @@ def _readable(storage: pa.StructArray) -> pa.StructArray:
     pieces = row_by_row(rows, lambda row: exploded(storage.slice(row, 1), outer=False), null_on_error=True)
     mask = np.zeros(len(storage), np.bool_)
     mask[rows] = [piece is None for piece in pieces]
-    if not mask.any():
-        return storage
-    children = [storage.field(name) for name in ("metadata", "value")]
-    fields = [storage.type.field(name) for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(children, fields=fields, mask=from_numpy(mask | to_numpy(storage.is_null())))
+    return only_rows(storage, ~mask & to_numpy(storage.is_valid())).storage

@@ -17,18 +17,18 @@ from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.walks.extract_path import extract_path, extract_variant
-from parquet_variant.path import Segment, VariantPath, Wildcard
+from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
 from parquet_variant.types import BasicType
 
 
 @overload
-def variant_get(array: Variant, path: str | VariantPath, type: str | pa.DataType = ..., *, zone: str = ...) -> Any: ...
+def variant_get(array: Variant, path: AnyPath, type: str | pa.DataType = ..., *, zone: str = ...) -> Any: ...
 @overload
 def variant_get(
-    array: VariantArray | pa.Array, path: str | VariantPath, type: str | pa.DataType = ..., *, zone: str = ...
+    array: VariantArray | pa.Array, path: AnyPath, type: str | pa.DataType = ..., *, zone: str = ...
 ) -> Any: ...
 def variant_get(
-    array: Any, path: str | VariantPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
+    array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
 ) -> VariantArray | pa.Array | Variant | Any:
     """Get the values at a path, as a type; the casts are those of Spark's ``variant_get``.
 
@@ -81,9 +81,7 @@ null instead (row 0, path $['a'])
     return get_values(array, path, type, safe=True, zone=zone)
 
 
-def try_variant_get(
-    array: Any, path: str | VariantPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
-) -> Any:
+def try_variant_get(array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC") -> Any:
     """Get the values at a path as a type; null for a value, at any depth, that has no such cast.
 
     Parameters, results and errors are those of `variant_get`, without the CastError for values.
@@ -100,7 +98,7 @@ def try_variant_get(
     return get_values(array, path, type, safe=False, zone=zone)
 
 
-def get_values(array: Any, path: str | VariantPath, type: str | pa.DataType, *, safe: bool, zone: str) -> Any:
+def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool, zone: str) -> Any:
     """`variant_get` if ``safe``, else `try_variant_get`."""
     parsed = VariantPath.parse(path)
     as_variant = isinstance(type, str) and type.strip().lower() == "variant"

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.array.tables import one_chunk
 from parquet_variant.array.variant_array import VariantArray, refuse_one_value
 from parquet_variant.encoding.cast.forms import without_null_entries
 from parquet_variant.errors import SchemaError

@@ -22,6 +22,7 @@ from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.operations.equals import compare_rows
 
 
 @overload
@@ -121,8 +122,6 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which rows mean the same, and which the kernel decided."""
-    from parquet_variant.kernels.operations.equals import compare_rows
-
     batches = [Batch.of(side, present_rows(side)) for side in (left, right)]
     table = Names(batches)
     (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)

@@ -19,15 +19,15 @@ from parquet_variant.functions.inspection.variant_type import type_of
 from parquet_variant.functions.walks.extract_path import final_storage
 from parquet_variant.functions.walks.shredded_walk import Group, follow
 from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.path import VariantPath
+from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.types import PrimitiveId, VariantType
 
 
 @overload
-def is_variant_null(array: Variant, path: str | VariantPath = ...) -> bool: ...
+def is_variant_null(array: Variant, path: AnyPath = ...) -> bool: ...
 @overload
-def is_variant_null(array: Any, path: str | VariantPath = ...) -> pa.BooleanArray: ...
-def is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.BooleanArray:
+def is_variant_null(array: Any, path: AnyPath = ...) -> pa.BooleanArray: ...
+def is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArray:
     """Tell which values are Variant null: a value that says null, not SQL NULL and not a missing field.
 
     Parameters
@@ -63,7 +63,7 @@ def is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.Bool
     return follow(Group.of_storage(storage), parsed.segments, _IsNull()).fill_null(False)
 
 
-def try_is_variant_null(array: Any, path: str | VariantPath = "$") -> bool | pa.BooleanArray | None:
+def try_is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArray | None:
     r"""Tell which values are Variant null, as `is_variant_null` does; null where that would raise for a row.
 
     Examples

@@ -34,12 +34,20 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
-from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
-from parquet_variant.functions.inputs.null_on_error import only_rows, or_none, readable_storage
+from parquet_variant.functions.inputs.null_on_error import (
+    only_rows,
+    or_none,
+    readable_storage,
+    text_column,
+    with_fallback_texts,
+)
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.kernels.arrow_buffers import offsets_of, to_numpy
+from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.operations.type_text import CODES, write_types
 from parquet_variant.path import quote_name
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
@@ -106,10 +114,6 @@ def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArra
 
 def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """The types that the kernel finds, and the rows that it leaves."""
-    from parquet_variant.kernels.buffer_pool import adopt_bytes
-    from parquet_variant.kernels.memory import address_of
-    from parquet_variant.kernels.operations.type_text import write_types
-
     batch = Batch.of(storage, present_rows(storage))
     table = Names([batch])
     starts, ranks = table.maps[0]
@@ -145,8 +149,6 @@ class _Words(NamedTuple):
 
 @cache
 def _words() -> _Words:
-    from parquet_variant.kernels.operations.type_text import CODES
-
     scalars = {int(kind): scalar_type(info.type).name for kind, info in TYPE_OF_ID.items()}
     names = [*CODES, *sorted(set(scalars.values()) - set(CODES))]
     code_of_kind = np.array([names.index(scalars[kind]) for kind in range(len(scalars))], np.int64)

@@ -87,7 +87,7 @@ def parse_json(
 
         return parse_one(source if isinstance(source, str) else bytes(source), **options)
     one = isinstance(source, ONE_TEXT)
-    array, _ = parse_json_array(
+    array = parse_json_array(
         [source] if one else source,
         schema=schema,
         dictionary=dictionary,
@@ -132,7 +132,7 @@ def try_parse_json(
         options=options,
         types=types,
         threads=threads,
-    )[0]
+    )
 
 
 def parse_json_array(
@@ -144,8 +144,8 @@ def parse_json_array(
     options: dict[str, Any],
     types: Mapping[str, str] | None = None,
     threads: int | None = None,
-) -> tuple[VariantArray, list[tuple[int, JsonError]]]:
-    """Parse an array of text; with ``null_on_error`` bad rows are null, and listed with their errors."""
+) -> VariantArray:
+    """Parse an array of text; with ``null_on_error`` bad rows are null."""
     from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, storage_from_tape
     from parquet_variant.shredding.typed_texts import TextTypes
 
@@ -161,7 +161,7 @@ def parse_json_array(
     json_options, text_types = JsonOptions(**options), TextTypes({} if types is None else types)
     per_batch = dictionary == "batch"
 
-    def parsed(rows: tuple[int, int]) -> tuple[pa.StructArray, list[tuple[int, JsonError]]]:
+    def parsed(rows: tuple[int, int]) -> pa.StructArray:
         start, stop = rows
         base = int(offsets[start])
         data = _view(address + base, int(offsets[stop]) - base, owner)
@@ -178,12 +178,10 @@ def parse_json_array(
         tape, _ = text_types.apply(parsed.tape)
         storage = storage_from_tape(tape, schema, per_batch=per_batch, first_row=start)
         parsed.tape.release()
-        return storage, parsed.faults
+        return storage
 
-    parts = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
-    storages = [storage for storage, _ in parts]
-    faults = [fault for _, chunk_faults in parts for fault in chunk_faults]
-    return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True), faults
+    storages = list(_in_threads(parsed, offsets, 1 if per_batch else threads))
+    return trusted_array(storages[0] if len(storages) == 1 else joined_storages(storages), fits_files=True)
 
 
 def _text_column(source: Any) -> pa.Array:

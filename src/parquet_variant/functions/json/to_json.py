@@ -7,7 +7,7 @@ Owns the public operation and its `try_` twin. Leaves batches to `kernels.operat
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,12 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
-from parquet_variant.functions.inputs.fallback_texts import text_column, with_fallback_texts
 from parquet_variant.functions.inputs.in_slices import joined_slices
-from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage
+from parquet_variant.functions.inputs.null_on_error import or_none, readable_storage, text_column, with_fallback_texts
+from parquet_variant.kernels.buffer_pool import adopt_bytes, release
+from parquet_variant.kernels.operations.to_json import quote_names, write_json_nodes, write_json_rows
 from parquet_variant.kernels.shredding.schema_table import schema_table
-
-if TYPE_CHECKING:
-    from parquet_variant.kernels.values.name_tables import NameTable
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 _MAX_DEPTH = 1000
@@ -101,9 +100,6 @@ def _readable_texts(array: VariantArray) -> pa.Array:
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
-    from parquet_variant.kernels.buffer_pool import adopt_bytes, release
-    from parquet_variant.kernels.operations.to_json import write_json_nodes
-
     metadata = metadata_parts(storage.field("metadata"))
     nodes, row_start, names, refused, _owner = assembled_nodes(
         storage, schema_table(ShreddingSchema.from_storage(storage.type)), metadata
@@ -122,19 +118,12 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
 
 def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """All names as they stand in JSON, and where each starts."""
-    from parquet_variant.kernels.buffer_pool import adopt_bytes
-    from parquet_variant.kernels.operations.to_json import quote_names
-
     starts = np.empty(len(names.address) + 1, np.int64)
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
 def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
     """The text of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
-    from parquet_variant.kernels.buffer_pool import adopt_bytes
-    from parquet_variant.kernels.operations.to_json import write_json_rows
-    from parquet_variant.kernels.values.name_tables import name_table
-
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
     quoted, name_starts = _quoted(names)

@@ -12,16 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.field_names import groups_below
 from parquet_variant.array.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count
 from parquet_variant.functions.columns.column_slots import faulty_slots
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
-from parquet_variant.kernels.arrow_buffers import to_numpy
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
+from parquet_variant.kernels.values.name_tables import name_table
+from parquet_variant.path import VariantPath
 from parquet_variant.schema.storage_shape import is_list
 
 REPORT = pa.schema(
@@ -95,9 +96,6 @@ def _sound(
     dictionary_of: npt.NDArray[np.int32],
     max_depth: int,
 ) -> npt.NDArray[np.bool_]:
-    from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
-    from parquet_variant.kernels.values.name_tables import name_table
-
     names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
     dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)
     mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, dictionary_valid)
@@ -160,13 +158,8 @@ def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str
         typed = children.get("typed_value")
         if typed is None:
             continue
-        if pa.types.is_struct(typed.type):
-            fields = columns_of(typed).items()
-            pending.extend((field, rows, path / name) for name, field in fields if pa.types.is_struct(field.type))
-        elif is_list(typed.type):
-            lengths = to_numpy(typed.value_lengths().fill_null(0)).astype(np.int64)
-            pending.append((list_elements(typed), np.repeat(rows, lengths), path / WILDCARD))
-        else:
+        pending.extend((below, rows_below, path / step) for step, below, rows_below in groups_below(typed, rows))
+        if not pa.types.is_struct(typed.type) and not is_list(typed.type):
             slots = faulty_slots(typed)
             faults.extend(
                 _fault(int(rows[at]), str(path), None, None, reason, message) for at, reason, message in slots

@@ -16,7 +16,9 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, row_chunks, to_numpy
+from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes as kernel
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE, NameTable, name_table
 
 Int64s = npt.NDArray[np.int64]
@@ -62,7 +64,8 @@ class Names:
         raw = pa.array([key.encode() for key in keys], pa.large_binary())
         counts, parts = [], []
         for table in tables:
-            counts.append(_readable_counts(table))
+            # None of a dictionary that is malformed, so that rows that use it are left.
+            counts.append(np.where(table.state != UNUSABLE, np.diff(table.starts), 0))
             parts.append(_names_of(table, counts[-1]))
         encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
         order = pc.sort_indices(encoded.dictionary)
@@ -88,11 +91,6 @@ class Names:
         return NameTable(starts, address, length, numbers, numbers, states, names.owner)
 
 
-def _readable_counts(table: NameTable) -> Int64s:
-    """The number of names of each dictionary; 0 for one that is malformed, so that rows that use it are left."""
-    return np.where(table.state != UNUSABLE, np.diff(table.starts), 0)
-
-
 def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
     """The names of the readable dictionaries, one after the other."""
     chosen = np.repeat(counts > 0, np.diff(table.starts))
@@ -102,10 +100,7 @@ def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
 
 def canonical_nodes(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
     """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
-    from parquet_variant.kernels.buffer_pool import adopt
-    from parquet_variant.kernels.operations import canonical_nodes as kernel
-
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    exported = kernel.canonical_nodes(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
+    exported = kernel(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)
     return adopt(*exported), row_start, refused

@@ -25,6 +25,10 @@ from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.functions.inputs.null_on_error import or_none
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.buffer_pool import adopt
+from parquet_variant.kernels.operations.edit import CHANGED, LEFT, UNCHANGED, Change, edit_rows, strip_rows
+from parquet_variant.kernels.operations.remap import least_metadata
+from parquet_variant.kernels.values.value_nodes import value_array
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -96,8 +100,6 @@ def _chunk(
     storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, null_on_error: bool
 ) -> pa.StructArray:
     """The changed rows of a batch."""
-    from parquet_variant.kernels.operations.edit import CHANGED, LEFT
-
     present = present_rows(storage)
     if isinstance(operand, VariantArray):
         present &= present_rows(operand.storage)
@@ -122,8 +124,6 @@ def _by_kernel(
     batch: Batch, edits: Sequence[Edit], operand: Variant | VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
     """The rows that the kernel changes (null elsewhere), and what became of each."""
-    from parquet_variant.kernels.operations.edit import CHANGED, LEFT, UNCHANGED
-
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
@@ -144,13 +144,9 @@ def _by_kernel(
             nodes, row_start, edit, table, values, value_start, state,
             one_value=not isinstance(operand, VariantArray), keep=number < len(edits) - 1,
         )  # fmt: skip
-    return _written(nodes, row_start, table, edits[0], state), _left_nulls(state, CHANGED, batch)
-
-
-def _left_nulls(state: npt.NDArray[np.uint8], changed: int, batch: Batch) -> npt.NDArray[np.uint8]:
-    """Rows that are SQL NULL count as changed: they have nothing to keep."""
-    state[batch.starts < 0] = changed
-    return state
+    changed = _written(nodes, row_start, table, edits[0], state)
+    state[batch.starts < 0] = CHANGED  # rows that are SQL NULL have nothing to keep
+    return changed, state
 
 
 def _edited(
@@ -165,9 +161,6 @@ def _edited(
     one_value: bool,
     keep: bool,
 ) -> tuple[Int64s, Int64s]:
-    from parquet_variant.kernels.buffer_pool import adopt
-    from parquet_variant.kernels.operations.edit import CHANGED, LEFT, Change, edit_rows, strip_rows
-
     if edit.kind == EditKind.NORMALIZE:
         state[state != LEFT] = CHANGED
         return nodes, row_start
@@ -186,10 +179,6 @@ def _written(
     nodes: Int64s, row_start: Int64s, names: Names, edit: Edit, state: npt.NDArray[np.uint8]
 ) -> pa.StructArray:
     """The values of a table of nodes, each with metadata of just its names."""
-    from parquet_variant.kernels.operations.edit import CHANGED, LEFT
-    from parquet_variant.kernels.operations.remap import least_metadata
-    from parquet_variant.kernels.values.value_nodes import value_array
-
     metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), names.table)
     value = value_array(nodes, row_start)
     sizes, name_sizes = (to_numpy(pc.binary_length(each)).astype(np.int64) for each in (value, metadata))

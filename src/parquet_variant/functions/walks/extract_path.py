@@ -21,9 +21,9 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.functions.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.functions.columns.value_positions import ValuePositions
-from parquet_variant.functions.walks.shredded_walk import Bools, Group, follow, follow_positions, lists_of, scatter
+from parquet_variant.functions.walks.shredded_walk import Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.kernels.arrow_buffers import from_numpy, scalar
-from parquet_variant.path import VariantPath, Wildcard
+from parquet_variant.path import AnyPath, VariantPath, Wildcard
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.storage_shape import is_list
 
@@ -32,7 +32,7 @@ _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
 def extract_path(
     storage: pa.StructArray,
-    path: str | VariantPath,
+    path: AnyPath,
     target: pa.DataType,
     *,
     safe: bool = True,
@@ -103,7 +103,7 @@ def final_storage(storage: pa.StructArray) -> pa.StructArray:
     return VariantArray(storage).to_unshredded().storage
 
 
-def needed_columns(storage: pa.StructType, path: str | VariantPath) -> list[tuple[str, ...]]:
+def needed_columns(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
     """The leaf columns that `extract_path` reads of a storage struct for a path, each as the names from the top.
 
     Returns names in Arrow's form (a list's element by its field name). Metadata comes first, and only if a ``value``
@@ -180,7 +180,9 @@ class _Typed:
             for name, child in zip(self.target.names, self.target.children, strict=True)
         ]
         fields = [self.target.arrow.field(index) for index in range(len(columns))]
-        return pa.StructArray.from_arrays(columns, fields=fields, mask=_nulls(group.typed_valid(), group.size))
+        valid = group.typed_valid()
+        mask = None if valid is None else from_numpy(~valid)
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
 
     def _list(self, group: Group) -> pa.Array:
         positions, offsets, elements = lists_of(group)
@@ -199,11 +201,7 @@ def _filled(variants: pa.Array, group: Group) -> pa.Array:
     return pc.if_else(missing, null, variants)
 
 
-def _nulls(valid: Bools | None, size: int) -> pa.Array | None:
-    return None if valid is None else from_numpy(~valid)
-
-
-def extract_variant(storage: pa.StructArray, path: str | VariantPath) -> VariantArray:
+def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
     """The values at a path without wildcards of a storage in any layout; SQL NULL where nothing is at the path.
 
     The metadata is that of the rows: it may name keys that the sub-values do not have. Raises `MalformedVariantError`

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import JsonError
 from parquet_variant.ingest.formats.layout import CsvOptions
 

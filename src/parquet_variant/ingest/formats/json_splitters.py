@@ -54,7 +54,7 @@ class Splitter:
 
     def scan(self, block: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
         """The bytes, with line ends inside strings made unreadable; the marks outside strings, and their classes."""
-        from parquet_variant.kernels.json.marks import KIND_BITS, find_marks
+        from parquet_variant.kernels.json.scan import KIND_BITS, find_marks
 
         # Copied: line ends are overwritten.
         data = np.frombuffer(block, np.uint8).copy()

@@ -23,6 +23,8 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 _PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8).copy()
 _NULL, _TRUE = int.from_bytes(b"null", "little"), int.from_bytes(b"true", "little")
 _FALS = int.from_bytes(b"fals", "little")
+_NAN, _INFINITY = int.from_bytes(b'"NaN"', "little"), int.from_bytes(b"Infinity", "little")
+_ZONE = int.from_bytes(b"+00:00", "little")
 _SECONDS_PER_DAY = 86_400
 _POWERS = np.array([10**k for k in range(19)], np.int64)
 
@@ -41,15 +43,18 @@ def word(at, kind):
 
 
 @helper
+def _count_digits(value):
+    """Decimal digits of a non-negative number, at least one."""
+    count = 1
+    while count < 19 and value >= _POWERS[count]:
+        count += 1
+    return count
+
+
+@helper
 def _digits(at, value, width):
     """Write a non-negative number with at least ``width`` digits."""
-    count = 1
-    limit = 10
-    while count < 19 and value >= limit:
-        count += 1
-        limit = limit * 10 if count < 19 else limit
-    count = max(count, width)
-    end = at + count
+    end = at + max(_count_digits(value), width)
     place = end
     while place - at >= 2:
         rest = value % 100
@@ -122,19 +127,16 @@ def decimal_text(at, high, low, scale):
 @helper
 def _quoted_word(at, negative, infinite):
     if not infinite:
-        for byte in (0x22, 0x4E, 0x61, 0x4E, 0x22):  # "NaN"
-            store_u8(at, byte)
-            at += 1
-        return at
+        store_u64(at, _NAN)
+        return at + 5
     store_u8(at, 0x22)
     at += 1
     if negative:
         store_u8(at, 0x2D)
         at += 1
-    for byte in (0x49, 0x6E, 0x66, 0x69, 0x6E, 0x69, 0x74, 0x79, 0x22):
-        store_u8(at, byte)
-        at += 1
-    return at
+    store_u64(at, _INFINITY)
+    store_u8(at + 8, 0x22)
+    return at + 9
 
 
 @helper
@@ -156,11 +158,7 @@ def double_text(at, bits):
     while digits % 10 == 0:
         digits //= 10
         exponent += 1
-    count = 1
-    limit = 10
-    while count < 18 and digits >= limit:
-        count += 1
-        limit *= 10
+    count = _count_digits(digits)
     point = count + exponent  # digits before the point
     if -2 <= point <= 7:
         if exponent >= 0:
@@ -171,14 +169,9 @@ def double_text(at, bits):
             store_u8(at, 0x2E)
             store_u8(at + 1, 0x30)
             return at + 2
-        scale = 1
-        for _ in range(-exponent):
-            if scale < 1_000_000_000_000_000_000:
-                scale *= 10
-        if -exponent > 18:
-            whole, rest = 0, digits
-        else:
-            whole, rest = digits // scale, digits % scale
+        whole, rest = 0, digits
+        if -exponent <= 18:
+            whole, rest = digits // _POWERS[-exponent], digits % _POWERS[-exponent]
         at = _digits(at, whole, 1)
         store_u8(at, 0x2E)
         at += 1
@@ -248,9 +241,8 @@ def timestamp_text(at, count, per_second, fraction_digits, has_zone):
     store_u8(at, 0x20)
     at = time_text(at + 1, count - days * per_day, per_second, fraction_digits)
     if has_zone:
-        for byte in (0x2B, 0x30, 0x30, 0x3A, 0x30, 0x30):  # +00:00
-            store_u8(at, byte)
-            at += 1
+        store_u64(at, _ZONE)
+        at += 6
     return at
 
 

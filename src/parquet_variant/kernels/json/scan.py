@@ -1,12 +1,13 @@
-"""The lexical parts of JSON, for the parser kernel: lines, strings, escapes, UTF-8, numbers.
+"""The lexical parts of JSON: lines, strings, escapes, UTF-8, numbers, and the marks outside of strings.
 
-Owns RFC 8259's tokens, the ends of lines and the error codes. Leaves structure (objects, arrays, keys) to
-`tapes.parse_json`. Positions are absolute addresses; ``end`` is the address after the text.
+Owns RFC 8259's tokens, the ends of lines, the error codes, and telling strings from what is between them in text that
+comes in blocks. Leaves structure (objects, arrays, keys) to `tapes.parse_json`, what marks mean to `ingest.formats`.
+Positions are absolute addresses; ``end`` is the address after the text.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
 from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64
 from parquet_variant.kernels.memory import (
@@ -19,25 +20,14 @@ from parquet_variant.kernels.memory import (
     store_u8,
     trailing_zeros,
 )
-from parquet_variant.kernels.native_vectors import export_vector, new_vector, reserve
+from parquet_variant.kernels.native_vectors import address_in, export_vector, new_vector, reserve
+from parquet_variant.machine_code.signatures import UInt8s
 
-# Status codes of the parser; 0 is success. The reference says in words what is wrong.
-OK = 0
-E_TRUNCATED = 1
-E_NUMBER = 3
-E_ESCAPE = 4
-E_SURROGATE = 5
-E_UTF8 = 6
-E_CONTROL = 7
-E_DEPTH = 8
-E_DUPLICATE = 9
-E_TRAILING = 10
-E_KEY = 11
-E_COLON = 12
-E_COMMA_OBJECT = 13
-E_COMMA_ARRAY = 14
-E_VALUE = 15
-E_SIZE = 16
+# Status codes of the parser. The reference says in words what is wrong.
+STATUS = numbered(
+    "OK TRUNCATED NUMBER ESCAPE SURROGATE UTF8 CONTROL DEPTH DUPLICATE TRAILING KEY COLON COMMA_OBJECT COMMA_ARRAY "
+    "VALUE SIZE"
+)
 
 # What `scan_string` found.
 PLAIN = 0
@@ -111,18 +101,18 @@ def scan_string(pos, end):
                 break
             pos += 32
         if pos >= end:
-            return E_TRUNCATED, end, PLAIN
+            return STATUS.TRUNCATED, end, PLAIN
         byte = load_u8(pos)
         if byte == 0x22:
-            return OK, pos, PLAIN
+            return STATUS.OK, pos, PLAIN
         if byte == 0x5C:
-            return OK, pos, ESCAPED
+            return STATUS.OK, pos, ESCAPED
         if byte < 0x20:
-            return E_CONTROL, pos, PLAIN
+            return STATUS.CONTROL, pos, PLAIN
         if byte >= 0x80:
             length = utf8_length(pos, end)
             if length == 0:
-                return E_UTF8, pos, PLAIN
+                return STATUS.UTF8, pos, PLAIN
             pos += length
         else:
             pos += 1
@@ -175,15 +165,15 @@ def _escaped_code(pos, end, replace_surrogates):
     """``(status, code, length)`` of the escape, by its number, that starts here; two of them may be one code."""
     code = _hex4(pos + 2, end)
     if code < 0:
-        return E_TRUNCATED if pos + 6 > end else E_ESCAPE, 0, 0
+        return STATUS.TRUNCATED if pos + 6 > end else STATUS.ESCAPE, 0, 0
     if not 0xD800 <= code <= 0xDFFF:
-        return OK, code, 6
+        return STATUS.OK, code, 6
     low = -1
     if code < 0xDC00 and pos + 12 <= end and load_u8(pos + 6) == 0x5C and load_u8(pos + 7) == 0x75:
         low = _hex4(pos + 8, end)
     if 0xDC00 <= low <= 0xDFFF:
-        return OK, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), 12
-    return OK if replace_surrogates else E_SURROGATE, 0xFFFD, 6
+        return STATUS.OK, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), 12
+    return STATUS.OK if replace_surrogates else STATUS.SURROGATE, 0xFFFD, 6
 
 
 @helper
@@ -197,25 +187,25 @@ def unescape(start, slash, end, out, replace_surrogates):
     pos = slash
     while True:
         if pos >= end:
-            return E_TRUNCATED, end, out
+            return STATUS.TRUNCATED, end, out
         byte = load_u8(pos)
         if byte == 0x22:
-            return OK, pos, out
+            return STATUS.OK, pos, out
         if byte != 0x5C:
             status, stop, _ = scan_string(pos, end)
-            if status != OK:
+            if status != STATUS.OK:
                 return status, stop, out
             copy(out, pos, stop - pos)
             out += stop - pos
             pos = stop
             continue
         if pos + 1 >= end:
-            return E_TRUNCATED, end, out
+            return STATUS.TRUNCATED, end, out
         byte = load_u8(pos + 1)
         if byte == 0x75:  # u
             status, code, length = _escaped_code(pos, end, replace_surrogates)
-            if status != OK:
-                return status, end if status == E_TRUNCATED else pos, out
+            if status != STATUS.OK:
+                return status, end if status == STATUS.TRUNCATED else pos, out
             out = _store_code_point(out, code)
             pos += length
             continue
@@ -230,7 +220,7 @@ def unescape(start, slash, end, out, replace_surrogates):
         elif byte == 0x66:
             byte = 0x0C
         elif byte != 0x22 and byte != 0x5C and byte != 0x2F:
-            return E_ESCAPE, pos, out
+            return STATUS.ESCAPE, pos, out
         store_u8(out, byte)
         out += 1
         pos += 2
@@ -308,16 +298,16 @@ def scan_number(pos, end, as_double):
     if negative:
         pos += 1
     if pos >= end:
-        return E_TRUNCATED, end, 0, 0, 0, 0
+        return STATUS.TRUNCATED, end, 0, 0, 0, 0
     first = load_u8(pos)
     if first < 0x30 or first > 0x39:
-        return E_NUMBER, pos, 0, 0, 0, 0
+        return STATUS.NUMBER, pos, 0, 0, 0, 0
     mantissa = 0
     digits = 0  # significant ones: leading zeros do not count
     if first == 0x30:
         pos += 1
         if _is_digit(pos, end):
-            return E_NUMBER, pos, 0, 0, 0, 0
+            return STATUS.NUMBER, pos, 0, 0, 0, 0
     else:
         pos, mantissa, digits = _scan_digits(pos, end, mantissa, digits)
     scale = 0
@@ -329,27 +319,27 @@ def scan_number(pos, end, as_double):
         pos, mantissa, digits = _scan_digits(pos, end, mantissa, digits)
         scale = pos - begin
         if scale == 0:
-            return (E_TRUNCATED if pos >= end else E_NUMBER), pos, 0, 0, 0, 0
+            return (STATUS.TRUNCATED if pos >= end else STATUS.NUMBER), pos, 0, 0, 0, 0
     if pos < end and (load_u8(pos) | 0x20) == 0x65:
         pos += 1
         if pos < end and (load_u8(pos) == 0x2B or load_u8(pos) == 0x2D):
             pos += 1
         if not _is_digit(pos, end):
-            return (E_TRUNCATED if pos >= end else E_NUMBER), pos, 0, 0, 0, 0
+            return (STATUS.TRUNCATED if pos >= end else STATUS.NUMBER), pos, 0, 0, 0, 0
         while _is_digit(pos, end):
             pos += 1
-        return OK, pos, DOUBLE_TEXT, start, pos - start, 0
+        return STATUS.OK, pos, DOUBLE_TEXT, start, pos - start, 0
     if digits > 38 or scale > 38 or (fraction and as_double):
-        return OK, pos, DOUBLE_TEXT, start, pos - start, 0
+        return STATUS.OK, pos, DOUBLE_TEXT, start, pos - start, 0
     if digits <= 18:
         if negative:
             mantissa = -mantissa
         if not fraction:
-            return OK, pos, int_kind(mantissa), mantissa, 0, 0
+            return STATUS.OK, pos, int_kind(mantissa), mantissa, 0, 0
         kind = decimal_kind(digits, scale)
-        return OK, pos, kind, mantissa, (-1 if mantissa < 0 else 0), scale
+        return STATUS.OK, pos, kind, mantissa, (-1 if mantissa < 0 else 0), scale
     kind, a, b, scale = _wide_number(start, pos, negative, fraction, scale)
-    return OK, pos, kind, a, b, scale
+    return STATUS.OK, pos, kind, a, b, scale
 
 
 @kernel
@@ -375,3 +365,51 @@ def line_ends(address: int, size: int) -> tuple[int, int]:
         ends[count] = size
         count += 1
     return export_vector(ends, count)
+
+
+# Of an entry, those that hold the class of the mark; its place is above them.
+KIND_BITS = 3
+_QUOTE, _BACKSLASH, _NEWLINE, _RETURN, _VERTICAL_TAB = 0x22, 0x5C, 0x0A, 0x0D, 0x0B
+
+
+@helper
+def _plain_until(address, pos, size):
+    """Where something stands that may end plain text, or so little is left that it must be looked at byte by byte."""
+    while pos + 32 <= size:
+        hits = stops_of_32(address + pos)
+        if hits != 0:
+            return pos + trailing_zeros(hits)
+        pos += 32
+    return pos
+
+
+@kernel
+def find_marks(data: UInt8s, classes: UInt8s, in_string: bool) -> tuple[tuple[int, int], bool]:
+    """The marks outside of strings, for `adopt`, and whether the text ends in a string.
+
+    ``classes`` has the class of each byte, 0 for what is no mark. Line ends inside strings are overwritten by a byte
+    that JSON forbids as well. The text must not end in a backslash.
+    """
+    size, address = len(data), address_in(data)
+    marks = new_vector(size // 8 + 64)
+    count = pos = 0
+    while pos < size:
+        if in_string:
+            pos = _plain_until(address, pos, size)
+            if pos >= size:
+                break
+        byte = data[pos]
+        if byte == _BACKSLASH:
+            if pos + 1 < size and (data[pos + 1] == _QUOTE or data[pos + 1] == _BACKSLASH):
+                pos += 1
+        elif byte == _QUOTE:
+            in_string = not in_string
+        elif in_string:
+            if byte == _NEWLINE or byte == _RETURN:
+                data[pos] = _VERTICAL_TAB
+        elif classes[byte] != 0:
+            marks = reserve(marks, count + 1)
+            marks[count] = pos << KIND_BITS | classes[byte]
+            count += 1
+        pos += 1
+    return export_vector(marks, count), in_string

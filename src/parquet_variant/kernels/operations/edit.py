@@ -13,6 +13,7 @@ from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 UNCHANGED, CHANGED, LEFT = range(3)
@@ -55,9 +56,7 @@ def _copied(nodes, first, last, out, used):
     """Append some nodes to a table that has room; returns the number of nodes there."""
     moved = used - first
     for j in range(first, last):
-        out[used, 0] = nodes[j, 0]
-        out[used, 1] = nodes[j, 1]
-        out[used, 2] = nodes[j, 2]
+        put_node(out, used, nodes[j, 0], nodes[j, 1], nodes[j, 2])
         out[used, 3] = nodes[j, 3] + moved
         used += 1
     return used
@@ -66,10 +65,7 @@ def _copied(nodes, first, last, out, used):
 @helper
 def _nulls(count, out, used):
     for _ in range(count):
-        out[used, 0] = NULL
-        out[used, 1] = 0
-        out[used, 2] = 0
-        out[used, 3] = used + 1
+        put_node(out, used, NULL, 0, 0)
         used += 1
     return used
 
@@ -117,9 +113,7 @@ def _put_containers(segments, depth, field, stop, out, n):
     """``(field, n)`` after the containers that are missing on the way; the field id is that of what comes next."""
     for i in range(depth + 1, len(segments)):
         is_key = segments[i] >= 0
-        out[n, 0] = field | (OBJECT if is_key else ARRAY)
-        out[n, 1] = 1 if is_key else -segments[i]
-        out[n, 2] = 0
+        put_node(out, n, field | (OBJECT if is_key else ARRAY), 1 if is_key else -segments[i], 0)
         out[n, 3] = stop
         n += 1
         field = 0
@@ -224,10 +218,7 @@ def strip_rows(
                     out[parent, 1] -= 1
                     state[row] = CHANGED
                     continue
-            out[n, 0] = nodes[j, 0]
-            out[n, 1] = nodes[j, 1]
-            out[n, 2] = nodes[j, 2]
-            out[n, 3] = n + 1
+            put_node(out, n, nodes[j, 0], nodes[j, 1], nodes[j, 2])
             if kind == OBJECT or kind == ARRAY:
                 if depth + 1 > len(stack):
                     stack = reserve_rows(stack, depth + 1)

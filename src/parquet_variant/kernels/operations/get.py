@@ -204,8 +204,12 @@ def find_index(starts: Int64s, stops: Int64s, index: int, out_starts: Int64s, ou
             out_stops[i] = end
 
 
-@helper
-def _count_children(starts, stops, counts, basic):
+@kernel
+def count_children(starts: Int64s, stops: Int64s, basic: int, counts: Int64s) -> int:
+    """The number of fields of each object (2), or of elements of each array (3); -1 for anything else.
+
+    Returns the first malformed position, or -1.
+    """
     for i in range(len(starts)):
         counts[i] = -1
         if starts[i] < 0:
@@ -218,13 +222,24 @@ def _count_children(starts, stops, counts, basic):
     return -1
 
 
-@helper
-def _find_children(starts, stops, metas, offsets, sizes, out, basic):
-    """Every element or field; only fields have metadata and ids.
+@kernel
+def find_children(
+    starts: Int64s,
+    stops: Int64s,
+    metas: Int32s,
+    basic: int,
+    offsets: Int64s,
+    sizes: Int64s,
+    out_starts: Int64s,
+    out_stops: Int64s,
+    out_parents: Int64s,
+    out_ids: Int64s,
+) -> int:
+    """Every field or element, in order; a field with its dictionary id. Returns the first malformed position, or -1.
 
-    Children that share bytes are refused: a few bytes could stand for any number of values otherwise.
+    ``sizes`` is the number of names of each metadata. Children that share bytes are refused: a few bytes could stand
+    for any number of values otherwise.
     """
-    out_starts, out_stops, out_parents, out_ids = out
     for i in range(len(starts)):
         at = offsets[i]
         if offsets[i + 1] == at:
@@ -248,46 +263,6 @@ def _find_children(starts, stops, metas, offsets, sizes, out, basic):
                 if out_ids[at + j] >= names:
                     return i
     return -1
-
-
-@kernel
-def count_elements(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
-    """The number of elements of each array; -1 for anything else. Returns the first malformed position, or -1."""
-    return _count_children(starts, stops, counts, 3)
-
-
-@kernel
-def find_elements(
-    starts: Int64s, stops: Int64s, offsets: Int64s, out_starts: Int64s, out_stops: Int64s, out_parents: Int64s
-) -> int:
-    """Every element of each array, in order. Returns the first malformed position, or -1."""
-    out = out_starts, out_stops, out_parents, out_parents
-    return _find_children(starts, stops, offsets, offsets, offsets, out, 3)
-
-
-@kernel
-def count_fields(starts: Int64s, stops: Int64s, counts: Int64s) -> int:
-    """The number of fields of each object; -1 for anything else. Returns the first malformed position, or -1."""
-    return _count_children(starts, stops, counts, 2)
-
-
-@kernel
-def find_fields(
-    starts: Int64s,
-    stops: Int64s,
-    metas: Int32s,
-    offsets: Int64s,
-    sizes: Int64s,
-    out_starts: Int64s,
-    out_stops: Int64s,
-    out_parents: Int64s,
-    out_ids: Int64s,
-) -> int:
-    """Every field of each object, with its dictionary id. Returns the first malformed position, or -1.
-
-    ``sizes`` is the number of names of each metadata.
-    """
-    return _find_children(starts, stops, metas, offsets, sizes, (out_starts, out_stops, out_parents, out_ids), 2)
 
 
 @kernel

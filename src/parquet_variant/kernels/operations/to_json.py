@@ -22,7 +22,7 @@ from parquet_variant.kernels.json.scalar_text import (
     uuid_text,
     word,
 )
-from parquet_variant.kernels.json.scan import E_CONTROL, E_TRUNCATED, OK, scan_string
+from parquet_variant.kernels.json.scan import STATUS, scan_string
 from parquet_variant.kernels.kinds import (
     ARRAY,
     BINARY,
@@ -39,15 +39,7 @@ from parquet_variant.kernels.kinds import (
     TIME,
     UUID,
 )
-from parquet_variant.kernels.memory import (
-    copy,
-    load_u8,
-    load_u64,
-    stops_of_32,
-    store_u8,
-    store_u64,
-    trailing_zeros,
-)
+from parquet_variant.kernels.memory import copy, load_u8, load_u64, stops_of_32, store_u8, store_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
 from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, scalar_of_size, value_size
@@ -122,7 +114,7 @@ def _escaped(at, pos, end):
         byte = load_u8(pos)
         if byte >= 0x80:
             status, stop, _ = scan_string(pos, end)
-            if status != OK and status != E_CONTROL and status != E_TRUNCATED:
+            if status != STATUS.OK and status != STATUS.CONTROL and status != STATUS.TRUNCATED:
                 return -1
             copy(at, pos, stop - pos)
             at += stop - pos

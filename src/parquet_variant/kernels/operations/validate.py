@@ -10,20 +10,8 @@ from __future__ import annotations
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.json.scan import (
-    is_utf8,
-)
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    BINARY,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    OBJECT,
-    STRING,
-    TIME,
-    UUID,
-)
+from parquet_variant.kernels.json.scan import is_utf8
+from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL8, DECIMAL16, OBJECT, STRING, TIME, UUID
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.sorting import sort_run

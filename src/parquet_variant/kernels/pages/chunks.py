@@ -58,18 +58,8 @@ def _spread(load, store, size, pages, page, valid, target):
 
 
 @helper
-def _spread_8(pages, page, valid, target):
-    _spread(load_u8, store_u8, 1, pages, page, valid, target)
-
-
-@helper
 def _spread_32(pages, page, valid, target):
     _spread(load_u32, store_u32, 4, pages, page, valid, target)
-
-
-@helper
-def _spread_64(pages, page, valid, target):
-    _spread(load_u64, store_u64, 8, pages, page, valid, target)
 
 
 @helper
@@ -191,7 +181,7 @@ def chunk_numbers(
         if not is_sound:
             return False
         if width == 8:
-            _spread_64(pages, page, valid, start)
+            _spread(load_u64, store_u64, 8, pages, page, valid, start)
         else:
             _spread_32(pages, page, valid, start)
     return True
@@ -213,5 +203,5 @@ def chunk_booleans(pages: Int64Table, most: int, valid: UInt8s, booleans: UInt8s
             pages[page, ENCODING] != RLE or stop - at < 4 or read_levels(at + 4, stop, 1, booleans, first, present) < 0
         ):
             return False
-        _spread_8(pages, page, valid, address_in(booleans) + first)
+        _spread(load_u8, store_u8, 1, pages, page, valid, address_in(booleans) + first)
     return True

@@ -6,10 +6,12 @@ Owns the hash tables of a column's distinct values, of 8 bytes or of any length.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
 from parquet_variant.kernels.native_vectors import address_in
-from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
+from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 from parquet_variant.kernels.tapes.interning import hash_bytes
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
@@ -89,53 +91,49 @@ def rehash_words(words: Int64s, entries: int, seed: int, slots: Int64s) -> None:
         slots[at] = entry
 
 
+class KnownTexts(NamedTuple):
+    """The distinct byte arrays of a column: their hash table, their entries, and their bytes."""
+
+    slots: Int64s
+    seed: int
+    table: Int64Table
+    arena: UInt8s
+
+
 @kernel
 def index_bytes(
-    data: int,
-    offsets: int,
-    width: int,
-    bits: int,
-    first: int,
-    slot: int,
-    rows: int,
-    entries: int,
-    used: int,
-    slots: Int64s,
-    seed: int,
-    table: Int64Table,
-    arena: UInt8s,
-    indices: Int32s,
-    numbered: int,
+    texts: ByteArrays, known: KnownTexts, slot: int, entries: int, used: int, indices: Int32s, numbered: int
 ) -> tuple[int, int, int, int, int]:
-    """Number the byte arrays of an Arrow array that are there, new ones in order, from a ``slot`` on.
+    """Number the byte arrays that are there, new ones in order, from a ``slot`` on.
 
     Returns ``(slot of what comes next, numbered, bytes of those, entries, bytes of the arena used)``. An entry is its
     hash, its size and where it starts in the arena. ``numbered`` are those before, to which ``indices`` go on.
     """
-    mask, texts, total, entry = len(slots) - 1, address_in(arena), 0, -1
-    while slot < rows:
-        if is_set(bits, first + slot):
-            start = offset_at(offsets, slot, width)
-            size = offset_at(offsets, slot + 1, width) - start
-            text = data + start
+    slots, table = known.slots, known.table
+    mask, arena, total, entry = len(slots) - 1, address_in(known.arena), 0, -1
+    while slot < texts.rows:
+        if is_set(texts.bits, texts.first + slot):
+            start = offset_at(texts.offsets, slot, texts.width)
+            size = offset_at(texts.offsets, slot + 1, texts.width) - start
+            text = texts.data + start
             # What repeats often follows itself: that takes no hash.
-            if entry < 0 or table[entry, _SIZE] != size or not equal(texts + table[entry, _START], text, size):
-                hashed = _hash_text(text, size, seed)
+            if entry < 0 or table[entry, _SIZE] != size or not equal(arena + table[entry, _START], text, size):
+                hashed = _hash_text(text, size, known.seed)
                 at = hashed & mask
                 while slots[at] >= 0:
                     entry = slots[at]
                     if (
                         table[entry, _HASH] == hashed
                         and table[entry, _SIZE] == size
-                        and equal(texts + table[entry, _START], text, size)
+                        and equal(arena + table[entry, _START], text, size)
                     ):
                         break
                     at = (at + 1) & mask
                 if slots[at] < 0:
-                    if entries == len(table) or used + size > len(arena):
+                    if entries == len(table) or used + size > len(known.arena):
                         break
                     table[entries, _HASH], table[entries, _SIZE], table[entries, _START] = hashed, size, used
-                    copy(texts + used, text, size)
+                    copy(arena + used, text, size)
                     used += size
                     entry = slots[at] = entries
                     entries += 1

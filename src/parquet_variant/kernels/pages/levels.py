@@ -1,15 +1,42 @@
-"""Definition and repetition levels of Arrow columns, a byte each.
+"""Definition and repetition levels of Arrow columns, a byte each, and the slots of Arrow arrays by their addresses.
 
-Owns going one step down from a struct, a list or a leaf to what it holds. Leaves the walk over the columns to
-`parquet.pages.levels`, and levels as runs to `pages.runs`. Entries are what levels are written for; those whose
-definition level is at least ``least`` have a slot in the Arrow array, in order. ``most`` is the level of what is there.
+Owns reading validity bits and offsets, and going one step down from a struct, a list or a leaf to what it holds. Leaves
+the walk over the columns to `parquet.pages.levels`, and levels as runs to `pages.runs`. Entries are what levels are
+written for; those whose definition level is at least ``least`` have a slot in the Arrow array, in order. ``most`` is
+the level of what is there.
 """
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import kernel
-from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
+from typing import NamedTuple
+
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.memory import load_s32, load_u8, load_u64
 from parquet_variant.machine_code.signatures import Int64s, UInt8s
+
+
+class ByteArrays(NamedTuple):
+    """The byte arrays of an Arrow array, by the addresses of its buffers."""
+
+    data: int
+    offsets: int  # Of the first slot's offset.
+    width: int  # Bytes of an offset.
+    # Of the validity, 0 where all are there, and the bit of the first slot.
+    bits: int
+    first: int
+    rows: int  # How many slots there are.
+
+
+@helper
+def is_set(bits, at):
+    """Whether a slot is there, by the address of the validity; 0 where all are."""
+    return bits == 0 or (load_u8(bits + (at >> 3)) >> (at & 7)) & 1 == 1
+
+
+@helper
+def offset_at(offsets, slot, width):
+    """The offset of a slot, of 4 or 8 bytes."""
+    return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
 
 
 @kernel

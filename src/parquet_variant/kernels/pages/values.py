@@ -20,7 +20,7 @@ from parquet_variant.kernels.memory import (
     store_u64,
     trailing_zeros,
 )
-from parquet_variant.kernels.pages.arrow_slots import is_set, offset_at
+from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
 from parquet_variant.machine_code.signatures import Int32s, Int64s
 
@@ -55,12 +55,12 @@ def valid_values(source: int, width: int, bits: int, first: int, count: int, tar
 
 
 @kernel
-def valid_lengths(offsets: int, width: int, bits: int, first: int, count: int, lengths: Int32s) -> tuple[int, int]:
-    """Fill the lengths of the byte arrays whose bits are set; returns ``(values, bytes)``."""
+def valid_lengths(texts: ByteArrays, lengths: Int32s) -> tuple[int, int]:
+    """Fill the lengths of the byte arrays that are there; returns ``(values, bytes)``."""
     values = total = 0
-    for i in range(count):
-        if is_set(bits, first + i):
-            length = offset_at(offsets, i + 1, width) - offset_at(offsets, i, width)
+    for i in range(texts.rows):
+        if is_set(texts.bits, texts.first + i):
+            length = offset_at(texts.offsets, i + 1, texts.width) - offset_at(texts.offsets, i, texts.width)
             lengths[values] = length
             values += 1
             total += length
@@ -68,13 +68,13 @@ def valid_lengths(offsets: int, width: int, bits: int, first: int, count: int, l
 
 
 @kernel
-def gather_bytes(data: int, offsets: int, width: int, bits: int, first: int, count: int, target: int) -> None:
-    """Copy the byte arrays whose bits are set, where others lie between them."""
-    for i in range(count):
-        if is_set(bits, first + i):
-            start = offset_at(offsets, i, width)
-            length = offset_at(offsets, i + 1, width) - start
-            copy(target, data + start, length)
+def gather_bytes(texts: ByteArrays, target: int) -> None:
+    """Copy the byte arrays that are there, where others lie between them."""
+    for i in range(texts.rows):
+        if is_set(texts.bits, texts.first + i):
+            start = offset_at(texts.offsets, i, texts.width)
+            length = offset_at(texts.offsets, i + 1, texts.width) - start
+            copy(target, texts.data + start, length)
             target += length
 
 

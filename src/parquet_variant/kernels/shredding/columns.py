@@ -31,25 +31,11 @@ from parquet_variant.kernels.shredding.schema_table import (
     ARRAY_NODE,
     OBJECT_NODE,
     PRIMITIVE_NODE,
-    S_KIND,
-    S_LEVEL,
-    S_WIDTH,
     VARIANT_NODE,
+    S,
     SchemaTable,
 )
-from parquet_variant.kernels.shredding.shred_tape import (
-    C_CELLS,
-    C_LENGTHS,
-    C_TYPED_BYTES,
-    C_TYPED_COUNT,
-    C_TYPED_DATA,
-    C_TYPED_VALID,
-    C_VALUE_BYTES,
-    C_VALUE_COUNT,
-    C_VALUE_DATA,
-    C_VALUE_LENGTHS,
-    C_VALUE_VALID,
-)
+from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]
@@ -86,34 +72,34 @@ class ColumnBuffers:
         self._count_table, self._slots = counts, levels
         self.counts: list[list[int]] = counts.tolist()
         # As lists: a number of an array takes five times as long.
-        self._entries: list[int] = levels[table.nodes[:, S_LEVEL]].tolist()
-        self._kinds: list[int] = table.nodes[:, S_KIND].tolist()
-        self._widths: list[int] = table.nodes[:, S_WIDTH].tolist()
+        self._entries: list[int] = levels[table.nodes[:, S.LEVEL]].tolist()
+        self._kinds: list[int] = table.nodes[:, S.KIND].tolist()
+        self._widths: list[int] = table.nodes[:, S.WIDTH].tolist()
         # Each is let go once it is in an array.
         self._kept: dict[tuple[int, int], npt.NDArray[Any]] = {}
         self._nulls: dict[tuple[int, int], pa.Array] = {}
         self.addresses = np.zeros((len(table.nodes), 7), np.int64)
-        if counts[:, (C_VALUE_BYTES, C_TYPED_BYTES)].max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
+        if counts[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
             )
         for s, (entries, sizes) in enumerate(zip(self._entries, self.counts, strict=True)):
-            if sizes[C_VALUE_COUNT] or self._is_required(s):
-                self._allocate(s, C_VALUE_LENGTHS, np.zeros(entries, np.int32))
-                self._allocate(s, C_VALUE_VALID, np.zeros(entries, np.uint8))
-                self._allocate(s, C_VALUE_DATA, np.empty(sizes[C_VALUE_BYTES], np.uint8))
-            if not sizes[C_TYPED_COUNT]:
+            if sizes[COUNTS.VALUE_COUNT] or self._is_required(s):
+                self._allocate(s, BUFFERS.VALUE_LENGTHS, np.zeros(entries, np.int32))
+                self._allocate(s, BUFFERS.VALUE_VALID, np.zeros(entries, np.uint8))
+                self._allocate(s, BUFFERS.VALUE_DATA, np.empty(sizes[COUNTS.VALUE_BYTES], np.uint8))
+            if not sizes[COUNTS.TYPED_COUNT]:
                 continue
             kind, width = self._kinds[s], self._widths[s]
-            if sizes[C_TYPED_COUNT] < entries:
-                self._allocate(s, C_TYPED_VALID, np.zeros(entries, np.uint8))
+            if sizes[COUNTS.TYPED_COUNT] < entries:
+                self._allocate(s, BUFFERS.TYPED_VALID, np.zeros(entries, np.uint8))
             if kind == ARRAY_NODE or (kind == PRIMITIVE_NODE and width == 0):
-                self._allocate(s, C_LENGTHS, np.zeros(entries, np.int32))
+                self._allocate(s, BUFFERS.LENGTHS, np.zeros(entries, np.int32))
             if kind == PRIMITIVE_NODE and width == 0:
-                self._allocate(s, C_TYPED_DATA, np.empty(sizes[C_TYPED_BYTES], np.uint8))
+                self._allocate(s, BUFFERS.TYPED_DATA, np.empty(sizes[COUNTS.TYPED_BYTES], np.uint8))
             elif kind == PRIMITIVE_NODE:
-                self._allocate(s, C_CELLS, np.zeros(entries * width, np.uint8))
+                self._allocate(s, BUFFERS.CELLS, np.zeros(entries * width, np.uint8))
 
     def _allocate(self, s: int, column: int, array: npt.NDArray[Any]) -> None:
         self._kept[s, column] = array
@@ -125,12 +111,12 @@ class ColumnBuffers:
 
     def _value(self, s: int) -> pa.Array:
         if self._is_required(s):
-            return binary_array(self._kept[s, C_VALUE_LENGTHS], self._kept[s, C_VALUE_DATA], None, _BLOB)
-        if not self.counts[s][C_VALUE_COUNT]:
+            return binary_array(self._kept[s, BUFFERS.VALUE_LENGTHS], self._kept[s, BUFFERS.VALUE_DATA], None, _BLOB)
+        if not self.counts[s][COUNTS.VALUE_COUNT]:
             return self._nothing(s, _BLOB)
-        valid = self._kept.pop((s, C_VALUE_VALID))
-        is_full = self.counts[s][C_VALUE_COUNT] == self._entries[s]
-        lengths, data = self._kept.pop((s, C_VALUE_LENGTHS)), self._kept.pop((s, C_VALUE_DATA))
+        valid = self._kept.pop((s, BUFFERS.VALUE_VALID))
+        is_full = self.counts[s][COUNTS.VALUE_COUNT] == self._entries[s]
+        lengths, data = self._kept.pop((s, BUFFERS.VALUE_LENGTHS)), self._kept.pop((s, BUFFERS.VALUE_DATA))
         return binary_array(lengths, data, None if is_full else valid, _BLOB)
 
     def _nothing(self, s: int, kind: pa.DataType) -> pa.Array:
@@ -143,25 +129,27 @@ class ColumnBuffers:
 
     def _typed(self, s: int) -> pa.Array:
         node_type, entries = self.table.typed[s], self._entries[s]
-        valid = self._kept.pop((s, C_TYPED_VALID), None)
+        valid = self._kept.pop((s, BUFFERS.TYPED_VALID), None)
         kind = self._kinds[s]
         if kind == OBJECT_NODE:
             groups = [self._group(c) for c in self.table.children[s]]
-            if not self.counts[s][C_TYPED_COUNT]:
+            if not self.counts[s][COUNTS.TYPED_COUNT]:
                 valid = np.zeros(entries, np.uint8)
             return pa.Array.from_buffers(node_type, entries, [bitmap(valid)], children=groups)
         if kind == ARRAY_NODE:
             element = self._group(self.table.children[s][0])
-            lengths = self._kept.pop((s, C_LENGTHS), None)
+            lengths = self._kept.pop((s, BUFFERS.LENGTHS), None)
             if lengths is None:
                 lengths, valid = np.zeros(entries, np.int32), np.zeros(entries, np.uint8)
             buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths).astype(np.int32))]
             return pa.Array.from_buffers(node_type, entries, buffers, children=[element])
-        if not self.counts[s][C_TYPED_COUNT]:
+        if not self.counts[s][COUNTS.TYPED_COUNT]:
             return self._nothing(s, node_type)
         if self._widths[s] == 0:
-            return binary_array(self._kept.pop((s, C_LENGTHS)), self._kept.pop((s, C_TYPED_DATA)), valid, node_type)
-        slots = self._kept.pop((s, C_CELLS))
+            return binary_array(
+                self._kept.pop((s, BUFFERS.LENGTHS)), self._kept.pop((s, BUFFERS.TYPED_DATA)), valid, node_type
+            )
+        slots = self._kept.pop((s, BUFFERS.CELLS))
         if node_type == pa.bool_():
             return pa.Array.from_buffers(node_type, entries, [bitmap(valid), bitmap(slots)])
         storage = node_type.storage_type if isinstance(node_type, pa.BaseExtensionType) else node_type
@@ -188,8 +176,10 @@ class ColumnBuffers:
     @property
     def nbytes(self) -> int:
         """About how many bytes the Arrow storage takes, without its metadata."""
-        entries = self._slots[self.table.nodes[:, S_LEVEL]]
-        return int(entries @ self.table.slot_bytes) + int(self._count_table[:, (C_VALUE_BYTES, C_TYPED_BYTES)].sum())
+        entries = self._slots[self.table.nodes[:, S.LEVEL]]
+        return int(entries @ self.table.slot_bytes) + int(
+            self._count_table[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].sum()
+        )
 
     def leaves(self, valid: npt.NDArray[np.uint8] | None) -> NodeLeaves:
         """The leaf columns of a file. `valid` is as in `storage`.
@@ -204,11 +194,11 @@ class ColumnBuffers:
         leaves, pop = [], self._kept.pop
         for s, (kind, width) in enumerate(zip(self._kinds, self._widths, strict=True)):
             value, typed = rows[ENTRY_ROWS * s + E_VALUE], rows[ENTRY_ROWS * s + E_TYPED]
-            lengths = pop((s, C_VALUE_LENGTHS), _NO_LENGTHS)[: value[E_PRESENT]]
-            leaves.append(NodeLeaf(value, 0, pop((s, C_VALUE_DATA), _NOTHING), lengths))
+            lengths = pop((s, BUFFERS.VALUE_LENGTHS), _NO_LENGTHS)[: value[E_PRESENT]]
+            leaves.append(NodeLeaf(value, 0, pop((s, BUFFERS.VALUE_DATA), _NOTHING), lengths))
             if kind == PRIMITIVE_NODE and width:
-                leaves.append(NodeLeaf(typed, width, pop((s, C_CELLS), _NOTHING)[: typed[E_PRESENT] * width]))
+                leaves.append(NodeLeaf(typed, width, pop((s, BUFFERS.CELLS), _NOTHING)[: typed[E_PRESENT] * width]))
             elif kind == PRIMITIVE_NODE:
-                lengths = pop((s, C_LENGTHS), _NO_LENGTHS)[: typed[E_PRESENT]]
-                leaves.append(NodeLeaf(typed, 0, pop((s, C_TYPED_DATA), _NOTHING), lengths))
+                lengths = pop((s, BUFFERS.LENGTHS), _NO_LENGTHS)[: typed[E_PRESENT]]
+                leaves.append(NodeLeaf(typed, 0, pop((s, BUFFERS.TYPED_DATA), _NOTHING), lengths))
         return NodeLeaves(levels, rows[E_GROUP], leaves)

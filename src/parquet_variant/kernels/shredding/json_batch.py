@@ -18,7 +18,7 @@ from parquet_variant.encoding.json_reader import MAX_SIZE, check_options, parse_
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
-from parquet_variant.kernels.json import scan as codes
+from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, map_paths, measure
@@ -210,7 +210,7 @@ def shredded_rows(
     shredded = ShreddedTape(tape.nodes, tape.row_start, tape.paths, schema_of, table.nodes)
     keys = RowKeys(dictionaries.of_row, dictionaries.starts, dictionaries.keys, len(tape.keys))
     status, row = measure(shredded, keys, MAX_OFFSET, sizes, counts, levels)
-    if status != codes.OK:
+    if status != STATUS.OK:
         raise VariantError("the encoded value takes more than 2 GiB", reason="too-large", row=first_row + row)
     buffers = ColumnBuffers(table, counts, levels)
     fill(shredded, tape.shapes, tape.key_rank, keys, sizes, places, buffers.addresses, table.levels)

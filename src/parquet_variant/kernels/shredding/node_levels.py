@@ -13,24 +13,8 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
 from parquet_variant.kernels.native_vectors import filled_vector, free, reserve_bytes
-from parquet_variant.kernels.shredding.schema_table import (
-    ARRAY_NODE,
-    PRIMITIVE_NODE,
-    S_KIND,
-    S_LEVEL,
-    S_PARENT,
-    S_WIDTH,
-    VARIANT_NODE,
-)
-from parquet_variant.kernels.shredding.shred_tape import (
-    C_CELLS,
-    C_LENGTHS,
-    C_TYPED_COUNT,
-    C_TYPED_VALID,
-    C_VALUE_COUNT,
-    C_VALUE_LENGTHS,
-    C_VALUE_VALID,
-)
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE, S
+from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # Rows of the table of entries: three a schema node, of its group and of the two columns in it.
@@ -193,26 +177,26 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
     levels[L_USED] = 0
     _root(levels, entries, columns.slots[0], valid)
     for s in range(len(table)):
-        kind, slots, above = table[s, S_KIND], columns.slots[table[s, S_LEVEL]], table[s, S_PARENT]
+        kind, slots, above = table[s, S.KIND], columns.slots[table[s, S.LEVEL]], table[s, S.PARENT]
         row = ENTRY_ROWS * s
         # Fields share the group of their object.
-        group = row if s == 0 or table[above, S_KIND] == ARRAY_NODE else ENTRY_ROWS * above + E_TYPED
+        group = row if s == 0 or table[above, S.KIND] == ARRAY_NODE else ENTRY_ROWS * above + E_TYPED
         if s > 0 and group == row:
-            _elements(levels, entries, ENTRY_ROWS * above + E_TYPED, group, addresses[above, C_LENGTHS], slots)
-        there, bits = counts[s, C_VALUE_COUNT], addresses[s, C_VALUE_VALID]
+            _elements(levels, entries, ENTRY_ROWS * above + E_TYPED, group, addresses[above, BUFFERS.LENGTHS], slots)
+        there, bits = counts[s, COUNTS.VALUE_COUNT], addresses[s, BUFFERS.VALUE_VALID]
         if s == 0 and is_required:
             _same(entries, E_VALUE, E_GROUP, entries[E_GROUP, E_MOST], entries[E_GROUP, E_PRESENT])
         else:
             _optional(levels, entries, group, row + E_VALUE, there, slots, bits)
         if 0 < there < slots:
-            _close_gaps(addresses[s, C_VALUE_LENGTHS], 4, bits, slots)
+            _close_gaps(addresses[s, BUFFERS.VALUE_LENGTHS], 4, bits, slots)
         if kind == VARIANT_NODE:
             continue
-        there, bits = counts[s, C_TYPED_COUNT], addresses[s, C_TYPED_VALID]
+        there, bits = counts[s, COUNTS.TYPED_COUNT], addresses[s, BUFFERS.TYPED_VALID]
         _optional(levels, entries, group, row + E_TYPED, there, slots, bits)
         if kind == PRIMITIVE_NODE and 0 < there < slots:
-            width = table[s, S_WIDTH]
-            _close_gaps(addresses[s, C_CELLS if width else C_LENGTHS], width if width else 4, bits, slots)
+            width = table[s, S.WIDTH]
+            _close_gaps(addresses[s, BUFFERS.CELLS if width else BUFFERS.LENGTHS], width if width else 4, bits, slots)
     address, used = levels[L_ADDRESS], levels[L_USED]
     free(levels)
     return address, used

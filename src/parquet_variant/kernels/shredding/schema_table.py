@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.compiling import numbered
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.path import WILDCARD
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -24,8 +25,7 @@ _KINDS = {"variant": VARIANT_NODE, "primitive": PRIMITIVE_NODE, "array": ARRAY_N
 
 # Columns of the table. CODE is the PrimitiveId of a primitive (true stands for boolean); WIDTH the bytes of one slot of
 # its Arrow array, 0 for strings and binary; END the first node after the subtree; LEVEL where the node's entries count.
-S_KIND, S_CODE, S_PRECISION, S_SCALE, S_WIDTH, S_LEVEL, S_PARENT, S_END = range(8)
-COLUMNS = 8
+S = numbered("KIND CODE PRECISION SCALE WIDTH LEVEL PARENT END")
 _OFFSET_BYTES = 4
 
 
@@ -68,7 +68,7 @@ class SchemaTable:
     def children(self) -> list[list[int]]:
         """The nodes below each node."""
         children: list[list[int]] = [[] for _ in self.names]
-        for s, parent in enumerate(self.nodes[:, S_PARENT].tolist()):
+        for s, parent in enumerate(self.nodes[:, S.PARENT].tolist()):
             if parent >= 0:
                 children[parent].append(s)
         return children
@@ -98,7 +98,7 @@ class SchemaTable:
     @cached_property
     def slot_bytes(self) -> npt.NDArray[np.float64]:
         """Bytes of a slot of each node's Arrow columns, without those of texts."""
-        kinds, widths = self.nodes[:, S_KIND], self.nodes[:, S_WIDTH].astype(np.float64)
+        kinds, widths = self.nodes[:, S.KIND], self.nodes[:, S.WIDTH].astype(np.float64)
         widths[(kinds == ARRAY_NODE) | ((kinds == PRIMITIVE_NODE) & (widths == 0))] = _OFFSET_BYTES
         return _OFFSET_BYTES + widths + 2 / 8
 
@@ -115,26 +115,26 @@ class SchemaTable:
 def schema_table(schema: ShreddingSchema) -> SchemaTable:
     """Number the nodes of a schema."""
     walked = list(schema.walk())
-    nodes = np.zeros((len(walked), COLUMNS), np.int64)
+    nodes = np.zeros((len(walked), len(S)), np.int64)
     index = {path: i for i, (path, _) in enumerate(walked)}
     levels = 1
     for i, (path, node) in enumerate(walked):
         parent = index[path.parent] if i else -1
-        nodes[i, S_KIND] = _KINDS[node.kind]
-        nodes[i, S_PARENT] = parent
-        nodes[i, S_END] = i + 1
+        nodes[i, S.KIND] = _KINDS[node.kind]
+        nodes[i, S.PARENT] = parent
+        nodes[i, S.END] = i + 1
         if parent >= 0:
-            nodes[i, S_LEVEL] = nodes[parent, S_LEVEL]
+            nodes[i, S.LEVEL] = nodes[parent, S.LEVEL]
             if path.segments[-1] is WILDCARD:
-                nodes[i, S_LEVEL] = levels
+                nodes[i, S.LEVEL] = levels
                 levels += 1
         if node.type is not None:
-            nodes[i, S_CODE] = primitive_code(node.type)
-            nodes[i, S_WIDTH] = _slot_width(node.type)
+            nodes[i, S.CODE] = primitive_code(node.type)
+            nodes[i, S.WIDTH] = _slot_width(node.type)
             if pa.types.is_decimal128(node.type):
-                nodes[i, S_PRECISION], nodes[i, S_SCALE] = node.type.precision, node.type.scale
+                nodes[i, S.PRECISION], nodes[i, S.SCALE] = node.type.precision, node.type.scale
     for i in range(len(walked) - 1, 0, -1):
-        parent = nodes[i, S_PARENT]
-        nodes[parent, S_END] = max(nodes[parent, S_END], nodes[i, S_END])
+        parent = nodes[i, S.PARENT]
+        nodes[parent, S.END] = max(nodes[parent, S.END], nodes[i, S.END])
     names = tuple(next((s for s in path.segments[-1:] if isinstance(s, str)), None) for path, _ in walked)
     return SchemaTable(schema, nodes, names, tuple(node for _, node in walked), levels)

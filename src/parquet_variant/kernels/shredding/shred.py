@@ -15,32 +15,8 @@ from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import BINARY, STRING, TIME, UUID
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
-from parquet_variant.kernels.shredding.schema_table import (
-    ARRAY_NODE,
-    OBJECT_NODE,
-    PRIMITIVE_NODE,
-    S_CODE,
-    S_KIND,
-    S_LEVEL,
-    S_PARENT,
-    S_PRECISION,
-    S_SCALE,
-    S_WIDTH,
-    NamedNodes,
-)
-from parquet_variant.kernels.shredding.shred_tape import (
-    C_CELLS,
-    C_LENGTHS,
-    C_TYPED_BYTES,
-    C_TYPED_COUNT,
-    C_TYPED_DATA,
-    C_TYPED_VALID,
-    C_VALUE_BYTES,
-    C_VALUE_COUNT,
-    C_VALUE_DATA,
-    C_VALUE_LENGTHS,
-    C_VALUE_VALID,
-)
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, NamedNodes, S
+from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.kernels.values.containers import begin_object, object_size
 from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, container, scalar_of_size, value_size
@@ -70,10 +46,10 @@ def _sort_fields(fields, count):
 
 @helper
 def _put_value(addresses, s, at, begin, size):
-    store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
-    store_u8(addresses[s, C_VALUE_VALID] + at, 1)
-    copy(addresses[s, C_VALUE_DATA], begin, size)
-    addresses[s, C_VALUE_DATA] += size
+    store_u32(addresses[s, BUFFERS.VALUE_LENGTHS] + at * 4, size)
+    store_u8(addresses[s, BUFFERS.VALUE_VALID] + at, 1)
+    copy(addresses[s, BUFFERS.VALUE_DATA], begin, size)
+    addresses[s, BUFFERS.VALUE_DATA] += size
 
 
 @helper
@@ -81,10 +57,10 @@ def _put_object(addresses, s, at, residual):
     """Write what is left of an object."""
     fields, count = residual.fields, residual.count
     size = object_size(count, residual.largest_id, residual.bytes)
-    store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
-    store_u8(addresses[s, C_VALUE_VALID] + at, 1)
+    store_u32(addresses[s, BUFFERS.VALUE_LENGTHS] + at * 4, size)
+    store_u8(addresses[s, BUFFERS.VALUE_VALID] + at, 1)
     ids, id_width, offsets, offset_width, values = begin_object(
-        addresses[s, C_VALUE_DATA], count, residual.largest_id, residual.bytes
+        addresses[s, BUFFERS.VALUE_DATA], count, residual.largest_id, residual.bytes
     )
     written = 0
     for j in range(count):
@@ -95,7 +71,7 @@ def _put_object(addresses, s, at, residual):
         copy(values + written, fields[j, 2], fields[j, 3])
         written += fields[j, 3]
     store_uint(offsets, written, offset_width)
-    addresses[s, C_VALUE_DATA] += size
+    addresses[s, BUFFERS.VALUE_DATA] += size
 
 
 class ShreddedColumns(NamedTuple):
@@ -133,45 +109,45 @@ class _Residual(NamedTuple):
 @helper(inline=True)
 def _fitting_slot(nodes, s, begin, size):
     """``(fits, sound, a, b, low, high)`` of a scalar in a primitive node's column; a text's bytes are b at a."""
-    code, header = nodes[s, S_CODE], load_u8(begin)
+    code, header = nodes[s, S.CODE], load_u8(begin)
     if code == STRING:  # most columns: not by `scalar_of_size`
         a = begin + (1 if header & 3 == 1 else 5)
         return header & 3 == 1 or header == STRING << 2, True, a, begin + size - a, 0, 0
     kind, a, b, scale = scalar_of_size(begin, size)
     if kind == TIME and code == TIME and not 0 <= a < MICROS_PER_DAY:
         return False, False, 0, 0, 0, 0
-    fits, low, high = exact_slot(kind, a, b, scale, code, nodes[s, S_PRECISION], nodes[s, S_SCALE])
+    fits, low, high = exact_slot(kind, a, b, scale, code, nodes[s, S.PRECISION], nodes[s, S.SCALE])
     return fits, True, a, b, low, high
 
 
 @helper(inline=True)
 def _put_slot(nodes, s, at, a, b, low, high, columns):
     """Count or write a typed value; False if its text is malformed."""
-    code, counts, addresses = nodes[s, S_CODE], columns.counts, columns.addresses
+    code, counts, addresses = nodes[s, S.CODE], columns.counts, columns.addresses
     if not columns.filling:
         if code == STRING and not is_utf8(a, a + b):
             return False
-        counts[s, C_TYPED_COUNT] += 1
+        counts[s, COUNTS.TYPED_COUNT] += 1
         if code == STRING or code == BINARY:
-            counts[s, C_TYPED_BYTES] += b
+            counts[s, COUNTS.TYPED_BYTES] += b
         return True
-    if addresses[s, C_TYPED_VALID] != 0:
-        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+    if addresses[s, BUFFERS.TYPED_VALID] != 0:
+        store_u8(addresses[s, BUFFERS.TYPED_VALID] + at, 1)
     if code == STRING or code == BINARY:
-        store_u32(addresses[s, C_LENGTHS] + at * 4, b)
-        copy(addresses[s, C_TYPED_DATA], a, b)
-        addresses[s, C_TYPED_DATA] += b
+        store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, b)
+        copy(addresses[s, BUFFERS.TYPED_DATA], a, b)
+        addresses[s, BUFFERS.TYPED_DATA] += b
     elif code == UUID:
-        copy(addresses[s, C_CELLS] + at * 16, a, 16)
+        copy(addresses[s, BUFFERS.CELLS] + at * 16, a, 16)
     else:
-        store_slot(addresses[s, C_CELLS] + at * nodes[s, S_WIDTH], nodes[s, S_WIDTH], low, high)
+        store_slot(addresses[s, BUFFERS.CELLS] + at * nodes[s, S.WIDTH], nodes[s, S.WIDTH], low, high)
     return True
 
 
 @helper(inline=True)
 def _put_leaf(nodes, s, at, begin, size, columns):
     """Count or write a value that is not taken apart: in its typed column, or else as bytes; False if malformed."""
-    if nodes[s, S_KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
+    if nodes[s, S.KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
         fits, sound, a, b, low, high = _fitting_slot(nodes, s, begin, size)
         if not sound:
             return False
@@ -180,15 +156,15 @@ def _put_leaf(nodes, s, at, begin, size, columns):
     if columns.filling:
         _put_value(columns.addresses, s, at, begin, size)
     else:
-        columns.counts[s, C_VALUE_COUNT] += 1
-        columns.counts[s, C_VALUE_BYTES] += size
+        columns.counts[s, COUNTS.VALUE_COUNT] += 1
+        columns.counts[s, COUNTS.VALUE_BYTES] += size
     return True
 
 
 @helper(inline=True)
 def _is_taken_apart(nodes, s, begin):
     """Whether the value is a container that the schema shreds."""
-    shape = nodes[s, S_KIND]
+    shape = nodes[s, S.KIND]
     basic = load_u8(begin) & 3
     return (shape == OBJECT_NODE and basic == 2) or (shape == ARRAY_NODE and basic == 3)
 
@@ -260,7 +236,7 @@ def _unchain_children(fields):
 def _child_of(nodes, s, field_id, fields):
     """The schema node of a field of schema node ``s``; -1 where it has none."""
     child = fields.first_of_id[field_id]
-    while child >= 0 and nodes[child, S_PARENT] != s:
+    while child >= 0 and nodes[child, S.PARENT] != s:
         child = fields.next_of_node[child]
     return child
 
@@ -322,8 +298,8 @@ def _put_residual(residual, s, at, columns):
         if columns.filling:
             _put_object(columns.addresses, s, at, residual)
         else:
-            columns.counts[s, C_VALUE_COUNT] += 1
-            columns.counts[s, C_VALUE_BYTES] += object_size(residual.count, residual.largest_id, residual.bytes)
+            columns.counts[s, COUNTS.VALUE_COUNT] += 1
+            columns.counts[s, COUNTS.VALUE_BYTES] += object_size(residual.count, residual.largest_id, residual.bytes)
     return True
 
 
@@ -344,14 +320,14 @@ def _shred_row(stack, nodes, ranks, fields, columns, entry, scratch):
         depth -= 1
         parts = container(stack[top, _BEGIN], stack[top, _END])
         if not columns.filling:
-            columns.counts[s, C_TYPED_COUNT] += 1
-        elif columns.addresses[s, C_TYPED_VALID] != 0:
-            store_u8(columns.addresses[s, C_TYPED_VALID] + at, 1)
-        if nodes[s, S_KIND] == ARRAY_NODE:
+            columns.counts[s, COUNTS.TYPED_COUNT] += 1
+        elif columns.addresses[s, BUFFERS.TYPED_VALID] != 0:
+            store_u8(columns.addresses[s, BUFFERS.TYPED_VALID] + at, 1)
+        if nodes[s, S.KIND] == ARRAY_NODE:
             _, count, _, _, offsets, width, values, size = parts
-            level = nodes[s + 1, S_LEVEL]
+            level = nodes[s + 1, S.LEVEL]
             if columns.filling:
-                store_u32(columns.addresses[s, C_LENGTHS] + at * 4, count)
+                store_u32(columns.addresses[s, BUFFERS.LENGTHS] + at * 4, count)
             _push_elements(stack, top, s + 1, entry[level], values, values + size, count, offsets, width)
             entry[level] += count
             depth += 1

@@ -13,46 +13,22 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.json.scan import E_SIZE, OK
+from parquet_variant.kernels.compiling import helper, kernel, numbered
+from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.kinds import ARRAY, BINARY, OBJECT, STRING, UUID
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_vector, reserve
-from parquet_variant.kernels.shredding.schema_table import (
-    ARRAY_NODE,
-    OBJECT_NODE,
-    PRIMITIVE_NODE,
-    S_CODE,
-    S_KIND,
-    S_LEVEL,
-    S_PARENT,
-    S_PRECISION,
-    S_SCALE,
-    S_WIDTH,
-)
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.sorting import sort_with
-from parquet_variant.kernels.tapes.tape import (
-    PATH_KEY,
-    PATH_PARENT,
-    SHAPE_KEY,
-    SHAPE_PARENT,
-    kind_of,
-    path_of,
-    scale_of,
-)
+from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
-from parquet_variant.kernels.values.scalar_slots import (
-    exact_slot,
-    scalar_size,
-    store_slot,
-    write_scalar,
-)
+from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, store_slot, write_scalar
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 
 # Columns of the counts table that `measure` fills, one row a schema node.
-C_VALUE_COUNT, C_VALUE_BYTES, C_TYPED_COUNT, C_TYPED_BYTES = range(4)
+COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")
 # Columns of the address table that `fill` takes: where each schema node's buffers are; 0 where there is none.
-C_VALUE_LENGTHS, C_VALUE_VALID, C_VALUE_DATA, C_TYPED_VALID, C_LENGTHS, C_CELLS, C_TYPED_DATA = range(7)
+BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA")
 
 # Sizes that are not sizes: the node is wholly in typed columns.
 _TYPED = -1
@@ -95,15 +71,15 @@ def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s,
     schema_of[0] = 0
     for p in range(1, len(paths)):
         schema_of[p] = -1
-        above = schema_of[paths[p, PATH_PARENT]]
+        above = schema_of[paths[p, PATH.PARENT]]
         if above < 0:
             continue
-        key = paths[p, PATH_KEY]
-        kind = nodes_of_schema[above, S_KIND]
+        key = paths[p, PATH.KEY]
+        kind = nodes_of_schema[above, S.KIND]
         if (key < 0) != (kind == ARRAY_NODE) or (kind != ARRAY_NODE and kind != OBJECT_NODE):
             continue
         for s in range(above + 1, len(nodes_of_schema)):
-            if nodes_of_schema[s, S_PARENT] == above and name_keys[s] == key:
+            if nodes_of_schema[s, S.PARENT] == above and name_keys[s] == key:
                 schema_of[p] = s
                 break
 
@@ -119,7 +95,7 @@ def _fields_left(node, objects, sizes, partial):
         if not partial or objects.schema_of[path] < 0:
             count += 1
             data += sizes[kid]
-            field_id = objects.local[objects.paths[path, PATH_KEY]]
+            field_id = objects.local[objects.paths[path, PATH.KEY]]
             if field_id > largest:
                 largest = field_id
         kid = objects.nodes[kid, 3]
@@ -147,21 +123,21 @@ def _field_ids(dictionary, keys, local):
 def _measure_typed(i, s, tape, counts, levels):
     """``(typed, partial)``: whether a node of a schema node is wholly in typed columns, or an object partly."""
     tag = tape.nodes[i, 0]
-    kind, shape = kind_of(tag), tape.table[s, S_KIND]
-    if tape.paths[path_of(tag), PATH_KEY] < 0 and s > 0:
-        levels[tape.table[s, S_LEVEL]] += 1
+    kind, shape = kind_of(tag), tape.table[s, S.KIND]
+    if tape.paths[path_of(tag), PATH.KEY] < 0 and s > 0:
+        levels[tape.table[s, S.LEVEL]] += 1
     typed = partial = False
     if shape == PRIMITIVE_NODE:
         if kind < ARRAY:
             typed, _, _ = _exact_slot_of(i, s, tape)
-            if typed and (tape.table[s, S_CODE] == STRING or tape.table[s, S_CODE] == BINARY):
-                counts[s, C_TYPED_BYTES] += tape.nodes[i, 2]
+            if typed and (tape.table[s, S.CODE] == STRING or tape.table[s, S.CODE] == BINARY):
+                counts[s, COUNTS.TYPED_BYTES] += tape.nodes[i, 2]
     elif shape == ARRAY_NODE:
         typed = kind == ARRAY
     else:
         partial = shape == OBJECT_NODE and kind == OBJECT
     if typed or partial:
-        counts[s, C_TYPED_COUNT] += 1
+        counts[s, COUNTS.TYPED_COUNT] += 1
     return typed, partial
 
 
@@ -171,7 +147,7 @@ def _exact_slot_of(i, s, tape):
     tag = tape.nodes[i, 0]
     return exact_slot(
         kind_of(tag), tape.nodes[i, 1], tape.nodes[i, 2], scale_of(tag),
-        tape.table[s, S_CODE], tape.table[s, S_PRECISION], tape.table[s, S_SCALE],
+        tape.table[s, S.CODE], tape.table[s, S.PRECISION], tape.table[s, S.SCALE],
     )  # fmt: skip
 
 
@@ -213,13 +189,13 @@ def measure(
                 continue
             if size > max_size:
                 free(local)
-                return E_SIZE, row
+                return STATUS.SIZE, row
             sizes[i] = size
             if s >= 0:
-                counts[s, C_VALUE_COUNT] += 1
-                counts[s, C_VALUE_BYTES] += size
+                counts[s, COUNTS.VALUE_COUNT] += 1
+                counts[s, COUNTS.VALUE_BYTES] += size
     free(local)
-    return OK, 0
+    return STATUS.OK, 0
 
 
 @helper
@@ -229,8 +205,8 @@ def _shape_order(shape, count, shapes, rank, orders, order_start, used):
     at = shape
     for j in range(count - 1, -1, -1):
         orders[used + j] = j
-        orders[used + count + j] = rank[shapes[at, SHAPE_KEY]]
-        at = shapes[at, SHAPE_PARENT]
+        orders[used + count + j] = rank[shapes[at, SHAPE.KEY]]
+        at = shapes[at, SHAPE.PARENT]
     order_start[shape] = used
     sort_with(orders[used + count :], orders[used:], 0, count)
     return orders, used + count
@@ -252,7 +228,7 @@ def _write_object(node, address, objects, sizes, places, partial, kids, order):
         kid = kids[order[j]]
         path = path_of(nodes[kid, 0])
         if not partial or schema_of[path] < 0:
-            store_uint(ids, local[paths[path, PATH_KEY]], id_width)
+            store_uint(ids, local[paths[path, PATH.KEY]], id_width)
             ids += id_width
             store_uint(offsets, at, offset_width)
             offsets += offset_width
@@ -280,22 +256,22 @@ def _write_array(node, address, nodes, sizes, places):
 @helper(inline=True)
 def _store_typed(i, s, at, tape, addresses):
     """Write a node into the typed column of a schema node, as its entry ``at``."""
-    nodes, shape = tape.nodes, tape.table[s, S_KIND]
-    if addresses[s, C_TYPED_VALID] != 0:
-        store_u8(addresses[s, C_TYPED_VALID] + at, 1)
+    nodes, shape = tape.nodes, tape.table[s, S.KIND]
+    if addresses[s, BUFFERS.TYPED_VALID] != 0:
+        store_u8(addresses[s, BUFFERS.TYPED_VALID] + at, 1)
     if shape == ARRAY_NODE:
-        store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 1])
+        store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, nodes[i, 1])
     elif shape == PRIMITIVE_NODE:
-        width = tape.table[s, S_WIDTH]
+        width = tape.table[s, S.WIDTH]
         if width == 0:
-            store_u32(addresses[s, C_LENGTHS] + at * 4, nodes[i, 2])
-            copy(addresses[s, C_TYPED_DATA], nodes[i, 1], nodes[i, 2])
-            addresses[s, C_TYPED_DATA] += nodes[i, 2]
+            store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, nodes[i, 2])
+            copy(addresses[s, BUFFERS.TYPED_DATA], nodes[i, 1], nodes[i, 2])
+            addresses[s, BUFFERS.TYPED_DATA] += nodes[i, 2]
         elif kind_of(nodes[i, 0]) == UUID:
-            copy(addresses[s, C_CELLS] + at * 16, nodes[i, 1], 16)
+            copy(addresses[s, BUFFERS.CELLS] + at * 16, nodes[i, 1], 16)
         else:
             _, low, high = _exact_slot_of(i, s, tape)
-            store_slot(addresses[s, C_CELLS] + at * width, width, low, high)
+            store_slot(addresses[s, BUFFERS.CELLS] + at * width, width, low, high)
 
 
 @kernel
@@ -331,19 +307,19 @@ def fill(
             s = tape.schema_of[path]
             partial = False
             if s >= 0:
-                level = tape.table[s, S_LEVEL]
-                if s > 0 and tape.paths[path, PATH_KEY] < 0:
+                level = tape.table[s, S.LEVEL]
+                if s > 0 and tape.paths[path, PATH.KEY] < 0:
                     entry[level] += 1
                 at = entry[level] - 1
-                partial = tape.table[s, S_KIND] == OBJECT_NODE and kind == OBJECT
+                partial = tape.table[s, S.KIND] == OBJECT_NODE and kind == OBJECT
                 if size == _TYPED or partial:
                     _store_typed(i, s, at, tape, addresses)
                     if size == _TYPED:
                         continue
-                store_u32(addresses[s, C_VALUE_LENGTHS] + at * 4, size)
-                store_u8(addresses[s, C_VALUE_VALID] + at, 1)
-                places[i] = addresses[s, C_VALUE_DATA]
-                addresses[s, C_VALUE_DATA] += size
+                store_u32(addresses[s, BUFFERS.VALUE_LENGTHS] + at * 4, size)
+                store_u8(addresses[s, BUFFERS.VALUE_VALID] + at, 1)
+                places[i] = addresses[s, BUFFERS.VALUE_DATA]
+                addresses[s, BUFFERS.VALUE_DATA] += size
             if kind == OBJECT:
                 kids = reserve(kids, nodes[i, 1])
                 shape = nodes[i, 2]

@@ -13,34 +13,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    DATE,
-    DECIMAL4,
-    DECIMAL16,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    NULL,
-    OBJECT,
-    TIME,
-    TRUE,
-    UUID,
-)
-from parquet_variant.kernels.memory import (
-    load_s8,
-    load_s16,
-    load_s32,
-    load_u8,
-    load_u32,
-    load_u64,
-    load_uint,
-    store_u32,
-)
+from parquet_variant.kernels.kinds import ARRAY, DECIMAL4, DECIMAL16, FALSE, NULL, OBJECT, TIME, TRUE, UUID
+from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uint, store_u32
 from parquet_variant.kernels.native_vectors import (
     address_in,
     export_table,
@@ -50,36 +26,16 @@ from parquet_variant.kernels.native_vectors import (
     pooled_table,
     reserve_rows,
 )
-from parquet_variant.kernels.shredding.schema_table import (
-    ARRAY_NODE,
-    OBJECT_NODE,
-    S_CODE,
-    S_END,
-    S_KIND,
-    S_PRECISION,
-    S_SCALE,
-    S_WIDTH,
-    NamedNodes,
-)
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
-from parquet_variant.kernels.values.reading import MALFORMED, container, value_kind, value_size
+from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 # Columns of the input table, one row a schema node: addresses of buffers, 0 where there is none. Validity is a byte an
 # entry, 0 in the table if all are valid, -1 if none is (or the column is missing); offsets are int64.
-(
-    I_VALUE_VALID,
-    I_VALUE_OFFSETS,
-    I_VALUE_DATA,
-    I_TYPED_VALID,
-    I_TYPED_OFFSETS,
-    I_TYPED_DATA,
-    I_SLOTS,
-    I_GROUP_VALID,
-) = range(8)
-INPUT_COLUMNS = 8
+INPUT = numbered("VALUE_VALID VALUE_OFFSETS VALUE_DATA TYPED_VALID TYPED_OFFSETS TYPED_DATA SLOTS GROUP_VALID")
 
 # DuckDB writes the fields of objects in any order. More of them in one object are left to the scalar fallback.
 _MOST_UNSORTED = 4096
@@ -138,30 +94,22 @@ def _is_set(address, at):
 @helper(inline=True)
 def _slot(s, at, table, inputs):
     """``(kind, a, b, scale)`` of a typed slot; kind is MALFORMED where the column's type cannot hold it."""
-    code = table[s, S_CODE]
-    width = table[s, S_WIDTH]
+    code = table[s, S.CODE]
+    width = table[s, S.WIDTH]
     if width == 0:
-        offsets = inputs[s, I_TYPED_OFFSETS]
+        offsets = inputs[s, INPUT.TYPED_OFFSETS]
         begin = load_u64(offsets + at * 8)
-        return code, inputs[s, I_TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
-    address = inputs[s, I_SLOTS] + at * width
+        return code, inputs[s, INPUT.TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
+    address = inputs[s, INPUT.SLOTS] + at * width
     if code == TRUE:
         return (TRUE if load_u8(address) != 0 else FALSE), 0, 0, 0
     if DECIMAL4 <= code <= DECIMAL16:
         low, high = load_u64(address), load_u64(address + 8)
-        fits = digits_of(high, low) <= table[s, S_PRECISION]
-        return (code if fits else MALFORMED), low, high, table[s, S_SCALE]
+        fits = digits_of(high, low) <= table[s, S.PRECISION]
+        return (code if fits else MALFORMED), low, high, table[s, S.SCALE]
     if code == UUID:
         return code, address, 16, 0
-    if code == INT8:
-        return code, load_s8(address), 0, 0
-    if code == INT16:
-        return code, load_s16(address), 0, 0
-    if code == INT32 or code == DATE:
-        return code, load_s32(address), 0, 0
-    if code == FLOAT:
-        return code, load_u32(address), 0, 0
-    cell = load_u64(address)
+    cell = load_fixed(code, address)
     if code == TIME and not 0 <= cell < MICROS_PER_DAY:
         return MALFORMED, 0, 0, 0
     return code, cell, 0, 0
@@ -170,7 +118,7 @@ def _slot(s, at, table, inputs):
 @helper(inline=True)
 def _value_at(inputs, s, at):
     """``(begin, size)`` of an entry of a `value` column that is set; the size is MALFORMED where it is no value."""
-    data, offsets = inputs[s, I_VALUE_DATA], inputs[s, I_VALUE_OFFSETS]
+    data, offsets = inputs[s, INPUT.VALUE_DATA], inputs[s, INPUT.VALUE_OFFSETS]
     begin = data + load_u64(offsets + at * 8)
     return begin, value_size(begin, data + load_u64(offsets + at * 8 + 8))
 
@@ -270,14 +218,14 @@ def _open(stack, depth, place, n, at, stop, count):
 def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
     """``(ok, depth, n, scratch)`` after an entry: it is a node now, an open container, or missing."""
     s, at, inputs = place.s, place.at, columns.inputs
-    shape = columns.nodes[s, S_KIND]
-    there = _is_set(inputs[s, I_GROUP_VALID], at)
+    shape = columns.nodes[s, S.KIND]
+    there = _is_set(inputs[s, INPUT.GROUP_VALID], at)
     begin = size = 0
-    if there and _is_set(inputs[s, I_VALUE_VALID], at):
+    if there and _is_set(inputs[s, INPUT.VALUE_VALID], at):
         begin, size = _value_at(inputs, s, at)
         if size < 0:
             return False, depth, n, scratch
-    if not (there and _is_set(inputs[s, I_TYPED_VALID], at)):
+    if not (there and _is_set(inputs[s, INPUT.TYPED_VALID], at)):
         ok, after = _put_untyped(place, shape, begin, size, nodes, n)
         if ok and after == n:
             stack[depth - 1, _COUNT] -= 1
@@ -293,8 +241,8 @@ def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
     if size > 0:
         return False, depth, n, scratch
     if shape == ARRAY_NODE:
-        first = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8)
-        last = load_u64(inputs[s, I_TYPED_OFFSETS] + at * 8 + 8)
+        first = load_u64(inputs[s, INPUT.TYPED_OFFSETS] + at * 8)
+        last = load_u64(inputs[s, INPUT.TYPED_OFFSETS] + at * 8 + 8)
         _open(stack, depth, place, n, first, last, last - first)
         nodes[n, 0] = ARRAY | (place.field << 16)
         return True, depth + 1, n + 1, scratch
@@ -334,14 +282,14 @@ def _next_field(stack, top, nodes, n, columns, fields, ranks):
     """``(step, place, n)`` of the object at the top: the next of its shredded fields and of its residual, by name."""
     s, at, child = stack[top, _SCHEMA], stack[top, _AT], stack[top, _STOP]
     inputs, nowhere = columns.inputs, _Place(0, 0, 0, False)
-    if child < columns.nodes[s, S_END] and fields.ids[child] < 0:
+    if child < columns.nodes[s, S.END] and fields.ids[child] < 0:
         # The metadata lacks the name: legal only where the field is missing, too.
-        there = _is_set(inputs[child, I_GROUP_VALID], at)
-        if there and (_is_set(inputs[child, I_VALUE_VALID], at) or _is_set(inputs[child, I_TYPED_VALID], at)):
+        there = _is_set(inputs[child, INPUT.GROUP_VALID], at)
+        if there and (_is_set(inputs[child, INPUT.VALUE_VALID], at) or _is_set(inputs[child, INPUT.TYPED_VALID], at)):
             return _REFUSE, nowhere, n
-        stack[top, _STOP] = columns.nodes[child, S_END]
+        stack[top, _STOP] = columns.nodes[child, S.END]
         return _AGAIN, nowhere, n
-    has_child = child < columns.nodes[s, S_END]
+    has_child = child < columns.nodes[s, S.END]
     if stack[top, _RESIDUAL] > 0:
         field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
         if not has_child or ranks[field_id] < fields.ranks[child]:
@@ -351,7 +299,7 @@ def _next_field(stack, top, nodes, n, columns, fields, ranks):
             return _REFUSE, nowhere, n  # a shredded field in the residual
     elif not has_child:
         return _CLOSE, nowhere, n
-    stack[top, _STOP] = columns.nodes[child, S_END]
+    stack[top, _STOP] = columns.nodes[child, S.END]
     stack[top, _COUNT] += 1
     return _ENTER, _Place(child, at, fields.ids[child], False), n
 
@@ -369,7 +317,7 @@ def _assemble_row(row, stack, nodes, n, columns, fields, ranks, scratch):
             if not ok or depth == 0:
                 return ok, nodes, n
         top = depth - 1
-        if columns.nodes[stack[top, _SCHEMA], S_KIND] == ARRAY_NODE:
+        if columns.nodes[stack[top, _SCHEMA], S.KIND] == ARRAY_NODE:
             step, place = _next_element(stack, top)
         else:
             step, place, n = _next_field(stack, top, nodes, n, columns, fields, ranks)

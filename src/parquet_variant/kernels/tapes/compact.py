@@ -9,16 +9,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.native_vectors import address_in, free, new_table, new_vector
 from parquet_variant.kernels.tapes.interning import Interned, export_hashed, hashed_table, successor
-from parquet_variant.kernels.tapes.tape import (
-    DROPPED,
-    HAS_DROPPED,
-    PATH_KEY,
-    PATH_PARENT,
-    PATH_ROOT_SHAPE,
-    SHAPE_KEY,
-    SHAPE_PARENT,
-    path_of,
-)
+from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, SHAPE, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
@@ -41,9 +32,9 @@ def compact(
 
     An object that lost fields gets the shape of those that stay.
     """
-    own_paths = _own(paths, PATH_PARENT, PATH_KEY)
+    own_paths = _own(paths, PATH.PARENT, PATH.KEY)
     # Keys stay as they are: no table of theirs is needed to follow shapes.
-    tables = Interned(own_paths, own_paths, _own(shapes, SHAPE_PARENT, SHAPE_KEY))
+    tables = Interned(own_paths, own_paths, _own(shapes, SHAPE.PARENT, SHAPE.KEY))
     kept = 0
     moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, for the ends
     for row in range(len(row_start) - 1):
@@ -60,11 +51,11 @@ def compact(
                 continue
             if nodes[i, 0] & HAS_DROPPED:
                 path = path_of(nodes[i, 0])
-                shape = tables.paths.rows[path, PATH_ROOT_SHAPE]
+                shape = tables.paths.rows[path, PATH.ROOT_SHAPE]
                 kid = i + 1
                 while kid < nodes[i, 3]:
                     if not nodes[kid, 0] & DROPPED:
-                        key = tables.paths.rows[path_of(nodes[kid, 0]), PATH_KEY]
+                        key = tables.paths.rows[path_of(nodes[kid, 0]), PATH.KEY]
                         shape, tables = successor(tables, shape, key, path)
                     kid = nodes[kid, 3]
                 nodes[i, 2] = shape

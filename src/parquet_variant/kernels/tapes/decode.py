@@ -16,13 +16,11 @@ import pyarrow as pa
 
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.errors import MalformedVariantError
+from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    OBJECT,
-)
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.interning import (
@@ -37,14 +35,7 @@ from parquet_variant.kernels.tapes.interning import (
     new_tables,
     shape_after,
 )
-from parquet_variant.kernels.tapes.tape import (
-    PATH_LAST_NODE,
-    SHAPE_KEY,
-    SHAPE_NEXT,
-    SHAPE_PATH,
-    Tape,
-    put_node,
-)
+from parquet_variant.kernels.tapes.tape import PATH, SHAPE, Tape, put_node
 from parquet_variant.kernels.values.reading import (
     MALFORMED,
     EncodedValues,
@@ -73,12 +64,6 @@ _PASSED_OVER = frozenset(
 
 # A frame's own columns: the node, its path, and the shape so far (of an array, the path of its elements).
 _NODE, _PATH, _PLACE = range(OWN, OWN + 3)
-
-
-@kernel
-def _most_nodes(size: int) -> int:
-    """Most nodes that so many bytes can encode: a value takes a byte, and an offset in what holds it."""
-    return size // 2 + 1
 
 
 @kernel
@@ -128,7 +113,7 @@ def _key_of(names, field_id, known, keys, seed):
     if begin > stop or stop > names.end - names.begin:
         return _NAME, key, keys
     hashed = hash_bytes(names.begin + begin, stop - begin, seed)
-    key = find_key(keys, names.begin + begin, stop - begin, hashed)
+    key = find_key(keys.rows, keys.slots, names.begin + begin, stop - begin, hashed)
     if key < 0:
         if not is_utf8(names.begin + begin, names.begin + stop):
             return _NAME_TEXT, key, keys
@@ -158,13 +143,13 @@ def _enter_field(stack, top, tables, names, known, n, seed):
         return status, 0, tables
     tables = Interned(keys, tables.paths, tables.shapes)
     shapes, shape = tables.shapes.rows, stack[top, _PLACE]
-    following = shapes[shape, SHAPE_NEXT]
-    if following < 0 or shapes[following, SHAPE_KEY] != key:
+    following = shapes[shape, SHAPE.NEXT]
+    if following < 0 or shapes[following, SHAPE.KEY] != key:
         following, tables = shape_after(tables, shape, key, stack[top, _PATH])
-    path = tables.shapes.rows[following, SHAPE_PATH]
+    path = tables.shapes.rows[following, SHAPE.PATH]
     stack[top, _PLACE] = following
-    status = _DUPLICATE if tables.paths.rows[path, PATH_LAST_NODE] > stack[top, _NODE] else _OK
-    tables.paths.rows[path, PATH_LAST_NODE] = n
+    status = _DUPLICATE if tables.paths.rows[path, PATH.LAST_NODE] > stack[top, _NODE] else _OK
+    tables.paths.rows[path, PATH.LAST_NODE] = n
     return status, path, tables
 
 
@@ -271,17 +256,12 @@ def decode_values(
     offset in its value.
     """
     first, last = rows
-    _, offset_buffer, data = dictionary.buffers()
-    name_offsets = np.zeros(1, np.int64)
-    if len(dictionary):
-        name_offsets = np.frombuffer(offset_buffer, np.int32, len(dictionary) + 1, dictionary.offset * 4).astype(
-            np.int64
-        )
-    name_base = data.address if data is not None else 0
+    name_offsets, name_base = plain_binary(dictionary)
     name_starts = np.zeros(len(name_offsets), np.int64)
     _name_starts(name_base, name_offsets, name_starts)
     size = int(value_offsets[last] - value_offsets[first])
-    nodes = np.empty((_most_nodes(size) + last - first, 4), np.int64)
+    # A value takes a byte, and an offset in what holds it.
+    nodes = np.empty((size // 2 + 1 + last - first, 4), np.int64)
     row_start = np.empty(last - first + 1, np.int64)
     status, row, offset, count, tables = decode_rows(
         first,

@@ -19,13 +19,7 @@ from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
-from parquet_variant.kernels.tapes.tape import (
-    KEY_ADDRESS,
-    KEY_LENGTH,
-    SHAPE_KEY,
-    SHAPE_PARENT,
-    Tape,
-)
+from parquet_variant.kernels.tapes.tape import KEY, SHAPE, Tape
 from parquet_variant.kernels.values.containers import uint_width
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 from parquet_variant.types import MAX_OFFSET
@@ -116,13 +110,13 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
     count = 0
     for i in range(size):
         shape = run[i]
-        while shapes[shape, SHAPE_KEY] >= 0:
-            key = shapes[shape, SHAPE_KEY]
+        while shapes[shape, SHAPE.KEY] >= 0:
+            key = shapes[shape, SHAPE.KEY]
             if stamps[key] != stamp:
                 stamps[key] = stamp
                 out[count] = rank[key]
                 count += 1
-            shape = shapes[shape, SHAPE_PARENT]
+            shape = shapes[shape, SHAPE.PARENT]
     sort_run(out, 0, count)
     for i in range(count):
         out[i] = order[out[i]]
@@ -207,7 +201,7 @@ def _metadata_sizes(starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, s
     for d in range(len(sizes)):
         length = 0
         for i in range(starts[d], starts[d + 1]):
-            length += keys[dictionary_keys[i], KEY_LENGTH]
+            length += keys[dictionary_keys[i], KEY.LENGTH]
         count = starts[d + 1] - starts[d]
         widths[d] = uint_width(max(length, count))
         sizes[d] = 1 + widths[d] * (count + 2) + length
@@ -230,8 +224,8 @@ def _write_metadata(
             store_uint(at, length, width)
             at += width
             key = dictionary_keys[i]
-            copy(data + length, keys[key, KEY_ADDRESS], keys[key, KEY_LENGTH])
-            length += keys[key, KEY_LENGTH]
+            copy(data + length, keys[key, KEY.ADDRESS], keys[key, KEY.LENGTH])
+            length += keys[key, KEY.LENGTH]
         store_uint(at, length, width)
 
 

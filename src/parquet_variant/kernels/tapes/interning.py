@@ -16,21 +16,7 @@ from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.kinds import OBJECT
 from parquet_variant.kernels.memory import equal, load_u64, short_word
 from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
-from parquet_variant.kernels.tapes.tape import (
-    KEY_ADDRESS,
-    KEY_HASH,
-    KEY_LENGTH,
-    KEY_PLAIN,
-    PATH_ELEMENT,
-    PATH_KEY,
-    PATH_LAST_NODE,
-    PATH_PARENT,
-    PATH_ROOT_SHAPE,
-    SHAPE_KEY,
-    SHAPE_NEXT,
-    SHAPE_PARENT,
-    SHAPE_PATH,
-)
+from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
 
 # Different in every process, so that nobody can craft keys that all collide; results do not depend on it.
 HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
@@ -80,26 +66,20 @@ def _hash_pair(left, right):
 
 
 @helper(inline=True)
-def _find_key(rows, slots, address, length, hashed):
-    """Key id, or -1 - slot where it would go."""
+def find_key(rows, slots, address, length, hashed):
+    """Key id; if the table does not have it, -1 - slot where it would go."""
     mask = len(slots) - 1
     at = hashed & mask
     while slots[at] >= 0:
         k = slots[at]
         if (
-            rows[k, KEY_HASH] == hashed
-            and rows[k, KEY_LENGTH] == length
-            and equal(rows[k, KEY_ADDRESS], address, length)
+            rows[k, KEY.HASH] == hashed
+            and rows[k, KEY.LENGTH] == length
+            and equal(rows[k, KEY.ADDRESS], address, length)
         ):
             return k
         at = (at + 1) & mask
     return -1 - at
-
-
-@helper(inline=True)
-def find_key(keys, address, length, hashed):
-    """Key id; negative if the table does not have it."""
-    return _find_key(keys.rows, keys.slots, address, length, hashed)
 
 
 @helper
@@ -111,12 +91,12 @@ def add_key(keys, address, length, plain, hashed):
         free(slots)
         slots = filled_vector(4 * len(rows), -1)
         for k in range(count):
-            slots[-1 - _find_key(rows, slots, rows[k, KEY_ADDRESS], rows[k, KEY_LENGTH], rows[k, KEY_HASH])] = k
-    free_slot = -1 - _find_key(rows, slots, address, length, hashed)
-    rows[count, KEY_ADDRESS] = address
-    rows[count, KEY_LENGTH] = length
-    rows[count, KEY_HASH] = hashed
-    rows[count, KEY_PLAIN] = plain
+            slots[-1 - find_key(rows, slots, rows[k, KEY.ADDRESS], rows[k, KEY.LENGTH], rows[k, KEY.HASH])] = k
+    free_slot = -1 - find_key(rows, slots, address, length, hashed)
+    rows[count, KEY.ADDRESS] = address
+    rows[count, KEY.LENGTH] = length
+    rows[count, KEY.HASH] = hashed
+    rows[count, KEY.PLAIN] = plain
     slots[free_slot] = count
     return count, HashedTable(rows, slots, count + 1)
 
@@ -169,21 +149,21 @@ def _add_pair(table, left_column, right_column, left, right):
 @helper
 def _path(paths, parent, key):
     """``(path, paths)`` with the path in the table."""
-    path = _find_pair(paths.rows, paths.slots, PATH_PARENT, PATH_KEY, parent, key)
+    path = _find_pair(paths.rows, paths.slots, PATH.PARENT, PATH.KEY, parent, key)
     if path >= 0:
         return path, paths
-    path, paths = _add_pair(paths, PATH_PARENT, PATH_KEY, parent, key)
-    paths.rows[path, PATH_ELEMENT] = -1
-    paths.rows[path, PATH_ROOT_SHAPE] = -1
-    paths.rows[path, PATH_LAST_NODE] = -1
+    path, paths = _add_pair(paths, PATH.PARENT, PATH.KEY, parent, key)
+    paths.rows[path, PATH.ELEMENT] = -1
+    paths.rows[path, PATH.ROOT_SHAPE] = -1
+    paths.rows[path, PATH.LAST_NODE] = -1
     return path, paths
 
 
 @helper
 def _add_shape(shapes, parent, key, path):
-    shape, shapes = _add_pair(shapes, SHAPE_PARENT, SHAPE_KEY, parent, key)
-    shapes.rows[shape, SHAPE_PATH] = path
-    shapes.rows[shape, SHAPE_NEXT] = -1
+    shape, shapes = _add_pair(shapes, SHAPE.PARENT, SHAPE.KEY, parent, key)
+    shapes.rows[shape, SHAPE.PATH] = path
+    shapes.rows[shape, SHAPE.NEXT] = -1
     return shape, shapes
 
 
@@ -193,17 +173,17 @@ def _add_children(tables, path, kind):
     if kind == OBJECT:
         # A root has no parent: -1 - path keeps roots apart in the table of pairs.
         shape, shapes = _add_shape(tables.shapes, -1 - path, _ELEMENT_KEY, path)
-        tables.paths.rows[path, PATH_ROOT_SHAPE] = shape
+        tables.paths.rows[path, PATH.ROOT_SHAPE] = shape
         return Interned(tables.keys, tables.paths, shapes)
     element, paths = _path(tables.paths, path, _ELEMENT_KEY)
-    paths.rows[path, PATH_ELEMENT] = element
+    paths.rows[path, PATH.ELEMENT] = element
     return Interned(tables.keys, paths, tables.shapes)
 
 
 @helper(inline=True)
 def children_of(tables, path, kind):
     """``(place, tables)``: the shape of an object before its first key, or the path of an array's elements."""
-    column = PATH_ROOT_SHAPE if kind == OBJECT else PATH_ELEMENT
+    column = PATH.ROOT_SHAPE if kind == OBJECT else PATH.ELEMENT
     if tables.paths.rows[path, column] < 0:
         tables = _add_children(tables, path, kind)
     return tables.paths.rows[path, column], tables
@@ -212,7 +192,7 @@ def children_of(tables, path, kind):
 @helper
 def successor(tables, shape, key, path):
     """``(next shape, tables)`` after one more key in an object at a path."""
-    next_shape = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+    next_shape = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
     if next_shape >= 0:
         return next_shape, tables
     child, paths = _path(tables.paths, path, key)
@@ -224,10 +204,10 @@ def successor(tables, shape, key, path):
 def shape_after(tables, shape, key, path):
     """As `successor`, which is only asked for what is not there yet; predicts that this key will follow again."""
     shapes = tables.shapes
-    following = _find_pair(shapes.rows, shapes.slots, SHAPE_PARENT, SHAPE_KEY, shape, key)
+    following = _find_pair(shapes.rows, shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
     if following < 0:
         following, tables = successor(tables, shape, key, path)
-    tables.shapes.rows[shape, SHAPE_NEXT] = following
+    tables.shapes.rows[shape, SHAPE.NEXT] = following
     return following, tables
 
 

@@ -9,24 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.json.scan import (
-    DOUBLE_TEXT,
-    E_COLON,
-    E_COMMA_ARRAY,
-    E_COMMA_OBJECT,
-    E_DEPTH,
-    E_DUPLICATE,
-    E_KEY,
-    E_SIZE,
-    E_TRAILING,
-    E_TRUNCATED,
-    E_VALUE,
-    OK,
-    PLAIN,
-    scan_number,
-    scan_string,
-    unescape,
-)
+from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
 from parquet_variant.kernels.kinds import ARRAY, DOUBLE, FALSE, NULL, OBJECT, STRING, TRUE
 from parquet_variant.kernels.memory import equal, load_u8, load_u32
 from parquet_variant.kernels.native_vectors import free, new_table, reserve_rows
@@ -41,18 +24,7 @@ from parquet_variant.kernels.tapes.interning import (
     new_tables,
     shape_after,
 )
-from parquet_variant.kernels.tapes.tape import (
-    DROPPED,
-    HAS_DROPPED,
-    KEY_ADDRESS,
-    KEY_LENGTH,
-    KEY_PLAIN,
-    PATH_LAST_NODE,
-    SHAPE_KEY,
-    SHAPE_NEXT,
-    SHAPE_PATH,
-    path_of,
-)
+from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, KEY, PATH, SHAPE, path_of
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 _WORD_TRUE = int.from_bytes(b"true", "little")
@@ -120,7 +92,7 @@ def _string(pos, end, scratch, replace_surrogates):
     """``(error, stop, address, bytes, plain, scratch)`` of the string whose opening quote is at ``pos``."""
     error, stop, form = scan_string(pos + 1, end)
     at, size = pos + 1, stop - pos - 1
-    if error == OK and form != PLAIN:
+    if error == STATUS.OK and form != PLAIN:
         error, stop, after = unescape(pos + 1, stop, end, scratch, replace_surrogates)
         at, size = scratch, after - scratch
         scratch = after
@@ -144,11 +116,11 @@ def _leaf(byte, pos, end, path, out, to, rules):
     """``(error, pos, to)`` after a value that is no container, and begins with ``byte``."""
     nodes, node = out.nodes, to.node
     scratch, double_count = to.scratch, to.double_count
-    error = OK
+    error = STATUS.OK
     if byte == 0x22:
         error, stop, nodes[node, 1], nodes[node, 2], _, scratch = _string(pos, end, scratch, rules.replace_surrogates)
         nodes[node, 0] = STRING | (path << 16)
-        pos = stop + 1 if error == OK else stop
+        pos = stop + 1 if error == STATUS.OK else stop
     elif byte == 0x2D or 0x30 <= byte <= 0x39:
         error, pos, kind, nodes[node, 1], nodes[node, 2], scale = scan_number(pos, end, rules.as_double)
         if kind == DOUBLE_TEXT:
@@ -160,9 +132,9 @@ def _leaf(byte, pos, end, path, out, to, rules):
         kind, size = _word(byte, pos, end)
         nodes[node, 0] = kind | (path << 16)
         pos += size
-        error = OK if kind >= 0 else E_VALUE
+        error = STATUS.OK if kind >= 0 else STATUS.VALUE
     # A value at fault is no node: all that are counted have a path.
-    return error, pos, _To(node + (error == OK), scratch, double_count, to.dropped)
+    return error, pos, _To(node + (error == STATUS.OK), scratch, double_count, to.dropped)
 
 
 @helper(inline=True)
@@ -175,16 +147,16 @@ def _next_child(stack, depth, nodes, node, pos, end, opened):
         top = depth - 1
         pos = _skip_space(pos, end)
         if pos >= end:
-            return E_TRUNCATED, pos, depth
+            return STATUS.TRUNCATED, pos, depth
         byte = load_u8(pos)
         container = stack[top, _NODE]
         is_object = (nodes[container, 0] & 0xFF) == OBJECT
         if byte != (0x7D if is_object else 0x5D):
             if not opened:
                 if byte != 0x2C:
-                    return E_COMMA_OBJECT if is_object else E_COMMA_ARRAY, pos, depth
+                    return STATUS.COMMA_OBJECT if is_object else STATUS.COMMA_ARRAY, pos, depth
                 pos = _skip_space(pos + 1, end)
-            return (OK if pos < end else E_TRUNCATED), pos, depth
+            return (STATUS.OK if pos < end else STATUS.TRUNCATED), pos, depth
         # Only right after the opening bracket, or right after a value: a comma leads to a value above.
         nodes[container, 1] = stack[top, _CHILDREN]
         nodes[container, 2] = stack[top, _PLACE]
@@ -192,59 +164,59 @@ def _next_child(stack, depth, nodes, node, pos, end, opened):
         depth -= 1
         pos += 1
         opened = False
-    return OK, pos, depth
+    return STATUS.OK, pos, depth
 
 
 @helper(inline=True)
 def _is_predicted(tables, shape, pos, end):
     """``(hit, next shape, stop)``: whether the key at ``pos`` is the one that usually follows, and where it ends."""
     keys, shapes = tables.keys.rows, tables.shapes.rows
-    following = shapes[shape, SHAPE_NEXT]
+    following = shapes[shape, SHAPE.NEXT]
     if following < 0:
         return False, following, pos
-    key = shapes[following, SHAPE_KEY]
-    stop = pos + 1 + keys[key, KEY_LENGTH]
-    hit = stop < end and load_u8(stop) == 0x22 and keys[key, KEY_PLAIN] == 1
-    return hit and equal(keys[key, KEY_ADDRESS], pos + 1, keys[key, KEY_LENGTH]), following, stop
+    key = shapes[following, SHAPE.KEY]
+    stop = pos + 1 + keys[key, KEY.LENGTH]
+    hit = stop < end and load_u8(stop) == 0x22 and keys[key, KEY.PLAIN] == 1
+    return hit and equal(keys[key, KEY.ADDRESS], pos + 1, keys[key, KEY.LENGTH]), following, stop
 
 
 @helper(inline=True)
 def _field(stack, top, tables, pos, end, to, rules):
     """``(error, pos, tables, to)`` after a field's name and colon; its shape is then the place of the object."""
     if load_u8(pos) != 0x22:
-        return E_KEY, pos, tables, to
+        return STATUS.KEY, pos, tables, to
     shape, scratch = stack[top, _PLACE], to.scratch
     hit, following, stop = _is_predicted(tables, shape, pos, end)
     if not hit:
         error, stop, at, size, plain, scratch = _string(pos, end, scratch, rules.replace_surrogates)
-        if error != OK:
+        if error != STATUS.OK:
             return error, stop, tables, to
         # Growing the tables is rare and dear (arrays handed back and forth), finding is neither.
         hashed = hash_bytes(at, size, rules.seed)
-        key = find_key(tables.keys, at, size, hashed)
+        key = find_key(tables.keys.rows, tables.keys.slots, at, size, hashed)
         if key < 0:
             key, keys = add_key(tables.keys, at, size, 1 if plain else 0, hashed)
             tables = Interned(keys, tables.paths, tables.shapes)
         following, tables = shape_after(tables, shape, key, stack[top, _PATH])
     stack[top, _PLACE] = following
     pos = _skip_space(stop + 1, end)
-    error = E_TRUNCATED if pos >= end else (OK if load_u8(pos) == 0x3A else E_COLON)
+    error = STATUS.TRUNCATED if pos >= end else (STATUS.OK if load_u8(pos) == 0x3A else STATUS.COLON)
     return error, _skip_space(pos + 1, end), tables, _To(to.node, scratch, to.double_count, to.dropped)
 
 
 @helper(inline=True)
 def _note_field(stack, top, nodes, paths, path, to, refuse_duplicates):
     """``(error, to)``: remember the node of a field; an earlier one of the same name is dropped."""
-    container, earlier, dropped = stack[top, _NODE], paths[path, PATH_LAST_NODE], to.dropped
+    container, earlier, dropped = stack[top, _NODE], paths[path, PATH.LAST_NODE], to.dropped
     if earlier > container:
         if refuse_duplicates:
-            return E_DUPLICATE, to
+            return STATUS.DUPLICATE, to
         nodes[earlier, 0] |= DROPPED
         nodes[container, 0] |= HAS_DROPPED
         stack[top, _CHILDREN] -= 1
         dropped += 1
-    paths[path, PATH_LAST_NODE] = to.node
-    return OK, _To(to.node, to.scratch, to.double_count, dropped)
+    paths[path, PATH.LAST_NODE] = to.node
+    return STATUS.OK, _To(to.node, to.scratch, to.double_count, dropped)
 
 
 @helper(inline=True)
@@ -260,18 +232,18 @@ def _parse_row(pos, end, stack, tables, out, to, rules):
     """``(error, path, stack, tables, to)`` after one row, and the path at which it was left off."""
     depth = path = 0
     nodes = out.nodes
-    error = OK if end - pos <= rules.max_size else E_SIZE
+    error = STATUS.OK if end - pos <= rules.max_size else STATUS.SIZE
     pos = _skip_space(pos, end)
-    while error == OK:
+    while error == STATUS.OK:
         # One value at `path` starts at `pos`.
         if pos >= end:
-            error = E_TRUNCATED
+            error = STATUS.TRUNCATED
             break
         byte, node = load_u8(pos), to.node
         opened = byte == 0x7B or byte == 0x5B
         if opened:
             if depth == rules.max_depth:
-                error = E_DEPTH
+                error = STATUS.DEPTH
                 break
             if depth == len(stack):
                 stack = reserve_rows(stack, depth + 1)
@@ -284,14 +256,14 @@ def _parse_row(pos, end, stack, tables, out, to, rules):
             pos += 1
         else:
             error, pos, to = _leaf(byte, pos, end, path, out, to, rules)
-            if error != OK:
+            if error != STATUS.OK:
                 break
         nodes[node, 3] = to.node
         error, pos, depth = _next_child(stack, depth, nodes, to.node, pos, end, opened)
-        if error != OK:
+        if error != STATUS.OK:
             break
         if depth == 0:
-            error = OK if _skip_space(pos, end) == end else E_TRAILING
+            error = STATUS.OK if _skip_space(pos, end) == end else STATUS.TRAILING
             break
         top = depth - 1
         stack[top, _CHILDREN] += 1
@@ -299,9 +271,9 @@ def _parse_row(pos, end, stack, tables, out, to, rules):
             path = stack[top, _PLACE]
             continue
         error, pos, tables, to = _field(stack, top, tables, pos, end, to, rules)
-        if error != OK:
+        if error != STATUS.OK:
             break
-        path = tables.shapes.rows[stack[top, _PLACE], SHAPE_PATH]
+        path = tables.shapes.rows[stack[top, _PLACE], SHAPE.PATH]
         error, to = _note_field(stack, top, nodes, tables.paths.rows, path, to, rules.refuse_duplicates)
     return error, path, stack, tables, to
 
@@ -326,12 +298,12 @@ def parse_rows(texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, 
             continue
         pos, end = texts.base + texts.starts[row], texts.base + texts.stops[row]
         error, path, stack, tables, to = _parse_row(pos, end, stack, tables, out, to, rules)
-        if error != OK:
+        if error != STATUS.OK:
             out.status[row] = error
             paths = tables.paths.rows
             for i in range(first.node, to.node):  # forget the row: its nodes' numbers are given again
-                paths[path_of(out.nodes[i, 0]), PATH_LAST_NODE] = -1
-            paths[path, PATH_LAST_NODE] = -1
+                paths[path_of(out.nodes[i, 0]), PATH.LAST_NODE] = -1
+            paths[path, PATH.LAST_NODE] = -1
             to = _To(first.node, to.scratch, first.double_count, to.dropped)
             if not rules.null_on_error:
                 break

@@ -15,13 +15,7 @@ from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, IN
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.tapes.interning import hash_bytes
-from parquet_variant.kernels.tapes.tape import (
-    KEY_ADDRESS,
-    KEY_LENGTH,
-    PATH_KEY,
-    PATH_PARENT,
-    path_of,
-)
+from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Table
 
 # Columns of the kinds table: a node kind each.
@@ -57,11 +51,11 @@ def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths:
     """Fill a 63-bit hash and the depth of every path; the same path has the same hash in every process."""
     key_hashes = new_vector(len(keys))
     for k in range(len(keys)):
-        key_hashes[k] = hash_bytes(keys[k, KEY_ADDRESS], keys[k, KEY_LENGTH], _SEED)
+        key_hashes[k] = hash_bytes(keys[k, KEY.ADDRESS], keys[k, KEY.LENGTH], _SEED)
     hashes[0] = _ROOT_HASH
     depths[0] = 0
     for p in range(1, len(paths)):
-        parent, key = paths[p, PATH_PARENT], paths[p, PATH_KEY]
+        parent, key = paths[p, PATH.PARENT], paths[p, PATH.KEY]
         step = _ELEMENT_HASH if key < 0 else key_hashes[key]
         hashes[p] = _mixed(hashes[parent] * _MIX_C + step) & _HIGHEST
         depths[p] = depths[parent] + 1

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import release
-from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.compiling import helper, numbered
 from parquet_variant.kernels.memory import copy_spans
 
 # Flag bits of a node's tag.
@@ -24,11 +24,11 @@ DROPPED = 1 << 48  # an earlier field of a duplicated key
 HAS_DROPPED = 1 << 49  # an object with such a field
 
 # Columns of the key table.
-KEY_ADDRESS, KEY_LENGTH, KEY_HASH, KEY_PLAIN = range(4)
+KEY = numbered("ADDRESS LENGTH HASH PLAIN")
 # Columns of the path table.
-PATH_PARENT, PATH_KEY, PATH_ELEMENT, PATH_ROOT_SHAPE, PATH_LAST_NODE = range(5)
+PATH = numbered("PARENT KEY ELEMENT ROOT_SHAPE LAST_NODE")
 # Columns of the shape table: a trie of key sequences, one root a path.
-SHAPE_PARENT, SHAPE_KEY, SHAPE_PATH, SHAPE_NEXT = range(4)
+SHAPE = numbered("PARENT KEY PATH NEXT")
 
 Int64s = npt.NDArray[np.int64]
 
@@ -83,23 +83,14 @@ class Tape:
         release(self.nodes)
 
     @cached_property
-    def key_offsets(self) -> Int64s:
-        """``int64[keys + 1]``: where each key starts in `key_bytes`."""
-        return offsets_of(self.keys[:, KEY_LENGTH])
-
-    @cached_property
-    def key_bytes(self) -> npt.NDArray[np.uint8]:
-        """The keys' UTF-8 bytes, one after the other."""
-        target = np.empty(max(int(self.key_offsets[-1]), 1), np.uint8)
-        addresses, lengths = self.keys[:, KEY_ADDRESS].copy(), self.keys[:, KEY_LENGTH].copy()
-        copy_spans(addresses, lengths, target.ctypes.data)
-        return target[: int(self.key_offsets[-1])]
-
-    @cached_property
     def key_list(self) -> list[bytes]:
         """The keys as bytes, by key id."""
-        data, offsets = self.key_bytes.tobytes(), self.key_offsets.tolist()
-        return [data[start:stop] for start, stop in pairwise(offsets)]
+        addresses, lengths = self.keys[:, KEY.ADDRESS].copy(), self.keys[:, KEY.LENGTH].copy()
+        offsets = offsets_of(lengths)
+        target = np.empty(int(offsets[-1]), np.uint8)
+        copy_spans(addresses, lengths, target.ctypes.data)
+        data = target.tobytes()
+        return [data[start:stop] for start, stop in pairwise(offsets.tolist())]
 
     @cached_property
     def key_order(self) -> Int64s:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.memory import load_u8, load_uint
@@ -134,11 +135,7 @@ def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTab
       Otherwise they are UNUSABLE.
     """
     count = len(dictionary)
-    _, offset_buffer, data = dictionary.buffers()
-    offsets = np.zeros(1, np.int64)
-    if count:
-        offsets = np.frombuffer(offset_buffer, np.int32, count + 1, dictionary.offset * 4).astype(np.int64)
-    base = data.address if data is not None else 0
+    offsets, base = plain_binary(dictionary)
     starts, state = np.zeros(count + 1, np.int64), np.zeros(count, np.uint8)
     _counts(base, offsets, starts, state)
     # Zeros: what an unusable dictionary leaves out is an empty name, wherever it lies.

@@ -28,20 +28,13 @@ from parquet_variant.kernels.kinds import (
     STRING,
     UUID,
 )
-from parquet_variant.kernels.memory import (
-    load_s8,
-    load_s16,
-    load_s32,
-    load_u8,
-    load_u32,
-    load_u64,
-    load_uint,
-)
+from parquet_variant.kernels.memory import load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
 from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
 
 MALFORMED = -1
 
-_PAYLOAD = (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16)
+# Bytes after the header by kind; -1 where they follow a length.
+PAYLOAD = (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16)
 
 
 class EncodedValues(NamedTuple):
@@ -118,7 +111,7 @@ def value_size(at, end):
             return MALFORMED
         size = 5 + load_u32(at + 1)
     else:
-        size = 1 + _PAYLOAD[kind]
+        size = 1 + PAYLOAD[kind]
     return size if size <= end - at else MALFORMED
 
 
@@ -142,14 +135,6 @@ def scalar_of_size(at, size):
         return kind, at + 5, size - 5, 0
     if kind <= FALSE:
         return kind, 0, 0, 0
-    if kind == INT8:
-        return kind, load_s8(at + 1), 0, 0
-    if kind == INT16:
-        return kind, load_s16(at + 1), 0, 0
-    if kind == INT32 or kind == DATE:
-        return kind, load_s32(at + 1), 0, 0
-    if kind == FLOAT:
-        return kind, load_u32(at + 1), 0, 0
     if kind == DECIMAL4 or kind == DECIMAL8:
         value = load_s32(at + 2) if kind == DECIMAL4 else load_u64(at + 2)
         return kind, value, (-1 if value < 0 else 0), load_u8(at + 1)
@@ -157,7 +142,19 @@ def scalar_of_size(at, size):
         return kind, load_u64(at + 2), load_u64(at + 10), load_u8(at + 1)
     if kind == UUID:
         return kind, at + 1, 16, 0
-    return kind, load_u64(at + 1), 0, 0
+    return kind, load_fixed(kind, at + 1), 0, 0
+
+
+@helper
+def load_fixed(kind, at):
+    """The integer, date, time, timestamp or bits of a float at an address."""
+    if kind == INT8:
+        return load_s8(at)
+    if kind == INT16:
+        return load_s16(at)
+    if kind == INT32 or kind == DATE:
+        return load_s32(at)
+    return load_u32(at) if kind == FLOAT else load_u64(at)
 
 
 @helper

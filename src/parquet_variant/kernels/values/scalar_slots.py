@@ -25,6 +25,7 @@ from parquet_variant.kernels.kinds import (
     UUID,
 )
 from parquet_variant.kernels.memory import copy, store_u8, store_u16, store_u32, store_u64
+from parquet_variant.kernels.values.reading import PAYLOAD
 
 
 @helper(inline=True)
@@ -102,25 +103,7 @@ def scalar_size(kind, length):
     """Bytes of an encoded scalar; ``length`` counts the bytes of a string or binary."""
     if kind == STRING:
         return 1 + length if length < 64 else 5 + length
-    if kind <= FALSE:
-        return 1
-    if kind == INT8:
-        return 2
-    if kind == INT16:
-        return 3
-    if kind == INT32 or kind == DATE or kind == FLOAT:
-        return 5
-    if kind == DECIMAL4:
-        return 6
-    if kind == DECIMAL8:
-        return 10
-    if kind == DECIMAL16:
-        return 18
-    if kind == UUID:
-        return 17
-    if kind == BINARY:
-        return 5 + length
-    return 9
+    return 5 + length if kind == BINARY else 1 + PAYLOAD[kind]
 
 
 @helper

@@ -20,12 +20,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from parquet_variant.errors import KernelsError
-from parquet_variant.machine_code.building.discovery import find_kernels
 from parquet_variant.machine_code.building.linking import find_linker, link
 from parquet_variant.machine_code.building.objects import object_of_string
-from parquet_variant.machine_code.functions import Kernel
-from parquet_variant.machine_code.library import FOLDER, HASH_SYMBOL, TABLE, file_name
-from parquet_variant.machine_code.sources import PACKAGE, source_hash, sources
+from parquet_variant.machine_code.functions import Kernel, find_kernels
+from parquet_variant.machine_code.library import FOLDER, HASH_SYMBOL, PACKAGE, TABLE, file_name, source_hash, sources
 
 # Called with what is being done, how much of it is done, and how much there is.
 Report = Callable[[str, int, int], None]

@@ -159,7 +159,7 @@ def _dispatcher(compiled: Helper | Kernel) -> _Dispatcher:
 def type_of(compiled: Any) -> Any:
     """Numba's type of a kernel, a helper or an intrinsic, where another one calls it."""
     if isinstance(compiled, Intrinsic):
-        made = getattr(import_module(compiled.maker), compiled.py_func.__name__)
+        made = getattr(import_module(compiled.maker), compiled.name)
         typing_context, _ = _contexts()
         typing_context.refresh()
         return typing_context.resolve_value_type(made)

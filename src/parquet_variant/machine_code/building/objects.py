@@ -52,13 +52,6 @@ def _emit(module: Any, level: str) -> bytes:
     return machine.emit_object(module)
 
 
-def _bitcode(kernel: Kernel) -> bytes:
-    # Numba takes half a second to import: not where all objects were kept.
-    from parquet_variant.machine_code.building.frontend import bitcode
-
-    return bitcode(kernel)
-
-
 def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
     """The objects of a kernel, one a CPU level: those that were kept, and the others made now and kept."""
     made: bytes | None = None
@@ -67,7 +60,10 @@ def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
         key = fingerprint(kernel, level)
         machine_code = find_object(key)
         if machine_code is None:
-            made = made or _bitcode(kernel)
+            # Numba takes half a second to import: not where all objects were kept.
+            from parquet_variant.machine_code.building.frontend import bitcode
+
+            made = made or bitcode(kernel)
             machine_code = _emit(llvm.parse_bitcode(made), level)
             keep_object(key, machine_code)
         objects.append(machine_code)

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.parquet.format.footer import SchemaNode
 

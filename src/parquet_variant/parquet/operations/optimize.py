@@ -17,7 +17,7 @@ from typing import Unpack
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine

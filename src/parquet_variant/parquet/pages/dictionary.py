@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.pages.dictionary import index_bytes, index_words, rehash_bytes, rehash_words
+from parquet_variant.kernels.pages.dictionary import KnownTexts, index_bytes, index_words, rehash_bytes, rehash_words
+from parquet_variant.kernels.pages.levels import ByteArrays
 from parquet_variant.kernels.tapes.interning import HASH_SEED
 from parquet_variant.parquet.pages.leaf_values import Texts, Values
 
@@ -89,14 +90,15 @@ class _Bytes:
         texts = values.texts() if isinstance(values, Values) else values
         indices = np.empty(texts.present, np.int32)
         before, slot, done, text_bytes = (self.count, self._used), 0, 0, 0
+        arrays = ByteArrays(*texts[:6])
         if not len(self._slots):
             self._grow()
             self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
+            known = KnownTexts(self._slots, HASH_SEED, self._table, self._arena)
             slot, done, size, self.count, self._used = index_bytes(
-                texts.data, texts.offsets, texts.width, texts.validity, texts.first, slot, texts.rows, self.count,
-                self._used, self._slots, HASH_SEED, self._table, self._arena, indices, done,
-            )  # fmt: skip
+                arrays, known, slot, self.count, self._used, indices, done
+            )
             text_bytes += size
             if self.size > most_bytes:
                 break

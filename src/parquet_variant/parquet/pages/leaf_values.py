@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.pages.levels import present_slots
+from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.levels import Entries
@@ -182,12 +182,13 @@ def _byte_arrays(array: pa.Array) -> Values:
     if not count:
         return Values(0, 0, _NOTHING, lengths)
     texts = texts_of(array)
-    _, total = valid_lengths(texts.offsets, texts.width, texts.validity, texts.first, texts.rows, lengths)
+    arrays = ByteArrays(*texts[:6])
+    _, total = valid_lengths(arrays, lengths)
     if total == texts.span:
         data = np.frombuffer(texts.owner.buffers()[2], np.uint8, total, int(texts.bounds[0])) if total else _NOTHING
         return Values(count, 0, data, lengths)
     data = np.empty(total, np.uint8)
-    gather_bytes(*texts[:6], address_of(data))
+    gather_bytes(arrays, address_of(data))
     return Values(count, 0, data, lengths)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyarrow import fs
 
-from parquet_variant.array.tables import nested_array
+from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import OnConflict
 from parquet_variant.errors import VariantError, VariantFileError

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from parquet_variant.array.tables import nested_array
+from parquet_variant.array.parts import nested_array
 from parquet_variant.encoding.cast.forms import cast_values
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import SchemaError

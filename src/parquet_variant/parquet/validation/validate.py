@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.tables import nested_array
+from parquet_variant.array.parts import nested_array
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import in_order, thread_count

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.schema.tree import node_name
+from parquet_variant.schema.spellings import node_name
 from parquet_variant.shredding.column_gain import bytes_saved, typed_share
 from parquet_variant.shredding.profile import Profile
 

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType, VariantType
 
-from parquet_variant.array.tables import one_chunk
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table

@@ -23,11 +23,7 @@ from parquet_variant.kernels.kinds import (
     ARRAY,
     OBJECT,
 )
-from parquet_variant.kernels.tapes.tape import (
-    PATH_KEY,
-    PATH_PARENT,
-    Tape,
-)
+from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, code_of
@@ -62,7 +58,7 @@ def _of_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None]:
     nodes_at = [order[bounds[path] : bounds[path + 1]] for path in range(len(tape.paths))]
     below: list[list[int]] = [[] for _ in nodes_at]
     for path in range(1, len(tape.paths)):
-        below[tape.paths[path, PATH_PARENT]].append(path)
+        below[tape.paths[path, PATH.PARENT]].append(path)
     columns: list[Column] = [Column(0)] * len(nodes_at)
     for path in range(len(nodes_at) - 1, -1, -1):  # a path is after its parent
         columns[path] = _column(tape, nodes_at[path], below[path], nodes_at, columns, first_row)
@@ -84,7 +80,7 @@ def _column(
         if code == OBJECT:
             fields = {}
             for path in below:
-                key = int(tape.paths[path, PATH_KEY])
+                key = int(tape.paths[path, PATH.KEY])
                 if key >= 0 and len(nodes_at[path]):
                     # The object of a field is the last one at the path that begins before it.
                     places = np.searchsorted(chosen, nodes_at[path], "right") - 1
@@ -94,7 +90,7 @@ def _column(
             children.append(Child(code, len(chosen), fields=named))
         elif code == ARRAY:
             offsets = offsets_of(tape.nodes[chosen, 1])
-            elements = next((columns[path] for path in below if tape.paths[path, PATH_KEY] < 0), Column(0))
+            elements = next((columns[path] for path in below if tape.paths[path, PATH.KEY] < 0), Column(0))
             children.append(Child(code, len(chosen), offsets=offsets, elements=elements))
         elif code == _P.NULL:
             children.append(Child(code, len(chosen)))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.parts import metadata_of_all, storage_of
-from parquet_variant.array.remapping import dictionary_names, remapped, spans_of
+from parquet_variant.array.remapping import Undecided, dictionary_names, remapped, spans_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.kernels.kinds import OBJECT
@@ -21,10 +21,6 @@ from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.vortex.columnar.column import Child, Column, Field
 from parquet_variant.vortex.columnar.decode import decode_columnar
 from parquet_variant.vortex.columnar.storage import from_storage
-
-
-class _NotMappedError(Exception):
-    """Bytes whose names cannot be given other ids, so that they must become columns."""
 
 
 def whole_rows(storage: pa.StructArray) -> VariantArray:
@@ -39,7 +35,7 @@ def whole_rows(storage: pa.StructArray) -> VariantArray:
     try:
         names = sorted(set(_names(storage)))
         columnar = from_storage(storage, partial(_as_bytes, names))
-    except _NotMappedError:
+    except Undecided:  # bytes whose names cannot be given other ids: they must become columns
         return from_storage(storage).to_variant()
     return decode_columnar(columnar.size, columnar.column, columnar.present, names)
 
@@ -62,10 +58,7 @@ def _names(group: pa.StructArray) -> Iterator[str]:
 def _dictionaries(rest: pa.StructArray) -> tuple[pa.DictionaryArray, list[list[str]]]:
     metadata = rest.field("metadata")
     encoded = metadata if pa.types.is_dictionary(metadata.type) else metadata.dictionary_encode()
-    names = dictionary_names(encoded.dictionary.cast(pa.binary()).filter(encoded.dictionary.is_valid()))
-    if names is None:
-        raise _NotMappedError
-    return encoded, names
+    return encoded, dictionary_names(encoded.dictionary.cast(pa.binary()).filter(encoded.dictionary.is_valid()))
 
 
 def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
@@ -74,8 +67,6 @@ def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
     id_of = {name: number for number, name in enumerate(names)}
     indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     value = remapped(spans_of(rest.field("value"), indices), [[id_of[name] for name in each] for each in own])
-    if value is None:
-        raise _NotMappedError
     storage = storage_of(metadata_of_all(names, len(value)), value)
     offsets, are_objects, ids, values_of_fields = ValuePositions.of_storage(storage).fields()
     if not are_objects.any():

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import without_views
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
 from parquet_variant.vortex.files.notes import ColumnNote, read_notes, text_column

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.tables import empty_table
+from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantFileError
 from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.scanning.parts import Part

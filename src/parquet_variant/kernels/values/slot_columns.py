@@ -1,15 +1,17 @@
-"""Casts of whole columns of slots that NumPy has no words for: ISO timestamps, decimals.
+"""Whole columns of slots: casts that NumPy has no words for (ISO timestamps, decimals), and encoded values.
 
-Owns the loops. Leaves the choice between them, and every slot that they do not take, to `functions.columns.slot_casts`.
+Owns the loops, the narrowing and the writing of columns of scalars. Leaves the choice between casts, and every slot
+that they do not take, to `functions.columns.slot_casts`, nesting to `shredding.unshred`.
 """
 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.int128 import round_by_power
-from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL16
+from parquet_variant.kernels.int128 import digits_of, round_by_power
+from parquet_variant.kernels.json.scan import decimal_kind, int_kind
+from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL16, INT8, INT64, NULL
 from parquet_variant.kernels.memory import load_u8, store_u64
-from parquet_variant.kernels.values.scalar_slots import exact_slot
+from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, write_scalar
 from parquet_variant.machine_code.signatures import Bools, Int64s, UInt8s
 
 
@@ -115,3 +117,31 @@ def iso_timestamps(
         micros[i] = (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction // 1000
         nanos[i] = fraction % 1000
         done[i] = True
+
+
+@kernel
+def narrow(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> None:
+    """Make each integer and decimal the narrowest type that holds it; a decimal's scale counts like its digits."""
+    for i in range(len(kinds)):
+        kind = kinds[i]
+        if INT8 <= kind <= INT64:
+            kinds[i] = int_kind(a[i])
+        elif DECIMAL4 <= kind <= DECIMAL16:
+            kinds[i] = decimal_kind(digits_of(b[i], a[i]), scales[i])
+
+
+@kernel
+def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
+    """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
+    offsets[0] = 0
+    for i in range(len(kinds)):
+        kind = kinds[i] if kinds[i] <= 20 else NULL
+        offsets[i + 1] = offsets[i] + scalar_size(kind, b[i])
+
+
+@kernel
+def write_slots(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s, offsets: Int64s, target: int) -> None:
+    """Write the encoded values at ``target``."""
+    for i in range(len(kinds)):
+        kind = kinds[i] if kinds[i] <= 20 else NULL
+        write_scalar(target + offsets[i], kind, a[i], b[i], scales[i])

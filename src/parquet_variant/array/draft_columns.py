@@ -1,0 +1,411 @@
+"""The drafts and the final layout, column by column.
+
+Owns turning one storage into the other. Draft ``object`` has the same typed columns under other names. What the final
+layout keeps in the ``value`` of every group is in draft ``paths`` all in the one ``value`` at the top, and so is
+gathered from the groups or handed out to them. Leaves what the columns cannot decide to the scalar fallback
+(`Undecided`), and calling the kernels that rewrite values to `remapping`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import columns_of, metadata_of_all, metadata_parts
+from parquet_variant.array.remapping import (
+    Spans,
+    Undecided,
+    dictionary_names,
+    least,
+    remapped,
+    spans_of,
+    split_combined,
+    undecided_if,
+)
+from parquet_variant.array.shredding import shredded_final
+from parquet_variant.array.unshredding import assembled_storage
+from parquet_variant.encoding.cast.forms import list_elements
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
+from parquet_variant.kernels.shredding.schema_table import schema_table
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.schema.draft_storages import ObjectNode, PathsNode, object_plan, paths_plan
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.types import MAX_OFFSET
+
+Int64s = npt.NDArray[np.int64]
+
+
+def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
+    """Make a group of optional columns, null where `missing` is true."""
+    fields = [pa.field(name, column.type) for name, column in columns.items()]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=missing)
+
+
+def list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
+    """Give the length of each list (0 for null), and the elements of all, one after the other."""
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths, list_elements(array)
+
+
+def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
+    """Make lists of elements, null where `missing` is true."""
+    offsets = offsets_of(lengths)
+    element = pa.field("element", elements.type)
+    if len(elements) > MAX_OFFSET:
+        return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=pa.large_list(element), mask=missing)
+    offsets = offsets.astype(np.int32)
+    return pa.ListArray.from_arrays(from_numpy(offsets), elements, type=pa.list_(element), mask=missing)
+
+
+def combined(value: pa.Array | None, rows: Int64s, names: NameTable) -> pa.Array:
+    """Make ``untyped_value`` of ``value``: each with metadata of its own."""
+    if value is None or value.null_count == len(value):
+        return pa.nulls(len(rows), pa.binary())
+    return pc.binary_join_element_wise(*least(spans_of(value, rows), names), b"")
+
+
+class Binaries:
+    """The binaries of a storage, in the order in which they are met, on their way to one dictionary."""
+
+    def __init__(self) -> None:
+        self._spans: list[tuple[Spans, list[list[str]]] | int] = []
+
+    def add_combined(self, column: pa.Array) -> None:
+        """Take an ``untyped_value`` column apart."""
+        self._add(len(column), None if column.null_count == len(column) else split_combined(column))
+
+    def add_pair(self, metadata: pa.Array, value: pa.Array) -> None:
+        """Take a ``value`` column beside its ``metadata``."""
+        if value.null_count == len(value):
+            self._add(len(value), None)
+            return
+        parts = metadata_parts(metadata)
+        undecided_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
+        self._add(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
+
+    def _add(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
+        self._spans.append(length if split is None else (split[0], dictionary_names(split[1])))
+
+    def names(self) -> set[str]:
+        """All names in all dictionaries."""
+        return {name for spans in self._spans if not isinstance(spans, int) for names in spans[1] for name in names}
+
+    def values(self, ids: dict[str, int]) -> Iterator[pa.Array]:
+        """Give the columns again, as values under the common dictionary."""
+        for spans in self._spans:
+            if isinstance(spans, int):
+                yield pa.nulls(spans, pa.binary())
+            else:
+                yield remapped(spans[0], [[ids[name] for name in names] for names in spans[1]])
+
+
+def final_storage(
+    missing: pa.Array,
+    names: set[str],
+    binaries: Binaries,
+    build: Callable[[Iterator[pa.Array], pa.Array], dict[str, pa.Array]],
+) -> pa.StructArray:
+    """Make a storage of the final layout whose rows share one dictionary.
+
+    `missing`: which rows are SQL NULL.
+    `names`: the names of shredded fields.
+    `binaries`: all binaries of the draft's storage.
+    `build`: makes the columns beside ``metadata``, given the binaries as values and the metadata column.
+    """
+    every = sorted(names | binaries.names())
+    metadata = metadata_of_all(every, len(missing))
+    columns = build(binaries.values({name: number for number, name in enumerate(every)}), metadata)
+    return struct_of({"metadata": metadata, **columns}, missing)
+
+
+def draft_object_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``object``.
+
+    Raises `Undecided` for values whose bytes only the scalar fallback can rewrite.
+    """
+    columns = columns_of(storage)
+    metadata = metadata_parts(columns["metadata"])
+    group = _object_groups(columns, schema, metadata.indices.astype(np.int64), name_table(metadata.dictionary))
+    return struct_of(group, storage.is_null())
+
+
+def _object_groups(
+    columns: dict[str, pa.Array], schema: ShreddingSchema, rows: Int64s, names: NameTable
+) -> dict[str, pa.Array]:
+    draft = {"untyped_value": combined(columns.get("value"), rows, names)}
+    if schema.kind == "variant":
+        return draft
+    typed = columns["typed_value"]
+    if schema.kind == "object":
+        below = columns_of(typed)
+        fields = {}
+        for name, child in schema.fields:
+            pair = columns_of(below[name])
+            missing = pc.and_(pair["value"].is_null(), pair["typed_value"].is_null() if "typed_value" in pair else True)
+            fields[name] = struct_of(_object_groups(pair, child, rows, names), missing)
+        draft["object"] = struct_of(fields, typed.is_null())
+    elif schema.element is not None:
+        lengths, elements = list_parts(typed)
+        element = _object_groups(columns_of(elements), schema.element, np.repeat(rows, lengths), names)
+        draft["array"] = list_of(lengths, struct_of(element, None), typed.is_null())
+    else:
+        draft["typed_value"] = typed
+    return draft
+
+
+def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
+    """Turn a storage of draft ``object`` into one of the final layout, with one dictionary for all rows.
+
+    Conflicts are carried over: `kernels.shredding.unshred` finds them. Raises `Undecided` for groups of several shapes,
+    and for binaries that only the scalar fallback can read.
+    """
+    plan = object_plan(storage.type)
+    binaries, names = Binaries(), set[str]()
+    _collect_object(storage, plan, binaries, names)
+    return final_storage(storage.is_null(), names, binaries, lambda values, _: _object_final(storage, plan, values))
+
+
+def _collect_object(group: pa.StructArray, node: ObjectNode, binaries: Binaries, names: set[str]) -> None:
+    undecided_if((node.fields is not None) + (node.element is not None) + (node.typed is not None) > 1)
+    columns = columns_of(group)
+    if node.has_untyped:
+        binaries.add_combined(columns["untyped_value"])
+    if node.fields is not None:
+        names.update(node.fields)
+        below = columns_of(columns["object"])
+        for name, child in node.fields.items():
+            _collect_object(below[name], child, binaries, names)
+    elif node.element is not None:
+        _collect_object(list_parts(columns["array"])[1], node.element, binaries, names)
+
+
+def _object_final(group: pa.StructArray, node: ObjectNode, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
+    columns = columns_of(group)
+    final = {"value": next(values)} if node.has_untyped else {}
+    if node.fields is not None:
+        below = columns_of(columns["object"])
+        fields = {
+            name: struct_of(_object_final(below[name], child, values), None) for name, child in node.fields.items()
+        }
+        final["typed_value"] = struct_of(fields, columns["object"].is_null())
+    elif node.element is not None:
+        lengths, elements = list_parts(columns["array"])
+        element = struct_of(_object_final(elements, node.element, values), None)
+        final["typed_value"] = list_of(lengths, element, columns["array"].is_null())
+    elif node.typed is not None:
+        final["typed_value"] = columns["typed_value"]
+    return final
+
+
+Bools = npt.NDArray[np.bool_]
+# Plain bytes here and elsewhere: making a scalar imports pandas, if it is there.
+_NULL = b"\x00"
+
+
+def _valid(column: pa.Array) -> Bools:
+    return column.is_valid().to_numpy(zero_copy_only=False)
+
+
+# ---- final to draft paths
+
+
+def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
+    """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``paths``.
+
+    Its schema is no lone variant. Raises `Undecided` for values whose bytes only the scalar fallback can rewrite.
+    """
+    columns = columns_of(storage)
+    metadata = metadata_parts(columns["metadata"])
+    names = name_table(metadata.dictionary)
+    rows = metadata.indices.astype(np.int64)
+    top = _left(columns, storage.is_null(), schema, rows, names)
+    return struct_of({**top, "paths": _paths(columns, schema, rows, names)}, storage.is_null())
+
+
+def _paths(
+    columns: dict[str, pa.Array], schema: ShreddingSchema, rows: Int64s, names: NameTable, *, field: bool = False
+) -> pa.Array:
+    if schema.kind == "object":
+        typed = columns["typed_value"]
+        below = columns_of(typed)
+        fields = {
+            name: _paths(columns_of(below[name]), child, rows, names, field=True) for name, child in schema.fields
+        }
+        return struct_of(fields, typed.is_null())
+    if schema.element is not None:
+        typed = columns["typed_value"]
+        lengths, elements = list_parts(typed)
+        element = _paths(columns_of(elements), schema.element, np.repeat(rows, lengths), names)
+        return list_of(lengths, element, typed.is_null())
+    leaf = {} if schema.type is None else {"typed_value": columns["typed_value"]}
+    leaf["untyped_value"] = combined(columns.get("value"), rows, names)
+    missing = pc.and_(columns["value"].is_null(), leaf["typed_value"].is_null() if schema.type is not None else True)
+    return struct_of(leaf, missing if field else None)
+
+
+def _left(
+    columns: dict[str, pa.Array], missing: pa.Array, schema: ShreddingSchema, rows: Int64s, names: NameTable
+) -> dict[str, pa.Array]:
+    """The top-level ``value`` and ``metadata``: what the groups keep beside their typed columns."""
+    group, has = _residual(columns, schema)
+    has &= ~missing.to_numpy(zero_copy_only=False)
+    if not has.any():
+        return {name: pa.nulls(len(has), pa.binary()) for name in ("value", "metadata")}
+    storage = struct_of({"metadata": columns["metadata"], **group}, missing)
+    plain, refused = assembled_storage(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
+    undecided_if(refused.any())
+    value = pc.if_else(pa.array(has), plain.field("value"), None)
+    least_metadata, value = least(spans_of(value, rows), names)
+    return {"value": value, "metadata": least_metadata}
+
+
+def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Bools]:
+    """A group without what its leaves hold, and which entries have anything left."""
+    if not schema.children():
+        length = len(columns["value"])
+        return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
+    value, typed = columns["value"], columns["typed_value"]
+    has, there = _valid(value), _valid(typed)
+    if schema.element is not None:
+        lengths, elements = list_parts(typed)
+        element, has_element = _residual(columns_of(elements), schema.element)
+        ends = np.cumsum(lengths)
+        so_far = np.concatenate([[0], np.cumsum(has_element)])
+        some = there & (so_far[ends] > so_far[ends - lengths])
+        return {"value": value, "typed_value": list_of(lengths, struct_of(element, None), pa.array(~some))}, has | some
+    fields = {}
+    some = np.zeros(len(has), np.bool_)
+    below = columns_of(typed)
+    for name, child in schema.fields:
+        field, has_field = _residual(columns_of(below[name]), child)
+        fields[name] = struct_of(field, None)
+        some |= has_field
+    has |= some & there
+    return {"value": value, "typed_value": struct_of(fields, pa.array(~(there & has)))}, has
+
+
+def _skeleton(node: ShreddingSchema | PathsNode) -> ShreddingSchema:
+    """The same objects and arrays, with untyped leaves."""
+    if node.element is not None:
+        return ShreddingSchema.array(_skeleton(node.element))
+    if node.kind == "object":
+        return ShreddingSchema.object({name: _skeleton(child) for name, child in dict(node.fields).items()})
+    return ShreddingSchema.variant()
+
+
+# ---- draft paths to final
+
+
+def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
+    """Turn a storage of draft ``paths`` into one of the final layout, with one dictionary for all rows.
+
+    Raises `Undecided` for storages without ``paths`` or with nested typed values, for columns that contradict each
+    other, and for binaries that only the scalar fallback can read.
+    """
+    plan = paths_plan(storage.type)
+    if plan is None:
+        raise Undecided
+    top = columns_of(storage)
+    binaries, names = Binaries(), set[str]()
+    if "value" in top:
+        binaries.add_pair(top["metadata"], top["value"])
+    _collect_paths(top["paths"], plan, binaries, names)
+
+    def build(values: Iterator[pa.Array], metadata: pa.Array) -> dict[str, pa.Array]:
+        value = next(values) if "value" in top else pa.nulls(len(storage), pa.binary())
+        final = _paths_final(top["paths"], plan, values)
+        if value.null_count == len(value):
+            return final
+        rest = struct_of({"metadata": metadata, "value": value}, value.is_null())
+        return _merged(final, columns_of(shredded_final(rest, _skeleton(plan))), plan)
+
+    return final_storage(storage.is_null(), names, binaries, build)
+
+
+def _collect_paths(group: pa.Array, node: PathsNode, binaries: Binaries, names: set[str]) -> None:
+    if node.element is not None:
+        _collect_paths(list_parts(group)[1], node.element, binaries, names)
+        return
+    columns = columns_of(group)
+    if node.kind == "object":
+        names.update(node.fields)
+        for name, child in node.fields.items():
+            _collect_paths(columns[name], child, binaries, names)
+        return
+    undecided_if(node.typed is not None and pa.types.is_nested(node.typed))
+    if node.has_untyped:
+        binaries.add_combined(columns["untyped_value"])
+
+
+def _paths_final(group: pa.Array, node: PathsNode, values: Iterator[pa.Array]) -> dict[str, pa.Array]:
+    none = pa.nulls(len(group), pa.binary())
+    if node.element is not None:
+        lengths, elements = list_parts(group)
+        element = struct_of(_paths_final(elements, node.element, values), None)
+        return {"value": none, "typed_value": list_of(lengths, element, group.is_null())}
+    columns = columns_of(group)
+    if node.kind == "object":
+        fields = {
+            name: struct_of(_paths_final(columns[name], child, values), None) for name, child in node.fields.items()
+        }
+        return {"value": none, "typed_value": struct_of(fields, group.is_null())}
+    final = {"value": next(values) if node.has_untyped else none}
+    return final if node.typed is None else {**final, "typed_value": columns["typed_value"]}
+
+
+def _merged(
+    columns: dict[str, pa.Array], rest: dict[str, pa.Array], node: PathsNode, *, element: bool = False
+) -> dict[str, pa.Array]:
+    """Put what is left at the top (`rest`, shredded alike) beside what ``paths`` holds."""
+    left = rest["value"]
+    has_left = _valid(left)
+    # The placeholder of an element that is wholly in `paths`.
+    placeholder = pc.equal(left, _NULL).fill_null(False).to_numpy(zero_copy_only=False)
+    if node.kind == "leaf":
+        there = _valid(columns["value"])
+        if "typed_value" in columns:
+            there = there | _valid(columns["typed_value"])
+        undecided_if(np.any(there & has_left & ~placeholder))
+        return {**columns, "value": pc.if_else(pa.array(there), columns["value"], left)}
+    typed, rest_typed = columns["typed_value"], rest["typed_value"]
+    there, rest_there = _valid(typed), _valid(rest_typed)
+    clash = there & ~rest_there & has_left
+    undecided_if(np.any(clash & ~placeholder) or (not element and node.kind == "object" and np.any(clash)))
+    value = pc.if_else(pa.array(clash), None, left)
+    missing = pa.array(~(there | rest_there))
+    if node.element is not None:
+        return {"value": value, "typed_value": _merged_lists(typed, rest_typed, there, rest_there, node.element)}
+    below, rest_below = columns_of(typed), columns_of(rest_typed)
+    fields = {
+        name: struct_of(_merged(columns_of(below[name]), columns_of(rest_below[name]), child), None)
+        for name, child in node.fields.items()
+    }
+    return {"value": value, "typed_value": struct_of(fields, missing)}
+
+
+def _merged_lists(typed: pa.Array, rest: pa.Array, there: Bools, rest_there: Bools, node: PathsNode) -> pa.Array:
+    lengths, elements = list_parts(typed)
+    rest_lengths, rest_elements = list_parts(rest)
+    undecided_if(np.any(there & rest_there & (lengths != rest_lengths)))
+    both = np.maximum(lengths, rest_lengths)
+    merged = _merged(
+        columns_of(_scatter_lists(elements, there, lengths, both)),
+        columns_of(_scatter_lists(rest_elements, rest_there, rest_lengths, both)),
+        node,
+        element=True,
+    )
+    return list_of(both, struct_of(merged, None), pa.array(~(there | rest_there)))
+
+
+def _scatter_lists(elements: pa.Array, there: Bools, lengths: Int64s, sizes: Int64s) -> pa.Array:
+    """The elements with nulls for the lists that are not there but in the other column."""
+    if np.array_equal(lengths, sizes):
+        return elements
+    starts = np.cumsum(lengths) - lengths
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    absent = np.repeat(~there, sizes)
+    return elements.take(pa.array(np.repeat(starts, sizes) + within, mask=absent))

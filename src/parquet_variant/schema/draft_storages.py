@@ -1,0 +1,256 @@
+"""The storage structs of Spark's two drafts: their canonical shapes, and how structs are read.
+
+The second draft has ``untyped_value``, ``object``, ``array`` and ``typed_value`` (spark-encoding-and-shredding-draft-2,
+"Parquet Layout"): every group, the top one included, has one or more of the four, all optional; names that start with
+``_`` are ignored, any other extra field is refused.
+
+The first draft has ``value``, ``metadata`` and ``paths`` (spark-shredding-draft-1-paths, "Parquet Layout"). A group of
+``paths`` is a leaf if it has a binary ``untyped_value`` or a ``typed_value`` that is not nested; a leaf whose
+``typed_value`` is nested needs the ``untyped_value`` to be one. Leaves the values to `layouts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.arrow_schema import tree_from_arrow
+from parquet_variant.schema.primitive_types import stored_primitive
+from parquet_variant.schema.storage_shape import TypeTree, fields_of, is_binary, is_list, refuse, value_fields
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+ROOT = VariantPath()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectNode:
+    """A shredded value: which of the four columns it has, and what is below."""
+
+    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None without that column.
+    has_untyped: bool  # Whether there is an ``untyped_value``.
+    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None without that column.
+    element: ObjectNode | None  # The group of an element of ``array``, or None without that column.
+
+
+def object_storage_type(schema: ShreddingSchema, *, untyped: bool = True) -> pa.StructType:
+    """Give the storage struct of a schema in this layout; everything is optional.
+
+    `untyped`: give every group an ``untyped_value``; without, only those that have nothing else, and then only values
+      that fit the schema wholly can be stored.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> print(object_storage_type(ShreddingSchema.from_ddl("a bigint")))
+    struct<untyped_value: binary,
+        object: struct<a: struct<untyped_value: binary, typed_value: int64>>>
+    """
+    columns = []
+    if untyped or schema.kind == "variant":
+        columns.append(pa.field("untyped_value", pa.binary()))
+    if schema.element is not None:
+        element = object_storage_type(schema.element, untyped=untyped)
+        columns.append(pa.field("array", pa.list_(pa.field("element", element))))
+    elif schema.kind == "object":
+        below = [pa.field(name, object_storage_type(child, untyped=untyped)) for name, child in schema.fields]
+        columns.append(pa.field("object", pa.struct(below)))
+    elif schema.type is not None:
+        columns.append(pa.field("typed_value", schema.type))
+    return pa.struct(columns)
+
+
+@lru_cache(maxsize=64)
+def object_plan(storage: pa.StructType) -> ObjectNode:
+    """Read a storage struct.
+
+    Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four),
+    ``unsupported-type``, ``not-a-list``, ``empty-object``, ``not-a-group``.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> object_plan(object_storage_type(ShreddingSchema.from_ddl("array<int>"))).element.typed
+    DataType(int32)
+    """
+    return _object_node(storage, ROOT)
+
+
+def _object_node(group: pa.DataType, path: VariantPath) -> ObjectNode:
+    columns = value_fields(group, ("untyped_value", "object", "array", "typed_value"), path)
+    if not columns:
+        raise refuse("the group has none of untyped_value, object, array and typed_value", path, "no-value")
+    typed = fields = element = None
+    if "typed_value" in columns:
+        typed = stored_primitive(columns["typed_value"].type)
+        if typed is None:
+            inner = columns["typed_value"].type
+            raise refuse(f"typed_value is {inner}, which is not a shredded value type", path, "unsupported-type")
+    if "object" in columns:
+        below = fields_of(columns["object"].type, path)
+        if not below:
+            raise refuse("'object' is a group without fields", path, "empty-object")
+        fields = {name: _object_node(child.type, path / name) for name, child in below.items()}
+    if "array" in columns:
+        inner = columns["array"].type
+        if not is_list(inner):
+            raise refuse(f"'array' is {inner}, not a list", path, "not-a-list")
+        element = _object_node(inner.value_type, path / WILDCARD)
+    return ObjectNode(typed, "untyped_value" in columns, fields, element)
+
+
+def tree_of_object(storage: pa.StructType) -> TypeTree:
+    """Say what a storage struct of this layout shreds.
+
+    A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot say: then
+    the first of them is given. Raises `SchemaError` as `object_plan`.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> tree_of_object(object_storage_type(ShreddingSchema.from_ddl("a array<int>")))
+    {'a': [DataType(int32)]}
+    """
+    return _object_tree(object_plan(storage))
+
+
+def _object_tree(node: ObjectNode) -> TypeTree:
+    if node.fields is not None:
+        return {name: _object_tree(child) for name, child in node.fields.items()}
+    if node.element is not None:
+        return [_object_tree(node.element)]
+    return node.typed
+
+
+ROOT = VariantPath()
+
+
+@dataclass(frozen=True, slots=True)
+class PathsNode:
+    """A group of ``paths``: a leaf with one or both columns, or the way to leaves.
+
+    Parameters
+    ----------
+    kind
+        ``"leaf"``, ``"object"`` or ``"array"``.
+    typed
+        The Arrow type of a leaf's ``typed_value``, canonical and possibly nested; None without that column.
+    has_untyped
+        Whether the leaf has an ``untyped_value``.
+    fields, element
+        What is below an object or array.
+    """
+
+    kind: Literal["leaf", "object", "array"]
+    typed: pa.DataType | None = None
+    has_untyped: bool = False
+    fields: dict[str, PathsNode] = field(default_factory=dict)
+    element: PathsNode | None = None
+
+
+def paths_storage_type(schema: ShreddingSchema, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
+    """Give the storage struct of a schema in this layout; everything is optional.
+
+    `schema`: what is shredded. Where it is a lone variant, nothing is, and there is no ``paths``.
+    `whole_arrays`: make arrays of primitives leaves with a list as ``typed_value`` (the draft's "alternative Parquet
+      schema"): one element of another type sends the whole array to ``untyped_value``.
+    `untyped`: give typed leaves an ``untyped_value``. Without, values of other types go to the top-level ``value``.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> print(paths_storage_type(ShreddingSchema.from_ddl("a bigint")))
+    struct<value: binary, metadata: binary,
+        paths: struct<a: struct<typed_value: int64, untyped_value: binary>>>
+    """
+    top = [pa.field("value", pa.binary()), pa.field("metadata", pa.binary())]
+    if schema.kind != "variant":
+        top.append(pa.field("paths", _paths_group(schema, whole_arrays, untyped)))
+    return pa.struct(top)
+
+
+def _paths_group(schema: ShreddingSchema, whole_arrays: bool, untyped: bool) -> pa.DataType:
+    if schema.kind == "object":
+        return pa.struct([pa.field(name, _paths_group(child, whole_arrays, untyped)) for name, child in schema.fields])
+    if schema.element is not None:
+        whole = _whole(schema) if whole_arrays else None
+        if whole is not None:
+            return pa.struct([pa.field("typed_value", whole), pa.field("untyped_value", pa.binary())])
+        return pa.list_(pa.field("element", _paths_group(schema.element, whole_arrays, untyped)))
+    if schema.type is None:
+        return pa.struct([pa.field("untyped_value", pa.binary())])
+    columns = [pa.field("typed_value", schema.type)]
+    if untyped:
+        columns.append(pa.field("untyped_value", pa.binary()))
+    return pa.struct(columns)
+
+
+def _whole(schema: ShreddingSchema) -> pa.DataType | None:
+    if schema.element is None:
+        return schema.type
+    element = _whole(schema.element)
+    return None if element is None else pa.list_(pa.field("element", element))
+
+
+@lru_cache(maxsize=64)
+def paths_plan(storage: pa.StructType) -> PathsNode | None:
+    """Read a storage struct; None if it has no ``paths``.
+
+    Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-metadata`` (``value`` without
+    ``metadata``), ``unsupported-type``, ``empty-object``, ``not-a-group``.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> plan = paths_plan(paths_storage_type(ShreddingSchema.from_ddl("array<int>")))
+    >>> plan.kind, plan.element.kind, plan.element.typed
+    ('array', 'leaf', DataType(int32))
+    """
+    top = value_fields(storage, ("value", "metadata", "paths"), ROOT)
+    if "value" in top and "metadata" not in top:
+        raise refuse("the group has a 'value' but no 'metadata'", ROOT, "no-metadata")
+    return _paths_node(top["paths"].type, ROOT) if "paths" in top else None
+
+
+def _paths_node(group: pa.DataType, path: VariantPath) -> PathsNode:
+    if is_list(group):
+        return PathsNode("array", element=_paths_node(group.value_type, path / WILDCARD))
+    if not pa.types.is_struct(group):
+        raise refuse(f"expected a group or a list in 'paths', found {group}", path, "not-a-group")
+    fields = fields_of(group, path)
+    untyped, typed = fields.get("untyped_value"), fields.get("typed_value")
+    has_untyped = untyped is not None and is_binary(untyped.type)
+    if has_untyped or (typed is not None and not pa.types.is_nested(typed.type)):
+        value_fields(group, ("typed_value", "untyped_value"), path)
+        return PathsNode("leaf", None if typed is None else _typed(typed.type, path), has_untyped)
+    if not fields:
+        raise refuse("a group of 'paths' has no fields", path, "empty-object")
+    return PathsNode("object", fields={name: _paths_node(below.type, path / name) for name, below in fields.items()})
+
+
+def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
+    if is_list(arrow):
+        return pa.list_(pa.field("element", _typed(arrow.value_type, path / WILDCARD)))
+    if pa.types.is_struct(arrow):
+        below = fields_of(arrow, path)
+        return pa.struct([pa.field(name, _typed(one.type, path / name)) for name, one in below.items()])
+    primitive = stored_primitive(arrow)
+    if primitive is None:
+        raise refuse(f"typed_value is {arrow}, which is not a shredded value type", path, "unsupported-type")
+    return primitive
+
+
+def tree_of_paths(storage: pa.StructType) -> TypeTree:
+    """Say what a storage struct of this layout shreds; a nested ``typed_value`` counts as what it holds.
+
+    Raises `SchemaError` as `paths_plan`.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> tree_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True))
+    {'a': [DataType(int32)]}
+    """
+    plan = paths_plan(storage)
+    return None if plan is None else _paths_tree(plan)
+
+
+def _paths_tree(node: PathsNode) -> TypeTree:
+    if node.element is not None:
+        return [_paths_tree(node.element)]
+    if node.kind == "object":
+        return {name: _paths_tree(child) for name, child in node.fields.items()}
+    return None if node.typed is None else tree_from_arrow(node.typed)

@@ -1,0 +1,176 @@
+"""A schema as DDL (``a bigint, b struct<c: string>, v variant``), as JSON and as a printed tree.
+
+Owns which types a schema has: Spark's names, any case, plus ``int8`` … ``int64``, ``float32``, ``float64``, ``bool``,
+``time``, ``uuid``, ``timestamp_nanos`` and ``timestamp_ntz_nanos``, arrays and structs; and the form in JSON, which
+`variant infer --json` prints and `--schema` takes: ``"bigint"``, ``{"array": …}``, ``{"object": {name: …}}``. Leaves
+the grammar to `type_grammar`, which types exist to `primitive_types`, colours and shares to the commands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.errors import SchemaError
+from parquet_variant.path import quote_name
+from parquet_variant.schema.primitive_types import ddl_name
+from parquet_variant.schema.storage_shape import MAX_DEPTH, TypeTree
+from parquet_variant.schema.type_grammar import Column, TypeParser
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+
+def parse_ddl(text: str) -> TypeTree:
+    """Read a shredding schema from DDL: columns separated by commas, or one type.
+
+    Raises `SchemaError`: reason ``bad-ddl``, with the byte offset (UTF-8) of the first thing that does not fit.
+
+    >>> parse_ddl("a bigint, b struct<c: string>")
+    {'a': DataType(int64), 'b': {'c': DataType(string)}}
+    >>> parse_ddl("a bigint, b strin")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.SchemaError: unknown type 'strin': did you mean 'string'? (byte offset 12)
+    """
+    parser = _Parser(text)
+    # `date` is a type, `date date` a column of that name: the second token tells.
+    second = parser.tokens[min(1, len(parser.tokens) - 1)]
+    is_type = parser.token.kind == "word" and (second.kind == "end" or second.text in ("<", "("))
+    return parser.whole(parser.type() if is_type else parser.struct(parser.columns()))
+
+
+class _Parser(TypeParser[TypeTree]):
+    """Makes the tree of a schema."""
+
+    error = SchemaError
+    reason = "bad-ddl"
+    max_depth = MAX_DEPTH
+    too_deep = "a shredding schema may be {} levels deep"
+
+    def variant(self) -> TypeTree:
+        return None
+
+    def array(self, element: TypeTree) -> TypeTree:
+        return [element]
+
+    def struct(self, columns: list[Column]) -> TypeTree:
+        if not columns:
+            self.fail("a struct needs a field; use variant")
+        fields: dict[str, TypeTree] = {}
+        for column in columns:
+            if column.name in fields:
+                self.fail(f"field {column.name!r} is given twice", column.offset)
+            fields[column.name] = column.type
+        return fields
+
+
+def render_ddl(schema: ShreddingSchema) -> str:
+    """Write a schema as DDL: an object as columns, anything else as one type.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> render_ddl(ShreddingSchema.from_ddl("struct<b string, a array<struct<c: int>>>"))
+    'a array<struct<c: int>>, b string'
+    """
+    if schema.kind == "object":
+        return ", ".join(f"{quote_name(name)} {_type(child)}" for name, child in schema.fields)
+    return _type(schema)
+
+
+def _type(schema: ShreddingSchema) -> str:
+    if schema.kind == "object":
+        return "struct<" + ", ".join(f"{quote_name(name)}: {_type(child)}" for name, child in schema.fields) + ">"
+    if schema.element is not None:
+        return f"array<{_type(schema.element)}>"
+    return "variant" if schema.type is None else ddl_name(schema.type)
+
+
+def schema_to_json(schema: ShreddingSchema) -> str:
+    """Write a schema as JSON text.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> schema_to_json(ShreddingSchema.array(ShreddingSchema.variant()))
+    '{"array": "variant"}'
+    """
+    return json.dumps(_plain(schema), ensure_ascii=False)
+
+
+def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
+    """Read a schema from JSON text, or from the object that it parses to.
+
+    Raises `SchemaError`: reason ``bad-json-schema``.
+
+    >>> tree_from_json('{"object": {"a": "int"}}')
+    {'a': DataType(int32)}
+    """
+    plain: Any = text
+    if isinstance(text, str):
+        try:
+            plain = json.loads(text, object_pairs_hook=_unique)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise SchemaError(f"the schema is not JSON: {error}", reason="bad-json-schema") from None
+    return _json_tree(plain, 0)
+
+
+def _plain(schema: ShreddingSchema) -> Any:
+    if schema.kind == "object":
+        return {"object": {name: _plain(child) for name, child in schema.fields}}
+    return node_name(schema) if schema.element is None else {"array": _plain(schema.element)}
+
+
+def _json_tree(plain: Any, depth: int) -> TypeTree:
+    if depth > MAX_DEPTH:
+        raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="bad-json-schema")
+    if isinstance(plain, str):
+        tree = parse_ddl(plain)
+        if not isinstance(tree, (list, dict)):
+            return tree
+    elif isinstance(plain, Mapping) and len(plain) == 1:
+        ((kind, below),) = plain.items()
+        if kind == "array":
+            return [_json_tree(below, depth + 1)]
+        if kind == "object" and isinstance(below, Mapping):
+            return {name: _json_tree(child, depth + 1) for name, child in below.items()}
+    raise SchemaError(
+        f'{json.dumps(plain, default=repr)[:80]} is not a schema node; expected a type name, {{"array": …}} or '
+        '{"object": {…}}',
+        reason="bad-json-schema",
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise SchemaError(f"a name is given twice in {sorted(fields)[:5]}", reason="bad-json-schema")
+    return fields
+
+
+def node_name(schema: ShreddingSchema) -> str:
+    """Name one node without what is below it: its DDL type, ``array``, ``object`` or ``variant``."""
+    return schema.kind if schema.type is None else ddl_name(schema.type)
+
+
+def render_tree(schema: ShreddingSchema) -> str:
+    """Draw a schema, one line a node.
+
+    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
+    >>> print(render_tree(ShreddingSchema.from_ddl("a struct<b: int>, c array<variant>")))
+    object
+    ├─ a: object
+    │  └─ b: int
+    └─ c: array
+       └─ [*]: variant
+    """
+    return "\n".join([node_name(schema), *_lines(schema)])
+
+
+def _lines(schema: ShreddingSchema) -> list[str]:
+    below = list(schema.fields) if schema.element is None else [("[*]", schema.element)]
+    lines = []
+    for position, (name, child) in enumerate(below):
+        last = position == len(below) - 1
+        shown = name if name.isprintable() and name else repr(name)
+        lines.append(f"{'└─' if last else '├─'} {shown}: {node_name(child)}")
+        lines.extend(("   " if last else "│  ") + line for line in _lines(child))
+    return lines
