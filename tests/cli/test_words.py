@@ -78,3 +78,17 @@ def test_a_destination_that_ends_in_parquet_is_one_file(variant: Run, usgs_sampl
     assert len(variant("cat", dest).rows) == 1707
     done = variant("ingest", usgs_sample, dest)
     assert (done.code, "use --mode overwrite" in done.error) == (1, True)
+
+
+@pytest.mark.parametrize("hours", ["nan", "inf", "1e300"])
+def test_hours_that_are_none_are_wrong_usage(variant: Run, tmp_path: Path, hours: str) -> None:
+    result = variant("vacuum", str(tmp_path), "--hours", hours)
+    assert result.code == 2
+    assert "--hours is" in result.err
+
+
+def test_queries_that_are_not_there_tell_no_secret(variant: Run, usgs_sample: Path) -> None:
+    words = ("--policy", "workload", "--queries", "https://user:hidden@host/q.sql?sig=hidden")
+    result = variant("infer", str(usgs_sample), *words)
+    assert result.code == 1
+    assert "hidden" not in result.err

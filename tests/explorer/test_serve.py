@@ -72,6 +72,23 @@ def test_what_is_no_query_is_an_error_in_one_line(server: ExploreServer, text: A
     assert "Traceback" not in found["error"]
 
 
+def test_bodies_and_lengths_that_cannot_be_are_answered(
+    server: ExploreServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, token = f"/{server.token}/sql", {"X_Token": server.token}
+    for body in (b"[" * 100_000, b'{"sql": {"a": 1}}', b"\xff", b"5"):
+        status, answer = _ask(server, "POST", path, body, **token)
+        assert status == 200
+        assert json.loads(answer)["error"]
+    assert _ask(server, "POST", path, b"", Content_Length="\u00b2", **token)[0] == 404
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_page_that_cannot_be_saved_is_an_error_of_ours(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(pv.VariantFileError, match="cannot be written"):
+        pv.explore(table).save(tmp_path / "no" / "such" / "page.html")
+
+
 def test_a_port_that_cannot_be_had_is_said(server: ExploreServer, table: Path) -> None:
     taken = int(server.url.split(":")[2].split("/")[0])
     with pytest.raises(pv.VariantError) as caught:

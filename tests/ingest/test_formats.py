@@ -185,3 +185,37 @@ def test_old_names_of_read_json_warn(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("1\nx\n")
     with pytest.warns(DeprecationWarning, match="on_error="):
         assert pv.read_json(tmp_path / "a.json", errors="null").to_pylist() == [1, None]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_csv_of_any_line_end_has_all_rows(end: str, size: int) -> None:
+    text = end.join(["a,b", '1,"x', 'y"', "", '5" pipe,2', '"q"",",z"z', "3,4"]).encode()
+    blocks = iter([text[at : at + size] for at in range(0, len(text), size)])
+    lines = b"".join(part.data for part in CsvRows(CsvOptions()).read(blocks)).splitlines()
+    assert [tuple(json.loads(line).values()) for line in lines] == [
+        (1, f"x{end}y"),
+        ('5" pipe', 2),
+        ('q",', 'z"z'),
+        (3, 4),
+    ]
+
+
+def test_a_header_alone_is_no_row() -> None:
+    for text in (b"a,b", b'"a","b"', b"a,b\r", b"a,b\r\n\r\n"):
+        assert list(CsvRows(CsvOptions()).read(iter([text]))) == []
+
+
+def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'a,b\n1,\xff\n2\n\n3,x\n\xfe\n4,"y\n5,z\n')
+    result = pv.parquet.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
+    assert (result.rows, result.bad_records) == (1, 4)
+    assert pv.parquet.read(tmp_path / "out").to_pylist() == [{"a": 3, "b": "x"}]
+    (file,) = Path(result.bad_records_path or "").iterdir()
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(each["line"], each["reason"], each["text"]) for each in records] == [
+        (2, "bad-utf8", "1,\ufffd"),
+        (3, "field-count", "2"),
+        (5, "bad-utf8", "\ufffd"),
+        (6, "truncated", '4,"y\n5,z'),
+    ]

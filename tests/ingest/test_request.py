@@ -69,6 +69,21 @@ def test_what_cannot_be_is_refused_before_anything_is_looked_at(tmp_path, option
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("sources", [None, 5, [None], [b"a"], b"a"])
+def test_what_is_no_path_is_refused(tmp_path, sources):
+    with pytest.raises(pv.VariantError):
+        pv.parquet.ingest(sources, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta", "vortex"])
+def test_no_destination_is_not_the_directory_that_one_is_in(source, tmp_path, monkeypatch, format):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(pv.VariantError, match="the destination is empty"):
+        pv.parquet.ingest(source, "", format=format, mode="overwrite")
+    assert list(tmp_path.iterdir()) == [source]
+
+
 def test_a_bloom_filter_of_what_is_not_shredded_is_refused_before_a_file_is_begun(source, tmp_path):
     with pytest.raises(pv.VariantFileError) as caught:
         pv.parquet.ingest(source, tmp_path / "out", schema="a bigint", bloom_filters="$.b")

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import lzma
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,10 @@ from hypothesis import strategies as st
 from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.batches import split_lines
 from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingest.job import IngestJob
+from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.sources import codec_of, expand_sources, open_chunks, plan_splits, whole_splits
+from parquet_variant.io.engine import ThreadEngine
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
 
@@ -285,3 +289,59 @@ def test_a_document_that_is_cut_off_is_one_bad_value(tmp_path: Path) -> None:
     (chunk,) = open_chunks(str(path))
     assert chunk.unit == "document"
     assert split_lines(chunk).text.to_pylist()[1] == '{  "a": [1,\n'
+
+
+def test_bz2_members_may_be_empty_and_junk_behind_them_is_an_error(tmp_path: Path) -> None:
+    path, text, empty = tmp_path / "members", compress(b"1\n2\n", "bz2"), compress(b"", "bz2")
+    for stored in (text + empty + text, empty + empty + text + text, text + text + empty + empty):
+        path.write_bytes(stored)
+        assert [value for _, value in numbered(path)] == [1, 2, 1, 2]
+    for stored in (text + b"junk", text + empty + text[:-3], text[:20], text + b"\0"):
+        path.write_bytes(stored)
+        with pytest.raises(VariantFileError) as caught:
+            numbered(path)
+        assert caught.value.reason == "bad-compression"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("text", ['"x"\n', "1\n", "\n{}", "a,b\n1,2\n"])
+def test_other_encodings_are_named_whatever_they_begin_with(tmp_path: Path, encoding: str, text: str) -> None:
+    (tmp_path / "a").write_text(text, encoding=encoding)
+    for format in ("ndjson", "csv"):
+        with pytest.raises(VariantFileError) as caught:
+            list(open_chunks(str(tmp_path / "a"), format=format))
+        assert caught.value.reason == "encoding"
+
+
+def test_links_that_lead_back_end_no_glob(tmp_path: Path) -> None:
+    (tmp_path / "a" / ".hidden").mkdir(parents=True)
+    for name in ("x.json", "a/y.json", "a/.hidden/z.json"):
+        (tmp_path / name).write_text("1\n")
+    for number in range(4):
+        (tmp_path / f"self{number}").symlink_to(tmp_path)
+        (tmp_path / "a" / f"up{number}").symlink_to(tmp_path)
+    names = [file.removeprefix(f"{tmp_path}/") for file in expand_sources(f"{tmp_path}/**/*.json")]
+    assert names == ["a/y.json", "x.json"]
+
+
+def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.json")).write_bytes(b"")
+    with pytest.raises(VariantFileError, match="is not Unicode"):
+        expand_sources(tmp_path)
+
+
+def test_a_file_that_becomes_shorter_loses_no_row_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "a.ndjson"
+    (tmp_path / "b.ndjson").write_text("1\n")
+    for split_bytes, lines in ((20_000, 50_000), (None, 50_000), (None, 100)):
+        path.write_text("1\n" * lines)
+        job = IngestJob(
+            IngestRequest.of(
+                [path, path.with_name("b.ndjson")], tmp_path / "out", schema="bigint", split_bytes=split_bytes
+            )
+        )
+        path.write_text("1\n" * (lines // 2))
+        with pytest.raises(VariantFileError) as caught:
+            job.run(ThreadEngine(1, None))
+        assert caught.value.reason == "files-changed"
+        assert not (tmp_path / "out").exists()

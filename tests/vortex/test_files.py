@@ -379,6 +379,19 @@ def test_vortexs_own_extraction_answers_as_ours(tmp_path, kind, dtype):
         assert theirs == pv.vortex.get_variant_element(array, "$." + ".".join(path), kind).to_pylist(), path
 
 
+@pytest.mark.parametrize("layout", ["variant", "struct", "columnar"])
+def test_a_variant_at_a_path_tells_what_is_there(tmp_path, layout):
+    array = pv.parse_json(['{"a": 1}', '{"a": null}', '{"b": 1}', None])
+    schema = None if layout == "columnar" else "a bigint"
+    for rows in (array, array.take([0, 2, 3]), array.take([3])):
+        pv.vortex.write(tmp_path / "a.vortex", rows, schema=schema, layout=layout, mode="overwrite")
+        scanned = pv.vortex.scan(tmp_path / "a.vortex", {"x": ("$.a", "variant")}).to_table().column("x")
+        assert (
+            pv.to_json(pv.VariantArray.from_arrow(scanned)).to_pylist()
+            == pv.to_json(pv.variant_get(rows, "$.a", "variant")).to_pylist()
+        )
+
+
 def test_filters_on_typed_columns_are_left_to_vortex(files):
     asked = {
         "n > 5": True, "n > 5 and s like 'a%'": True, "n > 5 or s = 'x'": True, "n > 5 or s like 'a%'": False,

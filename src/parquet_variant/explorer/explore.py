@@ -18,6 +18,7 @@ from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
 from parquet_variant.ingest.read_json import read_json
+from parquet_variant.io.filesystems import write_errors
 from parquet_variant.lazy_names import optional_libraries
 
 
@@ -38,7 +39,8 @@ class Exploration:
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the page to a file."""
         target = Path(file)
-        target.write_text(self.to_html(), encoding="utf-8")
+        with write_errors(target):
+            target.write_text(self.to_html(), encoding="utf-8")
         return target
 
     def sql(self, query: str) -> pa.Table:

@@ -102,7 +102,7 @@ def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRe
                 not self._allowed()
                 or not secrets.compare_digest(sent.encode(), token.encode())
                 or not secrets.compare_digest(self.path.encode(), f"/{token}/sql".encode())
-                or not length.isdigit()
+                or not length.isdecimal()
                 or int(length) > _LARGEST_REQUEST
             ):
                 self.close_connection = True
@@ -119,7 +119,7 @@ def _answer(body: bytes, run: Callable[[str], Any]) -> dict[str, Any]:
         text = json.loads(body)["sql"]
         if not isinstance(text, str):
             raise TypeError
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {"error": 'send {"sql": "SELECT …"}'}
     try:
         table = run(text)

@@ -28,7 +28,15 @@ from parquet_variant.ingest.formats.layout import Layout
 from parquet_variant.ingest.formats.wrapped import values_at
 from parquet_variant.ingest.json_column import TextRows, open_rows
 from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sources import Chunk, is_seekable, open_chunks, read_ranges, split_size, whole_text
+from parquet_variant.ingest.sources import (
+    Chunk,
+    check_not_cut,
+    is_seekable,
+    open_chunks,
+    read_ranges,
+    split_size,
+    whole_text,
+)
 from parquet_variant.ingest.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tapes.tape import Tape
@@ -236,7 +244,7 @@ def _groups(splits: Sequence[Split], options: TextOptions) -> Iterator[list[Spli
 def _use_together(group: list[Split], options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
     """What became of small files as one text; file by file if anything is wrong, which tells where."""
     try:
-        texts = [whole_text(split.file, options.layout) for split in group]
+        texts = [whole_text(split, options.layout) for split in group]
         # Of a small file all lines are in the sample, unless it was packed.
         if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
             chunk = Chunk(group[0].file, b"\n".join(texts))
@@ -272,6 +280,7 @@ def _steps_of(
             lines = split_lines(chunk)
             last = chunk, lines
             yield partial(_use, chunk, lines, options, use, sample)
+        check_not_cut(split)
     except JsonError as error:
         # An array or a document that is cut off, or followed by something: the rows before it were given.
         if options.on_error == "fail":

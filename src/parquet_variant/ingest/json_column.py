@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
@@ -18,7 +19,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingest.formats.layout import CsvOptions
-from parquet_variant.ingest.sources import codec_of, expand_sources, file_errors
+from parquet_variant.ingest.sources import expand_sources, file_errors, open_text
 from parquet_variant.ingest.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log
@@ -164,38 +165,30 @@ def _arrow_tables(file: str, is_file: bool) -> Iterator[pa.Table]:
             for number in range(reader.num_record_batches):
                 yield table_of(reader.get_batch(number))
     else:
-        with filesystem.open_input_stream(path, compression=codec_of(file)) as stream:
+        with open_text(file) as stream:
             for batch in pa.ipc.open_stream(stream):
                 yield table_of(batch)
 
 
 def _csv_tables(file: str, options: CsvOptions) -> Iterator[pa.Table]:
-    filesystem, path = filesystem_of(file)
-    with filesystem.open_input_stream(path, compression=codec_of(file)) as stream:
-        reader = csv.open_csv(
-            stream,
-            csv.ReadOptions(autogenerate_column_names=not options.header),
-            csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=True),
-            # What begins as a number may go on as text: all is text, as it is written.
-            csv.ConvertOptions(
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                null_values=list(options.null_values),
-                column_types=dict.fromkeys(_csv_names(file, options), pa.string()),
-            ),
+    # What begins as a number may go on as text: all is text, as it is written.
+    with open_text(file) as stream:
+        names = _csv_reader(stream, options).schema.names
+    with open_text(file) as stream:
+        as_text = csv.ConvertOptions(
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            null_values=list(options.null_values),
+            column_types=dict.fromkeys(names, pa.string()),
         )
-        for batch in reader:
+        for batch in _csv_reader(stream, options, as_text):
             yield pa.Table.from_batches([batch])
 
 
-def _csv_names(file: str, options: CsvOptions) -> list[str]:
-    filesystem, path = filesystem_of(file)
-    with filesystem.open_input_stream(path, compression=codec_of(file)) as stream:
-        return csv.open_csv(
-            stream,
-            csv.ReadOptions(autogenerate_column_names=not options.header),
-            csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=True),
-        ).schema.names
+def _csv_reader(stream: Any, options: CsvOptions, convert: csv.ConvertOptions | None = None) -> csv.CSVStreamingReader:
+    read = csv.ReadOptions(autogenerate_column_names=not options.header)
+    parse = csv.ParseOptions(delimiter=options.delimiter, quote_char=options.quote_char, newlines_in_values=True)
+    return csv.open_csv(stream, read, parse, convert)
 
 
 def _text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:

@@ -158,6 +158,8 @@ class IngestRequest:
     def __post_init__(self) -> None:
         check_choice("format", self.format, get_args(OutputFormat))
         check_mode(self.mode)
+        if not self.dest:
+            raise bad_option("the destination is empty: name a directory, a file or a table")
         if not isinstance(self.column, str) or not self.column:
             raise bad_option(f"column is {self.column!r}: give the variant column a name")
         if self.split_bytes is not None and self.split_bytes < 1:
@@ -243,4 +245,7 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
                 "for rows in memory name the column that holds JSON: json_column=; to write Variants use write"
             )
         return (), table_of(sources)
-    return tuple(os.fspath(source) for source in sources), None
+    try:
+        return tuple(os.fspath(source) for source in sources), None
+    except TypeError:
+        raise bad_option(f"the sources are {sources!r}: give paths, one or several") from None

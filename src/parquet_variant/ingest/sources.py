@@ -7,15 +7,15 @@ to do with a bad line to `task`.
 
 from __future__ import annotations
 
-import fnmatch
+import bz2
 import glob
+import io
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,8 +30,8 @@ from parquet_variant.ingest.formats.json_splitters import ArraySplitter, Documen
 from parquet_variant.ingest.formats.layout import BOM, Layout, detect, start_of_text
 from parquet_variant.ingest.formats.wrapped import WrappedSplitter
 from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
-from parquet_variant.ingest.splits import CHUNK_BYTES, Split
-from parquet_variant.io.commit_journal import everything_below
+from parquet_variant.ingest.splits import CHUNK_BYTES, MAX_LINE_BYTES, Split
+from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
 
@@ -43,7 +43,7 @@ _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bz2"),
 # What pzstd and others put before the text, in a frame that readers skip; its first byte is any from 0x50 to 0x5F.
 _ZSTD_SKIPPED = b"\x2a\x4d\x18"
 _COUNT_BYTES = 8 << 20
-_MAX_LINE_BYTES = 256 << 20
+_PACKED_BYTES = 256 << 10
 # What the splitter makes of a block stays in the processor's cache.
 ARRAY_BLOCK_BYTES = 1 << 20
 
@@ -121,6 +121,49 @@ def codec_of(file: str) -> str | None:
         return _codec(stream.read(4))
 
 
+@contextmanager
+def open_text(file: str) -> Iterator[Any]:
+    """A file's text, decompressed, as a stream of bytes. Raises `VariantFileError` as `open_chunks`."""
+    codec = codec_of(file)
+    filesystem, path = filesystem_of(file)
+    with file_errors(file), filesystem.open_input_stream(path, compression=None) as stored:
+        yield _decompressed(stored, codec)
+
+
+def _decompressed(stored: Any, codec: str | None) -> Any:
+    if codec is None:
+        return stored
+    return io.BufferedReader(_Bz2Text(stored)) if codec == "bz2" else pa.CompressedInputStream(stored, codec)
+
+
+class _Bz2Text(io.RawIOBase):
+    """The text of bz2 members: pyarrow fails on empty ones in the middle, and Python's own file skips junk behind."""
+
+    def __init__(self, stored: Any) -> None:
+        self._stored, self._member = stored, bz2.BZ2Decompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        text = b""
+        while not text:
+            packed = b""
+            if self._member.eof:
+                packed = self._member.unused_data or self._stored.read(_PACKED_BYTES)
+                if not packed:
+                    return 0
+                self._member = bz2.BZ2Decompressor()
+            elif self._member.needs_input and not (packed := self._stored.read(_PACKED_BYTES)):
+                raise OSError("the bz2 stream is truncated")
+            try:
+                text = self._member.decompress(packed, len(room))
+            except OSError as error:
+                raise OSError(f"bz2: {error}") from None
+        room[: len(text)] = text
+        return len(text)
+
+
 def _codec(head: bytes) -> str | None:
     if head[1:4] == _ZSTD_SKIPPED and head[0] >> 4 == 5:
         return "zstd"
@@ -180,22 +223,21 @@ def open_chunks(
     """
     if chunk_bytes < 1:
         raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
-    codec = codec_of(source)
-    filesystem, path = filesystem_of(source)
     if byte_range is not None:
-        if codec:
+        if codec := codec_of(source):
             raise VariantFileError(
                 f"a byte range of a {codec} file cannot be read: read the whole file",
                 reason="not-splittable",
                 file=source,
             )
+        filesystem, path = filesystem_of(source)
         with file_errors(source), filesystem.open_input_file(path) as file:
             start, end = byte_range
             first = first_line_start(file, start, end)
             if first < end:
                 yield from _line_chunks(source, range_text(file, first, end), chunk_bytes, start, first)
         return
-    with file_errors(source), filesystem.open_input_stream(path, compression=codec) as stream:
+    with open_text(source) as stream:
         yield from _chunks_of(stream, source, chunk_bytes, Layout.of(format))
 
 
@@ -220,17 +262,18 @@ def _chunks_of(stream: Any, source: str, chunk_bytes: int, layout: Layout) -> It
         yield from _split_chunks(source, blocks, chunk_bytes, splitter, "element" if array else "document")
 
 
-def whole_text(source: str, layout: Layout) -> bytes:
+def whole_text(split: Split, layout: Layout) -> bytes:
     """The lines of `open_chunks` of a file that is small: it is opened once.
 
     Raises `VariantFileError` or `JsonError` as by `open_chunks`, and for a row that is refused.
     """
+    source = split.file
     filesystem, path = filesystem_of(source)
     with file_errors(source):
         with filesystem.open_input_stream(path, compression=None) as file:
             stored = file.read()
-        codec, plain = _codec(stored), pa.BufferReader(stored)
-        stream = plain if codec is None else pa.CompressedInputStream(plain, codec)
+        check_not_cut(split, len(stored))
+        stream = _decompressed(pa.BufferReader(stored), _codec(stored))
         parts = []
         for chunk in _chunks_of(stream, source, ARRAY_BLOCK_BYTES, layout):
             for _, error in chunk.refused.values():
@@ -238,6 +281,15 @@ def whole_text(source: str, layout: Layout) -> bytes:
             parts.append(bytes(chunk.data))
             chunk.release()
     return b"".join(parts)
+
+
+def check_not_cut(split: Split, size: int | None = None) -> None:
+    """Raise `VariantFileError` if a file has become shorter than it was: rows may not have been read."""
+    expected = split.size if split.end is None else split.end
+    if expected is not None and (split_size(Split(split.file)) if size is None else size) < expected:
+        raise VariantFileError(
+            f"{split.file} became shorter while it was read: read it again", reason="files-changed", file=split.file
+        )
 
 
 def is_seekable(source: str, format: InputFormat | Layout) -> bool:
@@ -275,7 +327,7 @@ def _expanded(source: str) -> list[tuple[str, int]]:
             )
         return files
     if glob.has_magic(path):
-        matches = _glob(filesystem, path, source)
+        matches = _glob(filesystem, path, source.removesuffix(path) if "://" in source else "")
         if not matches:
             raise VariantFileError(
                 f"no file matches {source}: check the pattern (quote it, and use ** for any depth)",
@@ -297,21 +349,19 @@ def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[tu
     return sorted((base + info.path[cut:], info.size or 0) for info in infos if info.type == pafs.FileType.File)
 
 
-def _glob(filesystem: pafs.FileSystem, pattern: str, source: str) -> list[tuple[str, int]]:
-    if "://" not in source:
-        matches = glob.glob(os.path.expanduser(source), recursive=True)  # noqa: PTH207, PTH111
-        return sorted((match, Path(match).stat().st_size) for match in matches if Path(match).is_file())
-    scheme = source[: len(source) - len(pattern)]
-    if isinstance(filesystem, pafs.LocalFileSystem):
-        return [(scheme + file, size) for file, size in _glob(filesystem, pattern, pattern)]
-    fixed = pattern[: _first_magic(pattern)].rpartition("/")[0]
-    infos = (info for info in everything_below(filesystem, fixed) if info.is_file)
-    return sorted((scheme + info.path, info.size or 0) for info in infos if fnmatch.fnmatchcase(info.path, pattern))
-
-
-def _first_magic(pattern: str) -> int:
-    """Index of the first glob character."""
-    return min((pattern.find(char) for char in "*?[" if char in pattern), default=len(pattern))
+def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[tuple[str, int]]:
+    if isinstance(filesystem, pafs.LocalFileSystem) and "**" not in pattern:
+        infos = filesystem.get_file_info(glob.glob(pattern))  # noqa: PTH207
+    else:  # Python's own follows links that lead back, for ever.
+        base = fixed_part(pattern)
+        rest = pattern.removeprefix(f"{base}/").lstrip("/").split("/")
+        infos = []
+        for info in everything_below(filesystem, base):
+            names = info.path.removeprefix(base).lstrip("/").split("/")
+            if glob_match(names, rest) and not any(name.startswith(".") for name in names):
+                infos.append(info)
+    files = (info for info in infos if info.is_file)
+    return sorted((scheme + info.path.removeprefix("./"), info.size or 0) for info in files)
 
 
 @contextmanager
@@ -348,7 +398,7 @@ def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
 def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0) -> Iterator[Chunk]:
     line = 1
     try:
-        for data in line_chunks(fill, chunk_bytes, _MAX_LINE_BYTES):
+        for data in line_chunks(fill, chunk_bytes, MAX_LINE_BYTES):
             if not range_start and line == 1:
                 offset = start_of_text(data[: len(BOM) + 1].tobytes(), file)
                 data = data[offset:]
@@ -358,7 +408,7 @@ def _line_chunks(file: str, fill: Fill, chunk_bytes: int, range_start: int = 0, 
             yield chunk
     except OverflowError:
         raise VariantFileError(
-            f"line {line} of {file} is over {_MAX_LINE_BYTES >> 20} MiB: is the file NDJSON?",
+            f"line {line} of {file} is over {MAX_LINE_BYTES >> 20} MiB: is the file NDJSON?",
             reason="line-too-long",
             file=file,
         ) from None
@@ -387,9 +437,9 @@ def _split_chunks(
         for block in blocks:
             pending.append(splitter.feed(block))
             size += len(pending[-1])
-            if splitter.pending > _MAX_LINE_BYTES:
+            if splitter.pending > MAX_LINE_BYTES:
                 raise VariantFileError(
-                    f"{unit} {splitter.elements + 1} of {file} is over {_MAX_LINE_BYTES >> 20} MiB",
+                    f"{unit} {splitter.elements + 1} of {file} is over {MAX_LINE_BYTES >> 20} MiB",
                     reason="line-too-long",
                     file=file,
                 )
@@ -408,9 +458,12 @@ def _split_chunks(
 def _row_chunks(file: str, texts: Iterator[RowText], unit: Unit, number: int) -> Iterator[Chunk]:
     """Rows that were no JSON, as chunks of one a line."""
     offset = 0
-    for text in texts:
-        yield Chunk(file, text.data, number, offset=offset, unit=unit, refused=text.refused)
-        number, offset = number + text.data.count(b"\n"), offset + len(text.data)
+    try:
+        for text in texts:
+            yield Chunk(file, text.data, number, offset=offset, unit=unit, refused=text.refused)
+            number, offset = number + text.data.count(b"\n"), offset + len(text.data)
+    except VariantFileError as error:
+        raise error.at(file=file) from None
 
 
 @lru_cache(maxsize=64)

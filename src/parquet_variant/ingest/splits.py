@@ -11,6 +11,8 @@ from typing import Any
 
 # Text that is parsed at a time: less costs calls for each column, more costs memory that the system has to clear.
 CHUNK_BYTES = 12 << 20
+# A line, value or row may have so much text.
+MAX_LINE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,17 +10,19 @@ Owns the journal, and listing a directory by it. Leaves staging, modes, and whos
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import posixpath
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.io.filesystems import refuse_no_path
 
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
@@ -149,7 +151,34 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
                 paths.append(posixpath.join(folder, entry.name))
                 if entry.is_dir():
                     folders.append(paths[-1])
-    return list(filesystem.get_file_info(paths))
+    try:
+        return list(filesystem.get_file_info(paths))
+    except UnicodeEncodeError:
+        for path in paths:
+            refuse_no_path(path)
+        raise
+
+
+def fixed_part(pattern: str) -> str:
+    """The directory above the first part of a glob that is one."""
+    parts = pattern.split("/")
+    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
+    return "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
+
+
+def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
+    """Whether the parts of a path are those of a glob, in which ``**`` is any number of them.
+
+    >>> glob_match(["logs", "2026", "a.json"], ["logs", "**", "*.json"]), glob_match(["logs", "a"], ["*"])
+    (True, False)
+    """
+    if not patterns:
+        return not names
+    if patterns[0] == "**":
+        return any(glob_match(names[skip:], patterns[1:]) for skip in range(len(names) + 1))
+    if not names or not fnmatch.fnmatchcase(names[0], patterns[0]):
+        return False
+    return glob_match(names[1:], patterns[1:])
 
 
 def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:

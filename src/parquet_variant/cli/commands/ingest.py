@@ -89,7 +89,7 @@ def command(
     options |= _of_files(into, writer, files)
     if engine == "spark":  # whose workers may stand in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
-        dest = absolute(dest)
+        dest = absolute(dest) if dest else dest
     with with_stdin(sources) as read, Progress() as progress:
         request = IngestRequest.of(
             read,

@@ -29,7 +29,10 @@ def command(
     from parquet_variant.delta import vacuum
     from parquet_variant.parquet.report_text import counted
 
-    retention = None if hours is None else timedelta(hours=hours)
+    try:
+        retention = None if hours is None else timedelta(hours=hours)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"--hours is {hours}: {error}") from None
     gone = vacuum(table, retention=retention, dry_run=dry_run, force=force)
     if as_json:
         print_json({"files": gone, "deleted": not dry_run})

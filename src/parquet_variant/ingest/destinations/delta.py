@@ -125,7 +125,8 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
             sweep(dest)
         return mode != "ignore", current
     filesystem, path = filesystem_of(dest)
-    if filesystem.get_file_info(path).type == pafs.FileType.File or _has_other_files(filesystem, path):
+    is_place = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
+    if not is_place or _has_other_files(filesystem, path):
         raise DeltaError(
             f"{dest} holds other files and is no Delta table: choose another place", reason="exists", file=dest
         )

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.errors import JsonError
+from parquet_variant.errors import JsonError, VariantFileError
 from parquet_variant.ingest.formats.layout import CsvOptions
+from parquet_variant.ingest.splits import MAX_LINE_BYTES
 
 # As JSON writes numbers: what begins with a zero, such as a postal code, is text, or it would not come back.
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 _BOOLEAN = r"^(?i:true|false)$"
 # What JSON does not have in strings as it is.
 _TO_ESCAPE = r'["\\\x00-\x1f]'
+# A line that no parser takes, in the place of a row that is refused.
+_REFUSED = "\x01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,25 +49,43 @@ class CsvRows:
     def __init__(self, options: CsvOptions) -> None:
         self._options = options
         self._names: list[str] | None = None
+        quote, delimiter = (re.escape(each).encode() for each in (options.quote_char, options.delimiter))
+        # A quote counts at the beginning of a field only, as in pyarrow. Groups: the text ends in quotes, or in a row.
+        field = b"(?:Q(?:[^Q]++|QQ)*+(?:Q|(\\Z)))?+[^D\r\n]*+".replace(b"Q", quote).replace(b"D", delimiter)
+        self._row = re.compile(b"(?:%b%b)*+%b(?:\r\n?|\n|(\\Z))" % (field, delimiter, field))
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[RowText]:
-        """The rows that each block completes.
+        """The rows that each block completes; one with a quote that is not closed is refused.
 
-        Raises `JsonError` for a header that cannot be, and a quote that is not closed.
+        Raises `JsonError` for a header that cannot be; `VariantFileError` for a row over 256 MiB.
         """
-        quote = ord(self._options.quote_char)
-        begun = b""
+        begun, fresh = b"", bytearray()
         for block in blocks:
-            text = begun + block
-            data = np.frombuffer(text, np.uint8)
-            ends = np.flatnonzero(data == 0x0A)
-            ends = ends[np.searchsorted(np.flatnonzero(data == quote), ends) % 2 == 0]
-            cut = int(ends[-1]) + 1 if len(ends) else 0
-            begun = text[cut:]
-            yield from self._rows(text[:cut])
-        if begun.count(self._options.quote_char.encode()) % 2:
-            raise JsonError("the last row has a quote that is not closed", reason="truncated")
-        yield from self._rows(begun)
+            fresh += block
+            if len(fresh) < len(begun):
+                continue  # a long row is not looked through again for every block
+            whole, begun = self._cut(begun + fresh)
+            fresh.clear()
+            if len(begun) > MAX_LINE_BYTES:
+                raise VariantFileError(
+                    f"a row is over {MAX_LINE_BYTES >> 20} MiB: is a quote not closed?", reason="line-too-long"
+                )
+            yield from self._rows(whole)
+        whole, begun = self._cut(begun + fresh)
+        yield from self._rows(whole)
+        last = self._row.match(begun)
+        if last is None or (last[1] is None and last[2] is None):
+            yield from self._rows(begun)
+            return
+        error = JsonError("the last row has a quote that is not closed", reason="truncated")
+        if self._names is None:
+            raise error
+        yield RowText(_REFUSED.encode() + b"\n", {0: (begun, error)})
+
+    def _cut(self, text: bytes) -> tuple[bytes, bytes]:
+        """The rows that end in a text, and the one that is begun."""
+        end = max((row.end() for row in self._row.finditer(text) if row.lastindex is None), default=0)
+        return text[:end], text[end:]
 
     def _rows(self, text: bytes) -> Iterator[RowText]:
         if self._names is None:
@@ -77,9 +98,10 @@ class CsvRows:
 
     def _read_header(self, text: bytes) -> bytes:
         """Take the names of the columns, and give the text without them."""
-        bad: list[csv.InvalidRow] = []
-        # With names of its own, so that the header is a row like others.
-        first = self._table(text, None, bad).slice(0, 1)
+        header = self._row.match(text)
+        assert header is not None
+        # With names of its own, so that the header is a row like others; pyarrow reads no line without its end.
+        first = self._table(header[0].rstrip(b"\r\n") + b"\n", None, [])
         if not self._options.header:
             self._names = [f"_c{at}" for at in range(first.num_columns)]
             return text
@@ -87,31 +109,38 @@ class CsvRows:
         if len(set(self._names)) < len(self._names):
             twice = next(name for name in self._names if self._names.count(name) > 1)
             raise JsonError(f"the header names {twice!r} twice: rename one, or read it with header=False")
-        data = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(data == 0x0A)
-        quotes = np.flatnonzero(data == ord(self._options.quote_char))
-        ends = ends[np.searchsorted(quotes, ends) % 2 == 0]
-        return text[int(ends[0]) + 1 :] if len(ends) else b""
+        return text[header.end() :]
 
     def _as_json(self, text: bytes) -> RowText:
         assert self._names is not None
         bad: list[csv.InvalidRow] = []
-        table = self._table(text, self._names, bad)
-        parts: list[Any] = []
-        for name, column in zip(self._names, table.columns, strict=True):
-            parts += [("," if parts else "{") + json.dumps(name, ensure_ascii=False) + ":", _as_json(column)]
-        lines = pc.binary_join_element_wise(*parts, "}", "").to_pylist() if table.num_rows else []
-        refused = {}
+        rows: list[str | tuple[bytes, JsonError]] = []
+        text, not_utf8 = self._without_bad_text(text)
+        if text:
+            table = self._table(text, self._names, bad)
+            parts: list[Any] = []
+            for name, column in zip(self._names, table.columns, strict=True):
+                parts += [("," if parts else "{") + json.dumps(name, ensure_ascii=False) + ":", _as_json(column)]
+            rows = pc.binary_join_element_wise(*parts, "}", "").to_pylist() if table.num_rows else []
         for row in sorted(bad, key=lambda each: each.number):
             # Numbers count from 1, and the rows that are refused too.
-            lines.insert(row.number - 1, "")
-            error = JsonError(
-                f"{row.actual_columns} fields where the header has {row.expected_columns}", reason="field-count"
-            )
-            refused[row.number - 1] = row.text.encode(), error
-        # A line that no parser takes, in the place of the row.
-        texts = ["\x01" if at in refused else line for at, line in enumerate(lines)]
+            words = f"{row.actual_columns} fields where the header has {row.expected_columns}"
+            rows.insert(row.number - 1, (row.text.encode(), JsonError(words, reason="field-count")))
+        for at, own in not_utf8.items():
+            rows.insert(at, (own, JsonError("the row is not UTF-8", reason="bad-utf8")))
+        refused = {at: row for at, row in enumerate(rows) if isinstance(row, tuple)}
+        texts = [_REFUSED if isinstance(row, tuple) else row for row in rows]
         return RowText("\n".join([*texts, ""]).encode(), refused)
+
+    def _without_bad_text(self, text: bytes) -> tuple[bytes, dict[int, bytes]]:
+        """The rows that are UTF-8, and the others by their number."""
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            rows = [row[0] for row in self._row.finditer(text) if row[0].strip(b"\r\n")]
+            bad = {at: row for at, row in enumerate(rows) if row.decode(errors="replace").encode() != row}
+            return b"".join(row for at, row in enumerate(rows) if at not in bad), bad
+        return text, {}
 
     def _table(self, text: bytes, names: list[str] | None, bad: list[csv.InvalidRow]) -> pa.Table:
         def refuse(row: csv.InvalidRow) -> str:

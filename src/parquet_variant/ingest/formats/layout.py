@@ -140,8 +140,12 @@ def _known(kind: type, options: Mapping[str, Any], name: str) -> Mapping[str, An
 
 
 BOM = b"\xef\xbb\xbf"
-# What files that are no text of ours begin with; UTF-16 without a mark by the zero byte beside ASCII.
-_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"{\0", b"[\0", b'"\0', b"\0{", b"\0[", b'\0"')
+# How text in UTF-16 and UTF-32 begins: with a mark, or with zero bytes where those of ASCII have them.
+_OTHER_ENCODINGS = re.compile(
+    rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]|[{[\"]\0|\0[{[\"]",
+    re.DOTALL,
+)
+# What files that are no text of ours begin with.
 _PACKED = ((b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7z"), (b"\x1f\x9d", "compress"))
 _PARQUET = b"PAR1"
 _OTHER_FORMATS = (
@@ -156,8 +160,8 @@ _DETECT_BYTES = 1 << 20
 
 def start_of_text(head: bytes, file: str) -> int:
     """Length of a UTF-8 byte order mark; refuses what is told by its first bytes to be no JSON in UTF-8."""
-    if head.startswith(_OTHER_ENCODINGS):
-        raise VariantFileError(f"{file} is UTF-16 text: convert it to UTF-8", reason="encoding", file=file)
+    if _OTHER_ENCODINGS.match(head):
+        raise VariantFileError(f"{file} is UTF-16 or UTF-32 text: convert it to UTF-8", reason="encoding", file=file)
     for magic, name in _PACKED:
         if head.startswith(magic):
             raise VariantFileError(

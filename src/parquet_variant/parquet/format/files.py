@@ -6,7 +6,6 @@ Leaves what is inside a file to `footer` and `columns`, and inputs that are not 
 
 from __future__ import annotations
 
-import fnmatch
 import io
 import os
 import posixpath
@@ -22,7 +21,7 @@ from pyarrow import fs
 
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
-from parquet_variant.io.commit_journal import entries_that_count
+from parquet_variant.io.commit_journal import entries_that_count, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
@@ -270,7 +269,7 @@ def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Fi
     if info.type == fs.FileType.Directory:
         return _below(_in_directory(system, path), path)
     if any(character in path for character in "*?["):
-        return _below(_matching(system, path), _fixed(path))
+        return _below(_matching(system, path), fixed_part(path))
     named = os.fspath(source)
     raise VariantFileError(f"{named} does not exist: check the path", reason="no-such-file", file=named)
 
@@ -278,13 +277,6 @@ def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _Fi
 def _below(files: list[ParquetSource], base: str) -> dict[str, _FileBelow]:
     start = len(base.rstrip("/"))
     return {file.path: (file, file.path[start:].strip("/")) for file in files}
-
-
-def _fixed(pattern: str) -> str:
-    """The directory above the first part of a pattern that is one."""
-    parts = pattern.split("/")
-    first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
-    return "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
 
 
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
@@ -310,11 +302,11 @@ def _visible(path: str, base: str) -> bool:
 
 
 def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
-    base = _fixed(pattern)
+    base = fixed_part(pattern)
     files: dict[str, ParquetSource] = {}
     for info in sorted(entries_that_count(system, base), key=lambda info: str(info.path)):
         name = posixpath.normpath(info.path)
-        if not _glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
+        if not glob_match(name.split("/"), posixpath.normpath(pattern).split("/")):
             continue
         if info.type == fs.FileType.Directory:
             files |= {file.path: file for file in _in_directory(system, info.path)}
@@ -323,16 +315,6 @@ def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
     if not files:
         raise VariantFileError(f"no file matches {pattern}: check the pattern", reason="no-files", file=pattern)
     return list(files.values())
-
-
-def _glob_match(names: list[str], patterns: list[str]) -> bool:
-    if not patterns:
-        return not names
-    if patterns[0] == "**":
-        return any(_glob_match(names[skip:], patterns[1:]) for skip in range(len(names) + 1))
-    if not names or not fnmatch.fnmatchcase(names[0], patterns[0]):
-        return False
-    return _glob_match(names[1:], patterns[1:])
 
 
 def open_file(source: ParquetSource) -> OpenFile:

@@ -108,7 +108,9 @@ class VortexScan(PlannedQuery):
             return each.column
         assert self.kind is not None
         typed = None if self.note.schema is None else self.note.schema.get(each.path)
-        if typed is not None and typed.type in _GIVEN_TYPED and each.path.segments and self._is_typed(each):
+        # As a Variant the column does not tell: a null there may be Variant null, a missing field or an absent row.
+        may_be_typed = typed is not None and typed.type in _GIVEN_TYPED and each.path.segments and each.type is not None
+        if typed is not None and may_be_typed and self._is_typed(each):
             return TypedPart(tuple(map(str, each.path.segments)), typed.type)
         return part_of(self.kind, each.path, each.type)
 
