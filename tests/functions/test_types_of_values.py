@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -162,3 +164,11 @@ def test_depth_is_counted_in_values_that_count_for_nothing_else() -> None:
     deep = "[" * 199 + "1" + "]" * 199
     array = pv.parse_json([f"[1, {deep}]", f"[1, [{deep}]]", "[1, []]"])
     assert pv.try_schema_of_variant(array).to_pylist() == ["ARRAY<VARIANT>", None, "ARRAY<VARIANT>"]
+
+
+def test_numbers_of_several_types_are_cast_without_a_warning():
+    values = [np.float32(1.5), 0x7F800001, "x", 0xFF812345]  # as a float, the last would be a signalling NaN
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = pv.try_variant_get(pv.VariantArray.from_pylist(values), "$", pa.float64())
+    assert answer.to_pylist() == [1.5, float(0x7F800001), None, float(0xFF812345)]

@@ -59,7 +59,9 @@ def test_several_sources_come_as_spark_lists_them():
         (WriteOptions, {"path": "/t", "writer": "mine"}, "writer is 'mine': use native or pyarrow"),
         (WriteOptions, {"path": "/t", "layout": "round"}, "use final or unshredded"),
         (WriteOptions, {}, "no path"),
-        (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option columns"),
+        *[(WriteOptions, {"path": "/t", "partitionBy": text}, "each once") for text in ("", "a,", "a, a", "[]", "[1]")],
+        *[(WriteOptions, {"path": "/t", name: "[1]"}, "each once") for name in ("sortBy", "bloomFilters")],
+        (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option paths"),
         (ReadOptions, {"path": "/t", "paths": "{"}, "give an object of column to path and type"),
         (ReadOptions, {"path": "/t", "partitionBytes": "0"}, "positive"),
         (ReadOptions, {"path": "/t", "partitionBytes": "abc"}, r"'abc': give another value \(a whole number\)"),
@@ -81,3 +83,9 @@ def test_paths_of_the_writer_are_read_before_there_is_a_job(name):
 def test_names_may_have_the_underscores_of_parameters():
     assert ReadOptions.of({"path": "/t", "merge_schema": "true"}).merge_schema
     assert WriteOptions.of({"path": "/t", "row_group_bytes": "7"}).write == {"row_group_bytes": 7}
+
+
+def test_a_zone_that_is_none_is_told_before_there_is_a_job():
+    with pytest.raises(VariantError) as raised:
+        ReadOptions.of({"path": "/t", "timeZone": "Mars"})
+    assert raised.value.reason == "bad-zone"

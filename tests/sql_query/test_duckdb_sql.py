@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -177,3 +178,10 @@ def test_the_answer_is_duckdbs(connection: Any, query: str) -> None:
     answer = pv.sql(query, t=T, u=U).arrow()
     assert rows_of(answer) == rows_of(expected)
     assert answer.schema.types == expected.schema.types
+
+
+def test_without_duckdb_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(pv.VariantError, match=r"SQL needs duckdb: run: pip install 'parquet-variant\[sql\]'") as caught:
+        pv.sql("SELECT 1")
+    assert caught.value.reason == "missing-extra"

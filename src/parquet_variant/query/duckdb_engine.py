@@ -19,6 +19,7 @@ import pyarrow as pa
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import thread_count
+from parquet_variant.lazy_names import optional_libraries
 
 _INSTANCES: dict[tuple[int, int], Any] = {}  # by process (a fork has no use for its parent's) and threads
 _LOCK = threading.Lock()
@@ -46,12 +47,10 @@ def begin(*, threads: int | None = None) -> None:
 def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
     """A DuckDB connection in memory, closed at the end.
 
-    Raises `VariantError` with reason ``no-engine`` if DuckDB is not installed.
+    Raises `VariantError` with reason ``missing-extra`` if DuckDB is not installed.
     """
-    try:
+    with optional_libraries("SQL"):
         import duckdb
-    except ImportError:
-        raise VariantError("SQL needs an engine: run: pip install 'parquet-variant[sql]'", reason="no-engine") from None
     with _instance(duckdb, thread_count(threads)).cursor() as connection:
         if zone != "UTC":
             connection.execute("SET TimeZone = ?", [duckdb_zone(zone)])
@@ -101,11 +100,11 @@ def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Ta
     >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
     {'b': [2, 3]}
     """
-    import duckdb
-
     from parquet_variant.query.sql_dialect import SqlError
 
     with connect(zone=zone) as connection:
+        import duckdb
+
         try:
             for name, table in tables.items():
                 connection.register(name, table)

@@ -15,6 +15,8 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import in_form, struct_like
+from parquet_variant.schema.storage_shape import is_list
 
 SPARK_VARIANT = pa.struct(
     [
@@ -107,30 +109,20 @@ def as_spark(array: pa.Array, target: pa.DataType) -> pa.Array:
 
     Raises `VariantError` if a shredded value cannot be put together.
     """
+    return in_form(array, target, _in_spark_form)
+
+
+def _in_spark_form(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    types = pa.types
     if is_spark_variant(target):
         return to_spark(VariantArray(array))
-    if array.type == target:
-        return array
-    mask = array.is_null() if array.null_count else None
-    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
-        children = [as_spark(array.field(child.name), child.type) for child in target]
-        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-    if pa.types.is_list(target) and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-        offsets, values = _list_parts(array)
-        return pa.ListArray.from_arrays(offsets, as_spark(values, target.value_type), type=target, mask=mask)
-    if pa.types.is_map(target) and pa.types.is_map(array.type):
-        offsets, entries = _list_parts(array)
-        keys = as_spark(entries.field(0), target.key_type)
-        items = as_spark(entries.field(1), target.item_type)
-        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=mask)
-    return array.cast(target)
-
-
-def _list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from 0 and the values that they cut, of a list or map array that may be a slice."""
-    offsets = array.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    return pc.subtract(offsets, offsets[0]).cast(pa.int32()), array.values.slice(first, last - first)
+    if any(kind(array.type) != kind(target) for kind in (types.is_struct, types.is_map, is_list)):
+        return array.cast(target)
+    if types.is_struct(target) and [child.name for child in array.type] != [child.name for child in target]:
+        children = [array.field(child.name) for child in target]
+        fields = [pa.field(child.name, part.type) for child, part in zip(target, children, strict=True)]
+        return as_spark(struct_like(array, fields, children), target)
+    return None
 
 
 def row_bytes(array: pa.Array, target: pa.DataType) -> np.ndarray:

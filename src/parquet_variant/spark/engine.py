@@ -1,22 +1,25 @@
 """The engine that runs the tasks of a job on Spark: the function in the workers, progress, cancelling, errors whole.
 
-Owns the use of the RDD interface, which needs neither pandas nor a trip of the data through the JVM. Leaves sessions
-without one to `connect`, and what the tasks do to the caller.
+Owns the two ways there: the RDD interface, which needs neither pandas nor a trip of the data through the JVM; and over
+Spark Connect, which has no RDDs, tasks as rows of a DataFrame, worked on by `mapInArrow`. Leaves what the tasks do to
+the caller.
 """
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
 
 from parquet_variant.io.engine import Progress, ThreadEngine
-from parquet_variant.spark.connect import connect_parallelism, is_connect, run_over_connect
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
 
@@ -26,11 +29,18 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
+_Cancel = Callable[[], None]
+_End = Callable[[], None]
 
 _POLL_SECONDS = 0.2
 # Spark ends a worker two seconds after its task was cancelled.
 _LONGEST_END = 10.0
+_ROWS = 10_000
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is a client of a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +52,10 @@ class SparkEngine:
 
     @property
     def parallelism(self) -> int:
-        """Tasks that Spark runs at the same time."""
+        """Tasks that Spark runs at the same time; over Connect as many as the server makes of a range."""
         if is_connect(self.spark):
-            return connect_parallelism(self.spark)
+            parts = self.spark.range(_ROWS).selectExpr("spark_partition_id() AS part")
+            return int(parts.distinct().count())
         return int(self.spark.sparkContext.defaultParallelism)
 
     @property
@@ -63,9 +74,9 @@ class SparkEngine:
         """
         if not items:
             return []
-        if is_connect(self.spark):
-            return run_over_connect(self.spark, step, work, items, self.progress)
         with _job(self.spark, step, len(items), self.progress), from_spark_errors():
+            if is_connect(self.spark):
+                return _over_connect(self.spark, _in_task(work), list(items))
             return self._tasks(work, items).collect()
 
     def reduce(
@@ -77,82 +88,118 @@ class SparkEngine:
     ) -> Result:
         """Run tasks as `run` does and merge their results, in a tree if they are many."""
         if is_connect(self.spark):
-            return reduce(merge, run_over_connect(self.spark, step, work, items, self.progress))
+            return reduce(merge, self.run(step, work, items))
         with _job(self.spark, step, len(items), self.progress), from_spark_errors():
             return self._tasks(work, items).treeReduce(merge)
 
     def _tasks(self, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> RDD[Result]:
-        return self.spark.sparkContext.parallelize(list(enumerate(items)), len(items)).mapPartitions(_task(work))
+        in_task = _in_task(work)
+        tasks = self.spark.sparkContext.parallelize(list(enumerate(items)), len(items))
+        return tasks.map(lambda numbered: in_task(*numbered))
 
 
-def _task(work: Callable[[int, int, Item], Result]) -> Callable[[Iterator[tuple[int, Item]]], Iterator[Result]]:
+def _in_task(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item], Result]:
+    """What runs in a worker for one item: with its attempt, errors whole, and a quiet end."""
     end = QuietEnd()
 
-    def run(items: Iterator[tuple[int, Item]]) -> Iterator[Result]:
+    def run(task: int, item: Item) -> Result:
         from pyspark import TaskContext
 
         _ = end
         context = TaskContext.get()
-        attempt = context.taskAttemptId() if context else 0
-        for task, item in items:
-            with to_spark_errors():
-                result = work(task, attempt, item)
-            yield result
+        with to_spark_errors():
+            return work(task, context.taskAttemptId() if context else 0, item)
 
     return run
+
+
+def _over_connect(spark: SparkSession, in_task: Callable[[int, Item], Result], items: list[Item]) -> list[Result]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                result = pickle.dumps(in_task(task, items[task]))
+                yield pa.RecordBatch.from_pydict({"task": [task], "result": [result]})
+
+    tasks = spark.range(0, len(items), 1, len(items))
+    rows = tasks.mapInArrow(run, "task bigint, result binary").collect()
+    return [pickle.loads(row.result) for row in sorted(rows, key=lambda row: row.task)]
 
 
 @contextmanager
 def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) -> Iterator[None]:
     """Name the job, watch it, and cancel it if the caller is interrupted."""
-    context = spark.sparkContext
-    group = f"parquet-variant-{uuid.uuid4().hex[:8]}"
-    context.setJobGroup(group, step, interruptOnCancel=True)
-    done = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(context, group, step, tasks, progress, done), daemon=True)
+    told = 0
+
+    def tell(completed: int) -> None:
+        nonlocal told
+        if progress is not None and told < min(completed, tasks):
+            told = min(completed, tasks)
+            progress(step, told, tasks)
+
     if progress is not None:
         progress(step, 0, tasks)
-        watcher.start()
+    name = f"parquet-variant-{uuid.uuid4().hex[:8]}"
+    cancel, end = _watch_tag(spark, name, tell) if is_connect(spark) else _watch_group(spark, name, step, tell)
     try:
         yield
     except BaseException:
-        context.cancelJobGroup(group)
-        _wait_until_over(context, group)
+        cancel()
         raise
     finally:
-        done.set()
-        if progress is not None:
-            watcher.join()
-        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-            context.setLocalProperty(name, None)
+        end()
     if progress is not None:
         progress(step, tasks, tasks)
 
 
-def _wait_until_over(context: object, group: str) -> None:
-    """Wait for tasks that were cancelled: what they stage may be removed only once they write no more."""
-    tracker = context.statusTracker()  # type: ignore[attr-defined]
-    last = time.monotonic() + _LONGEST_END
-    while time.monotonic() < last:
+def _watch_tag(spark: SparkSession, tag: str, tell: Callable[[int], None]) -> tuple[_Cancel, _End]:
+    """Over Connect: how to cancel the jobs of this thread, and to stop watching them."""
+
+    def watch(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        tell(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    def cancel() -> None:
+        with suppress(Exception):
+            spark.interruptTag(tag)
+
+    def end() -> None:
+        spark.removeTag(tag)
+        spark.removeProgressHandler(watch)
+
+    spark.addTag(tag)
+    spark.registerProgressHandler(watch)
+    return cancel, end
+
+
+def _watch_group(spark: SparkSession, group: str, step: str, tell: Callable[[int], None]) -> tuple[_Cancel, _End]:
+    """The same in a session of this process."""
+    context = spark.sparkContext
+    done = threading.Event()
+
+    def stages() -> list[Any]:
+        tracker = context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        if not any(stage.numActiveTasks for stage in stages if stage is not None):
-            return
-        time.sleep(_POLL_SECONDS)
+        every = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return [stage for stage in every if stage is not None]
 
+    def watch() -> None:
+        while not done.wait(_POLL_SECONDS):
+            # The first stage does the work; the others only merge.
+            tell(max((stage.numCompletedTasks for stage in stages()), default=0))
 
-def _watch(context: object, group: str, step: str, tasks: int, progress: Progress, done: threading.Event) -> None:
-    tracker = context.statusTracker()  # type: ignore[attr-defined]
-    told = 0
-    while not done.wait(_POLL_SECONDS):
-        stages = [
-            tracker.getStageInfo(stage)
-            for job in tracker.getJobIdsForGroup(group)
-            if (info := tracker.getJobInfo(job)) is not None
-            for stage in info.stageIds
-        ]
-        # The first stage does the work; the others only merge.
-        completed = max((stage.numCompletedTasks for stage in stages if stage is not None), default=0)
-        if completed > told:
-            told = min(completed, tasks)
-            progress(step, told, tasks)
+    def cancel() -> None:
+        context.cancelJobGroup(group)
+        # What the tasks stage may be removed only once they write no more.
+        last = time.monotonic() + _LONGEST_END
+        while time.monotonic() < last and any(stage.numActiveTasks for stage in stages()):
+            time.sleep(_POLL_SECONDS)
+
+    def end() -> None:
+        done.set()
+        watcher.join()
+        for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+            context.setLocalProperty(name, None)
+
+    context.setJobGroup(group, step, interruptOnCancel=True)
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    return cancel, end

@@ -7,13 +7,12 @@ to `tables`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
@@ -21,6 +20,9 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_terms import VariantTerm
+
+if TYPE_CHECKING:
+    from parquet_variant.parquet.format.files import ParquetSource
 
 
 class Batches(Protocol):
@@ -36,9 +38,15 @@ class Batches(Protocol):
         ...
 
 
-def variant_field(name: str, kind: pa.DataType = VARIANT_STORAGE) -> pa.Field:
-    """An Arrow field that says that it is a Variant."""
-    return pa.field(name, kind, metadata=EXTENSION_METADATA)
+@dataclass(frozen=True)
+class ScanOptions:
+    """How the tables of a query are read."""
+
+    errors: Literal["null", "raise"] = "null"  # What becomes of values that cannot be cast.
+    zone: str = "UTC"  # The session time zone of casts.
+    threads: int | None = None  # How many work at the same time.
+    dictionaries: bool = False  # Whether the engine takes texts in dictionaries.
+    only_bounds: bool = False  # Whether of all rows only the least and the greatest value of each column count.
 
 
 @dataclass(frozen=True)
@@ -47,20 +55,17 @@ class ArrowScan:
 
     table: pa.Table
     needed: dict[str, NeededColumn]
-    strict: bool
-    zone: str
+    options: ScanOptions
 
     @cached_property
     def schema(self) -> pa.Schema:
         """Of every batch."""
-        fields = []
-        for key, each in self.needed.items():
-            if each.path is None:
-                fields.append(pa.field(key, self.table.schema.field(each.column).type))
-            elif (output := each.output) is None:
-                fields.append(variant_field(key))
-            else:
-                fields.append(pa.field(key, output))
+        fields = [
+            replace(each.select, name=key).field
+            if each.path is not None
+            else pa.field(key, self.table.schema.field(each.column).type)
+            for key, each in self.needed.items()
+        ]
         return pa.schema(fields or [pa.field("", pa.null())])
 
     def batches(self) -> Iterator[pa.Table]:
@@ -70,14 +75,10 @@ class ArrowScan:
             yield pa.table(columns or [pa.nulls(len(batch))], schema=self.schema)
 
     def _column(self, column: pa.Array, each: NeededColumn) -> pa.Array:
-        if each.path is None:
-            return column
-        return values_at(column, each.path, each, strict=self.strict, zone=self.zone)
+        return column if each.path is None else values_at(column, each.path, each, self.options)
 
 
-def values_at(
-    column: pa.Array, path: VariantPath, asked: NeededColumn | VariantTerm, *, strict: bool, zone: str
-) -> pa.Array:
+def values_at(column: pa.Array, path: VariantPath, asked: NeededColumn | VariantTerm, options: ScanOptions) -> pa.Array:
     """What is at a path of a column of Variants, as the type that is asked for; Variants where that is none."""
     from parquet_variant.functions.walks.extract_path import extract_path, extract_variant
 
@@ -85,7 +86,7 @@ def values_at(
     if asked.output is None:
         return plain_variants(extract_variant(storage, path))
     target = VARIANT_STORAGE if asked.type is None else asked.type
-    return extract_path(storage, path, target, safe=strict, zone=zone)
+    return extract_path(storage, path, target, safe=options.errors == "raise", zone=options.zone)
 
 
 def plain_variants(values: VariantArray) -> pa.StructArray:
@@ -99,7 +100,7 @@ def plain_variants(values: VariantArray) -> pa.StructArray:
 class FileRows:
     """As many rows as files have, of which nothing is asked: the footers know."""
 
-    sources: tuple[Any, ...]
+    sources: tuple[ParquetSource, ...]
     schema: pa.Schema = pa.schema([pa.field("", pa.null())])  # noqa: RUF009 - immutable
 
     def batches(self) -> Iterator[pa.Table]:

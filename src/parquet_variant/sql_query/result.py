@@ -10,9 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.encoding.cast.forms import with_fields
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import in_form, with_fields
+from parquet_variant.functions.json.to_json import to_json
 from parquet_variant.sql_query.kinds import holds_variants, is_variant
 
 _SHOWN_ROWS = 20
@@ -125,9 +126,10 @@ def with_json(table: pa.Table) -> pa.Table:
     """
     if not any(holds_variants(field.type) for field in table.schema):
         return table
-    columns = [
-        pa.chunked_array([_json(chunk) for chunk in column.chunks], _json_type(column.type)) for column in table.columns
-    ]
+    columns = []
+    for column in table.columns:
+        kind = _json_type(column.type)
+        columns.append(pa.chunked_array([in_form(chunk, kind, _as_json) for chunk in column.chunks], kind))
     fields = [
         field.with_type(column.type).remove_metadata() if holds_variants(field.type) else field
         for field, column in zip(table.schema, columns, strict=True)
@@ -152,30 +154,5 @@ def _json_type(kind: pa.DataType) -> pa.DataType:
     return with_fields(kind, lambda field: field.with_type(_json_type(field.type)))
 
 
-def _json(array: pa.Array) -> pa.Array:
-    from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.functions.json.to_json import to_json
-
-    kind = array.type
-    if is_variant(kind):
-        return to_json(VariantArray(array)).cast(pa.string())
-    if pa.types.is_map(kind) and holds_variants(kind):
-        entries = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
-        pairs = array.cast(pa.list_(entries))
-        keys, items = pairs.flatten().flatten()
-        return pa.MapArray.from_arrays(_offsets(pairs), keys, _json(items), _json_type(kind), mask=array.is_null())
-    if pa.types.is_list(kind) and holds_variants(kind):
-        values = _json(array.flatten())
-        return pa.ListArray.from_arrays(_offsets(array), values, type=_json_type(kind), mask=array.is_null())
-    if pa.types.is_struct(kind) and holds_variants(kind):
-        fields = list(_json_type(kind))
-        return pa.StructArray.from_arrays(
-            [_json(each) for each in array.flatten()], fields=fields, mask=array.is_null()
-        )
-    return array
-
-
-def _offsets(lists: pa.ListArray) -> pa.Int32Array:
-    """Where each list starts among the elements of all, and where the last one ends."""
-    ends = pc.cumulative_sum(lists.value_lengths().fill_null(0)).cast(pa.int32())
-    return pa.concat_arrays([pa.array([0], pa.int32()), ends])
+def _as_json(array: pa.Array, _: pa.DataType) -> pa.Array | None:
+    return to_json(VariantArray(array)).cast(pa.string()) if is_variant(array.type) else None

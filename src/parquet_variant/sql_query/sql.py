@@ -25,7 +25,7 @@ from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.renamed import renamed
-from parquet_variant.sql_query.batches import Batches
+from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.explain import path_text
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
@@ -73,7 +73,7 @@ def sql(
         If the text is no query, names what is not there, or asks of a Variant what only typed values have; before
         anything is read.
     VariantError
-        If a table cannot be read; ``no-engine`` without DuckDB.
+        If a table cannot be read; ``missing-extra`` without DuckDB.
 
     Examples
     --------
@@ -107,8 +107,7 @@ def plan_sql(
     thread_count(threads)
     catalog = _Catalog(tables, version, timestamp)
     rewritten = rewrite(query, catalog.bind, engine=engine, zone=zone)
-    options = {"on_error": errors, "zone": zone, "threads": threads, "dictionaries": engine == "duckdb"}
-    options["only_bounds"] = rewritten.only_bounds
+    options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
     return SqlQuery(query, rewritten, plans, options)
 
@@ -120,8 +119,7 @@ class SqlQuery:
     query: str  # The user's text.
     rewritten: Rewritten  # The engine's text, and what it needs.
     plans: Mapping[str, Batches]  # The scan of each relation of the engine's text.
-    # Session zone, threads, and what becomes of values that cannot be cast.
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: ScanOptions = field(default_factory=ScanOptions)
 
     def run(self) -> pa.Table:
         """The answer, by DuckDB; Variants as JSON."""
@@ -129,11 +127,11 @@ class SqlQuery:
 
     def batches(self, *, as_text: bool = True) -> Iterator[pa.Table]:
         """The answer as it comes, in parts, with Variants as JSON text or as such; without rows one empty part."""
-        import duckdb
-
         failures: list[Exception] = []
         before = self._states()
-        with connect(zone=self.options.get("zone", "UTC"), threads=self.options.get("threads")) as connection:
+        with connect(zone=self.options.zone, threads=self.options.threads) as connection:
+            import duckdb
+
             try:
                 for name, plan in self.plans.items():
                     connection.register(name, Stream(plan, failures))

@@ -6,7 +6,7 @@ through it. Leaves the query to `rewriting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.sql_query.batches import Batches, values_at
+from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting import Getter
 
 
@@ -48,9 +48,7 @@ def _unmarked(field: pa.Field) -> pa.Field:
     return pa.field(field.name, with_fields(field.type, _unmarked), field.nullable)
 
 
-def register_getters(
-    connection: Any, getters: list[Getter], options: Mapping[str, Any], failures: list[Exception]
-) -> None:
+def register_getters(connection: Any, getters: list[Getter], options: ScanOptions, failures: list[Exception]) -> None:
     """Make the functions known that a query calls on Variants."""
     if not getters:
         return
@@ -86,15 +84,13 @@ def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
     return duckdb_type
 
 
-def _getter(term: VariantTerm, options: Mapping[str, Any], failures: list[Exception]) -> Any:
-    strict, zone = options.get("on_error") == "raise", options.get("zone", "UTC")
-
+def _getter(term: VariantTerm, options: ScanOptions, failures: list[Exception]) -> Callable[[Any], pa.Array]:
     def get(argument: Any) -> pa.Array:
         try:
             column = one_chunk(argument)
             if pa.types.is_null(column.type):
                 column = pa.nulls(len(column), VARIANT_STORAGE)
-            return values_at(column, term.path, term, strict=strict, zone=zone)
+            return values_at(column, term.path, term, options)
         except Exception as error:
             failures.append(error)
             raise

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,13 +18,21 @@ from parquet_variant.array.capsules import is_named, named_variants
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.interop.table_of import table_of
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
-from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, side_by_side, variant_field
+from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse_versions
+
+if TYPE_CHECKING:
+    from parquet_variant.delta.log.snapshot import Snapshot
+    from parquet_variant.parquet.format.files import ParquetSource
+
+
+Plan = Callable[[Mapping[str, NeededColumn], Predicate | None, ScanOptions], Batches]
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,9 @@ class BoundTable:
     name: str  # What messages call it.
     columns: TableColumns  # Its columns.
     order: tuple[str, ...]  # The names of all of them, in the table's order.
+    scan: Plan  # Plans reading some columns, by the names that they are to have, with a filter over those names.
+    skips: bool = True  # Whether a filter is of any use to it.
+    files: Sequence[str] = ()  # The files that a scan opens by their names, which others may replace.
     path: Any = field(default=None, kw_only=True)  # Where it is, if it was given by its path.
     # Which version of a Delta table was asked for.
     version: int | None = field(default=None, kw_only=True)
@@ -92,22 +103,6 @@ class BoundTable:
         order = tuple(dict.fromkeys((*self.order, *derived)))
         return replace(self, columns=TableColumns(variants, ordinary), order=order, derived=derived)
 
-    def scan(
-        self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
-    ) -> Batches:
-        """Plan reading some columns, by the names that they are to have; with a filter over those names."""
-        raise NotImplementedError
-
-    @property
-    def skips(self) -> bool:
-        """Whether a filter is of any use to it."""
-        return True
-
-    @property
-    def files(self) -> Sequence[str]:
-        """The files that a scan opens by their names, which others may replace."""
-        return ()
-
 
 def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
     """The table that a value stands for.
@@ -120,10 +115,6 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
     """
     if isinstance(source, BoundTable):
         return source
-    if isinstance(source, VariantArray):
-        return _ArrowTable.over(
-            pa.table([source.storage], schema=pa.schema([variant_field("v", source.storage.type)])), name
-        )
     if isinstance(source, (str, os.PathLike)) or (
         isinstance(source, (list, tuple)) and source and all(isinstance(each, (str, os.PathLike)) for each in source)
     ):
@@ -131,30 +122,13 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
         return replace(table, path=source, version=version, timestamp=timestamp)
     if type(source).__name__ == "Snapshot":
         return _delta_table(source, name)
-    if hasattr(source, "selection") and hasattr(source, "batches"):
-        return _ScannedTable.over(source, name)
-    if hasattr(source, "scans") and hasattr(source, "batches"):
-        return _ScannedTable.over(source, name)
-    if isinstance(source, pa.Table):
-        return _ArrowTable.over(source, name)
-    if isinstance(source, Mapping):
-        return _ArrowTable.over(_from_mapping(source), name)
-    if isinstance(source, pa.RecordBatch) or hasattr(source, "__arrow_c_stream__"):
-        return _ArrowTable.over(pa.table(source), name)
+    if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
+        return _scanned_table(source, name)
+    if isinstance(source, (VariantArray, Mapping)) or hasattr(source, "__arrow_c_stream__"):
+        return _arrow_table(table_of(source), name)
     raise VariantError(
         f"{name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data", reason="not-a-table"
     )
-
-
-def _from_mapping(named: Mapping[str, Any]) -> pa.Table:
-    fields, columns = [], []
-    for key, value in named.items():
-        array = (
-            value.storage if isinstance(value, VariantArray) else pa.array(value) if isinstance(value, list) else value
-        )
-        fields.append(variant_field(key, array.type) if isinstance(value, VariantArray) else pa.field(key, array.type))
-        columns.append(array)
-    return pa.table(columns, schema=pa.schema(fields))
 
 
 def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> BoundTable:
@@ -165,105 +139,76 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
         return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
     refuse_versions(source, version, timestamp)
     if single is not None and is_vortex(single):
-        return _VortexTable.at(os.fspath(single), name)
+        return _vortex_table(os.fspath(single), name)
     if is_json(source):
         from parquet_variant.ingest.read_json import read_json
 
         return bind_table(read_json(source), name)
-    return _ParquetTable.at(source, name)
+    return _parquet_table(source, name)
 
 
-@dataclass(frozen=True)
-class _ParquetTable(BoundTable):
-    sources: tuple[Any, ...] = ()
+def _parquet_table(source: Any, name: str) -> BoundTable:
+    from parquet_variant.parquet.format.columns import find_variants
+    from parquet_variant.parquet.format.files import locate, open_file
+    from parquet_variant.parquet.scanning.scan import with_types
 
-    @classmethod
-    def at(cls, source: Any, name: str) -> _ParquetTable:
-        from parquet_variant.parquet.format.columns import find_variants
-        from parquet_variant.parquet.format.files import locate, open_file
-        from parquet_variant.parquet.scanning.scan import with_types
+    sources = tuple(locate(source))
+    with open_file(sources[0]) as file:
+        variants = [variant.name for variant in find_variants(file.schema) if not variant.repeated]
+        order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
+    others = tuple(Selected(each, None, column=each) for each in order if each not in variants)
+    ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
+    scan = partial(_scan_parquet, sources, ordinary)
+    return BoundTable(name, TableColumns(variants, ordinary), order, scan, files=[each.path for each in sources])
 
-        sources = tuple(locate(source))
-        with open_file(sources[0]) as file:
-            variants = [variant.name for variant in find_variants(file.schema) if not variant.repeated]
-            order = list(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
-        others = tuple(Selected(each, None, column=each) for each in order if each not in variants)
-        ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
-        return cls(name, TableColumns(variants, ordinary), tuple(order), sources)
 
-    @property
-    def files(self) -> Sequence[str]:
-        return [source.path for source in self.sources]
+def _scan_parquet(
+    sources: tuple[ParquetSource, ...],
+    types: Mapping[str, pa.DataType],
+    needed: Mapping[str, NeededColumn],
+    predicate: Predicate | None,
+    options: ScanOptions,
+) -> Batches:
+    from parquet_variant.parquet.scanning.bounds import BoundsScan
+    from parquet_variant.parquet.scanning.scan import Scan
 
-    def scan(
-        self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
-    ) -> Batches:
-        from parquet_variant.parquet.scanning.scan import Scan
+    def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
+        named = {key: replace(each.select, name=key) for key, each in group.items()}
+        selection = tuple(
+            each if each.column is None else replace(each, type=types[each.column]) for each in named.values()
+        )
+        bound = None if predicate is None else bind(predicate, {each.name: each.output for each in selection}, zone)
+        scan = Scan(
+            sources, selection, predicate=bound, column=column, errors=options.errors, zone=zone,
+            threads=options.threads, coarse=True,
+        )  # fmt: skip
+        return replace(scan, dictionaries=scan.texts_with_dictionary()) if options.dictionaries else scan
 
-        if not needed:
-            return FileRows(self.sources)
-
-        def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-            selection = tuple(self._selected(key, each) for key, each in group.items())
-            bound = _bound(predicate, selection, options)
-            scan = Scan(
-                self.sources, selection, predicate=bound, column=column, errors=options.get("on_error", "null"),
-                zone=options.get("zone", "UTC"), threads=options.get("threads"), coarse=True,
-            )  # fmt: skip
-            return replace(scan, dictionaries=scan.texts_with_dictionary()) if options.get("dictionaries") else scan
-
-        planned = side_by_side(needed, predicate, plan)
-        if not options.get("only_bounds") or not isinstance(planned, Scan) or planned.errors == "raise":
-            return planned
-        from parquet_variant.parquet.scanning.bounds import BoundsScan
-
+    zone = options.zone
+    planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)
+    if options.only_bounds and options.errors == "null" and isinstance(planned, Scan):
         return BoundsScan(planned)
-
-    def _selected(self, key: str, each: NeededColumn) -> Selected:
-        if each.path is None:
-            return Selected(key, None, self.columns.ordinary[each.column], each.column)
-        return Selected(key, each.path, each.type)
+    return planned
 
 
-def _delta_table(current: Any, name: str) -> BoundTable:
+def _delta_table(current: Snapshot, name: str) -> BoundTable:
+    from parquet_variant.delta import scan
     from parquet_variant.delta.data.expressions import columns_of_table
 
-    return _DeltaTable(
-        name, columns_of_table(current.schema), tuple(each.name for each in current.schema.fields), current
-    )
+    columns, order = columns_of_table(current.schema), tuple(each.name for each in current.schema.fields)
+    return BoundTable(name, columns, order, partial(_scan_paths, "Delta tables", partial(scan, current), columns))
 
 
-@dataclass(frozen=True)
-class _DeltaTable(BoundTable):
-    current: Any = None
+def _vortex_table(path: str, name: str) -> BoundTable:
+    from parquet_variant.vortex import scan_files
+    from parquet_variant.vortex.files.library import open_file
+    from parquet_variant.vortex.files.paths import vortex_files
 
-    def scan(
-        self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
-    ) -> Batches:
-        from parquet_variant.delta import scan
-
-        return _scan_paths("Delta tables", partial(scan, self.current), self.columns, needed, predicate, options)
-
-
-@dataclass(frozen=True)
-class _VortexTable(BoundTable):
-    path: str = ""
-
-    @classmethod
-    def at(cls, path: str, name: str) -> _VortexTable:
-        from parquet_variant.vortex.files.library import open_file
-        from parquet_variant.vortex.files.paths import vortex_files
-
-        file = open_file(vortex_files(path)[0])
-        ordinary = {each.name: each.type for each in file.schema if each.name not in file.layouts}
-        return cls(name, TableColumns(list(file.layouts), ordinary), tuple(file.schema.names), path)
-
-    def scan(
-        self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
-    ) -> Batches:
-        from parquet_variant.vortex import scan_files
-
-        return _scan_paths("Vortex files", partial(scan_files, self.path), self.columns, needed, predicate, options)
+    file = open_file(vortex_files(path)[0])
+    ordinary = {each.name: each.type for each in file.schema if each.name not in file.layouts}
+    columns = TableColumns(list(file.layouts), ordinary)
+    scan = partial(_scan_paths, "Vortex files", partial(scan_files, path), columns)
+    return BoundTable(name, columns, tuple(file.schema.names), scan)
 
 
 def _scan_paths(
@@ -272,15 +217,15 @@ def _scan_paths(
     columns: TableColumns,
     needed: Mapping[str, NeededColumn],
     predicate: Predicate | None,
-    options: Mapping[str, Any],
+    options: ScanOptions,
 ) -> Batches:
     """A scan of a format whose public ``scan`` takes paths and types."""
-    if options.get("on_error") == "raise":
+    if options.errors == "raise":
         raise VariantFileError(f"strict casts are for Parquet files, not for {formats}", reason="bad-option")
 
     def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
         select = {key: each.select for key, each in group.items()}
-        return scan(select, predicate, column=column, zone=options.get("zone", "UTC"), threads=options.get("threads"))
+        return scan(select, predicate, column=column, zone=options.zone, threads=options.threads)
 
     return side_by_side(needed or _any_row(columns), predicate, plan)
 
@@ -293,53 +238,42 @@ def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
     return {"": NeededColumn(columns.variants[0], VariantPath(("_",)), pa.bool_())}
 
 
-def _bound(predicate: Predicate | None, selection: Sequence[Selected], options: Mapping[str, Any]) -> Predicate | None:
-    if predicate is None:
-        return None
-    return bind(predicate, {each.name: each.output for each in selection}, options.get("zone", "UTC"))
-
-
 # ---- scans that are planned already
 
 
-@dataclass(frozen=True)
-class _ScannedTable(BoundTable):
-    plan: Any = None
+def _scanned_table(plan: Any, name: str) -> BoundTable:
+    from parquet_variant.parquet.writing.nested import is_tagged
 
-    @classmethod
-    def over(cls, plan: Any, name: str) -> _ScannedTable:
-        from parquet_variant.parquet.writing.nested import is_tagged
+    variants = [each.name for each in plan.schema if is_tagged(each)]
+    ordinary = {each.name: each.type for each in plan.schema if not is_tagged(each)}
+    return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))
 
-        schema = plan.schema
-        variants = [each.name for each in schema if is_tagged(each)]
-        ordinary = {each.name: each.type for each in schema if not is_tagged(each)}
-        return cls(name, TableColumns(variants, ordinary), tuple(schema.names), plan)
 
-    def scan(
-        self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
-    ) -> Batches:
-        needed = needed or {self.order[0]: NeededColumn(self.order[0])}
-        if hasattr(self.plan, "scans"):
-            return replace(self.plan, scans=tuple(self._narrowed(each, needed, predicate) for each in self.plan.scans))
-        return self._narrowed(self.plan, needed, predicate)
+def _scan_again(
+    plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: ScanOptions
+) -> Any:
+    """The scan with other output columns: paths go on where its own end; its filter stays."""
+    if hasattr(plan, "scans"):
+        return replace(plan, scans=tuple(_scan_again(each, needed, predicate, options) for each in plan.scans))
+    first = plan.selection[0].name
+    by_name = {each.name: each for each in plan.selection}
+    outputs = tuple(
+        _further(key, by_name[each.column], each) for key, each in (needed or {first: NeededColumn(first)}).items()
+    )
+    # The scan's own columns stay for its filter, under names that no output has.
+    before = {each.name: f"\x00{number}" for number, each in enumerate((*plan.selection, *plan.hidden))}
+    kept = tuple(replace(each, name=before[each.name]) for each in (*plan.selection, *plan.hidden))
+    own = None if plan.predicate is None else _renamed(plan.predicate, before)
+    asked = None if predicate is None else bind(predicate, {each.name: each.output for each in outputs}, plan.zone)
+    both = [each for each in (own, asked) if each is not None]
+    whole = None if not both else both[0] if len(both) == 1 else And(tuple(both))
+    return replace(plan, selection=outputs, hidden=kept if own is not None else (), predicate=whole)
 
-    def _narrowed(self, plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None) -> Any:
-        """The scan with other output columns: paths go on where its own end; its filter stays."""
-        by_name = {each.name: each for each in plan.selection}
-        outputs = tuple(self._selected(key, by_name[each.column], each) for key, each in needed.items())
-        # The scan's own columns stay for its filter, under names that no output has.
-        before = {each.name: f"\x00{number}" for number, each in enumerate((*plan.selection, *plan.hidden))}
-        kept = tuple(replace(each, name=before[each.name]) for each in (*plan.selection, *plan.hidden))
-        own = None if plan.predicate is None else _renamed(plan.predicate, before)
-        asked = None if predicate is None else bind(predicate, {each.name: each.output for each in outputs}, plan.zone)
-        both = [each for each in (own, asked) if each is not None]
-        whole = None if not both else both[0] if len(both) == 1 else And(tuple(both))
-        return replace(plan, selection=outputs, hidden=kept if own is not None else (), predicate=whole)
 
-    def _selected(self, key: str, selected: Selected, needed: NeededColumn) -> Selected:
-        if needed.path is None or selected.path is None:
-            return replace(selected, name=key)
-        return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
+def _further(key: str, selected: Selected, needed: NeededColumn) -> Selected:
+    if needed.path is None or selected.path is None:
+        return replace(selected, name=key)
+    return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
 
 
 def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
@@ -354,24 +288,13 @@ def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
 # ---- Arrow data
 
 
-@dataclass(frozen=True)
-class _ArrowTable(BoundTable):
-    table: Any = None
+def _arrow_table(table: pa.Table, name: str) -> BoundTable:
+    def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
+        return ArrowScan(table, dict(needed), options)
 
-    @classmethod
-    def over(cls, table: pa.Table, name: str) -> _ArrowTable:
-        variants = named_variants(each for each in table.schema if is_named(each) or _has_metadata(each.type))
-        ordinary = {each.name: each.type for each in table.schema if each.name not in variants}
-        return cls(name, TableColumns(variants, ordinary), tuple(table.column_names), table)
-
-    @property
-    def skips(self) -> bool:
-        return False
-
-    def scan(
-        self, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: Mapping[str, Any]
-    ) -> Batches:
-        return ArrowScan(self.table, dict(needed), options.get("on_error") == "raise", options.get("zone", "UTC"))
+    variants = named_variants(each for each in table.schema if is_named(each) or _has_metadata(each.type))
+    ordinary = {each.name: each.type for each in table.schema if each.name not in variants}
+    return BoundTable(name, TableColumns(variants, ordinary), tuple(table.column_names), scan, skips=False)
 
 
 def _has_metadata(kind: pa.DataType) -> bool:

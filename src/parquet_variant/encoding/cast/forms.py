@@ -15,6 +15,9 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import CastError
 from parquet_variant.types import MAX_OFFSET
 
+# An array in a type, or None.
+Change = Callable[[pa.Array, pa.DataType], pa.Array | None]
+
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     """The type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
@@ -90,50 +93,55 @@ def _run_indices(array: pa.Array) -> pa.Array:
     return pc.run_end_decode(pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children))
 
 
-def in_form(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+def in_form(array: pa.Array, arrow: pa.DataType, change: Change | None = None) -> pa.Array:
     """An array of one form of a type in another: from the plain form, or to it.
+
+    `change`: asked first, at any depth: the array in the type, if it is for it to make.
 
     >>> in_form(pa.array(["a", "a"], pa.large_string()), pa.dictionary(pa.int8(), pa.string())).indices.type
     DataType(int8)
     """
     types = pa.types
+    if change is not None and (changed := change(array, arrow)) is not None:
+        return changed
     if array.type.equals(arrow, check_metadata=True):
         return array
     if types.is_run_end_encoded(array.type):
         if not types.is_dictionary(arrow):
-            return in_form(without_encoding(array), arrow)
+            return in_form(without_encoding(array), arrow, change)
         array = pa.DictionaryArray.from_arrays(_run_indices(array), array.values)
     if types.is_dictionary(array.type):
         if not types.is_dictionary(arrow):
-            return in_form(without_encoding(array), arrow)
-        values = in_form(array.dictionary, arrow.value_type)
+            return in_form(without_encoding(array), arrow, change)
+        values = in_form(array.dictionary, arrow.value_type, change)
         return pa.DictionaryArray.from_arrays(array.indices, values, ordered=array.type.ordered).cast(arrow)
     if types.is_dictionary(arrow):
-        return in_form(array, arrow.value_type).dictionary_encode().cast(arrow)
+        return in_form(array, arrow.value_type, change).dictionary_encode().cast(arrow)
     if types.is_run_end_encoded(arrow):
-        return pc.run_end_encode(in_form(array, arrow.value_type), run_end_type=arrow.run_end_type)
+        return pc.run_end_encode(in_form(array, arrow.value_type, change), run_end_type=arrow.run_end_type)
     if types.is_struct(arrow):
-        children = [in_form(array.field(index), arrow.field(index).type) for index in range(arrow.num_fields)]
+        children = [in_form(array.field(index), arrow.field(index).type, change) for index in range(arrow.num_fields)]
         return struct_like(array, list(arrow), children)
     if types.is_map(arrow):
         keys, items = entry_lists(array)
         offsets = _offsets(keys, np.int32)
-        keys, items = in_form(list_elements(keys), arrow.key_type), in_form(list_elements(items), arrow.item_type)
+        keys = in_form(list_elements(keys), arrow.key_type, change)
+        items = in_form(list_elements(items), arrow.item_type, change)
         return pa.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=array.is_null())
     if types.is_fixed_size_list(arrow):
         # The values under null lists are there too, unlike in the other lists.
         first, last = array.offset * arrow.list_size, (array.offset + len(array)) * arrow.list_size
-        values = in_form(array.values[first:last], arrow.value_type)
+        values = in_form(array.values[first:last], arrow.value_type, change)
         return fixed_size_lists(values, arrow, array.is_null())
     if types.is_list(arrow) or types.is_large_list(arrow):
         kind = pa.ListArray if types.is_list(arrow) else pa.LargeListArray
         width = np.int32 if types.is_list(arrow) else np.int64
-        values = in_form(list_elements(array), arrow.value_type)
+        values = in_form(list_elements(array), arrow.value_type, change)
         return kind.from_arrays(_offsets(array, width), values, type=arrow, mask=array.is_null())
     if types.is_list_view(arrow) or types.is_large_list_view(arrow):
         kind = pa.ListViewArray if types.is_list_view(arrow) else pa.LargeListViewArray
         width = np.int32 if types.is_list_view(arrow) else np.int64
-        values, offsets = in_form(list_elements(array), arrow.value_type), _offsets(array, width)
+        values, offsets = in_form(list_elements(array), arrow.value_type, change), _offsets(array, width)
         sizes = pa.array(np.diff(offsets.to_numpy()))
         return kind.from_arrays(offsets[:-1], sizes, values, type=arrow, mask=array.is_null())
     return array.cast(arrow)

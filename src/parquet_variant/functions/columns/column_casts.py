@@ -174,7 +174,9 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
             values[long], done[long] = _long_quotients(slots, long)
     is_float = slots.kinds == _P.FLOAT
     if is_float.any():
-        values = np.where(is_float, slots.a.astype(np.uint32).view(np.float32).astype(np.float64), values)
+        with np.errstate(invalid="ignore"):  # what is no float is looked at, too
+            floats = slots.a.astype(np.uint32).view(np.float32).astype(np.float64)
+        values = np.where(is_float, floats, values)
         done = done | is_float
     is_bool = _are(slots, _P.TRUE, _P.FALSE)
     if is_bool.any():

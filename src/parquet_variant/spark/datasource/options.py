@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
 from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log
 from parquet_variant.parquet.writing.options import WriterOptions
@@ -59,28 +60,22 @@ class WriteOptions:
 
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
-        by_name = _given(options, _WRITE_OPTIONS, "write")
-        write: dict[str, Any] = {}
-        for option, name, read in _FOR_WRITER:
-            if option.lower() in by_name:
-                write[name] = _value(option, by_name[option.lower()], read)
+        given = _Given(options, _WRITE_OPTIONS, "write")
+        write = {name: value for option, name, read in _FOR_WRITER if (value := given.value(option, read)) is not None}
         WriterOptions.of(write)  # on the driver, not in the first task
-        layout = by_name.get("layout", "final")
-        if layout not in ("final", "unshredded"):
+        layout = given.value("layout")
+        if layout not in (None, "final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
-        schema = ShreddingSchema.variant() if layout == "unshredded" else None
-        if schema is None and "schema" in by_name:
-            schema = _schema(by_name["schema"])
-        path = _path(by_name)
+        path = given.path()
         return cls(
             path,
-            by_name.get("column"),
-            schema,
+            given.value("column"),
+            ShreddingSchema.variant() if layout == "unshredded" else given.value("schema", _schema),
             write,
-            by_name.get("checkpointlocation"),
-            is_delta(by_name, path),
-            tuple(_value("partitionBy", by_name["partitionby"], _names)) if "partitionby" in by_name else (),
-            by_name.get("txnappid"),
+            given.value("checkpointLocation"),
+            is_delta(given.texts, path),
+            tuple(given.value("partitionBy", _names) or ()),
+            given.value("txnAppId"),
         )
 
 
@@ -118,46 +113,39 @@ class ReadOptions:
 
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
-        by_name = _given(options, _READ_OPTIONS, "read")
+        given = _Given(options, _READ_OPTIONS, "read")
         for name, of_streams in _VERSIONS.items():
-            if stream is not None and of_streams != stream and name.lower() in by_name:
+            if stream is not None and of_streams != stream and (text := given.value(name)) is not None:
                 hint = "it is of streams; use versionAsOf" if of_streams else "streams have startingVersion"
-                raise _bad(name, by_name[name.lower()], hint)
-        paths = None
-        text = by_name.get("paths", "")
+                raise _bad(name, text, hint)
+        columns, text = "columns", given.value("paths") or ""
         if text.lstrip().startswith("["):
             # Not our option: `load([…])` says so, that several files or directories are to be read.
-            sources = tuple(absolute(source) for source in _value("paths", text, json.loads))
+            sources = tuple(absolute(source) for source in given.value("paths", json.loads))
         else:
-            sources = (_path(by_name),)
-            by_name.setdefault("columns", text)
-        if by_name.get("columns"):
-            paths = _value("columns", by_name["columns"], _projection)
-        size = _value("partitionBytes", by_name.get("partitionbytes", str(64 << 20)), _at_least_one)
-        delta = len(sources) == 1 and is_delta(by_name, sources[0])
-        if not delta and (wrong := [name for name in _VERSIONS if name.lower() in by_name]):
-            raise _bad(wrong[0], by_name[wrong[0].lower()], "it is of Delta tables, and this is none")
-        version, first = (
-            _value(name, by_name[name.lower()], _whole) if name.lower() in by_name else None
-            for name in ("versionAsOf", "startingVersion")
-        )
-        if (most := by_name.get("maxfilespertrigger")) is not None and delta:
+            sources = (given.path(),)
+            columns = "columns" if given.value("columns") or not text else "paths"
+        delta = len(sources) == 1 and is_delta(given.texts, sources[0])
+        if not delta and (wrong := [name for name in _VERSIONS if given.value(name) is not None]):
+            raise _bad(wrong[0], given.value(wrong[0]), "it is of Delta tables, and this is none")
+        if delta and (most := given.value("maxFilesPerTrigger")) is not None:
             raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
-        zone = by_name.get("timezone", "UTC")
+        zone = given.value("timeZone") or "UTC"
+        zone_of(zone)  # on the driver
         return cls(
             sources,
-            by_name.get("column"),
-            paths,
-            size,
+            given.value("column"),
+            given.value(columns, _projection) if given.value(columns) else None,
+            given.value("partitionBytes", _at_least_one) or 64 << 20,
             delta,
-            version,
-            by_name.get("timestampasof"),
+            given.value("versionAsOf", _whole),
+            given.value("timestampAsOf"),
             zone,
-            first,
-            by_name.get("where"),
-            _value("mergeSchema", by_name.get("mergeschema", "false"), _flag),
-            not _value("recursiveFileLookup", by_name.get("recursivefilelookup", "false"), _flag),
-            None if most is None else _value("maxFilesPerTrigger", most, _at_least_one),
+            given.value("startingVersion", _whole),
+            given.value("where"),
+            bool(given.value("mergeSchema", _flag)),
+            not given.value("recursiveFileLookup", _flag),
+            given.value("maxFilesPerTrigger", _at_least_one),
         )
 
 
@@ -194,8 +182,11 @@ def _at_least_one(text: str) -> int:
 
 
 def _names(text: str) -> list[str]:
-    """Names as a JSON list, or with commas between them."""
-    return list(json.loads(text)) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    """Names as a JSON list, or with commas between them; each once."""
+    names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
+        raise ValueError("names with commas between them, each once")
+    return list(names)
 
 
 def _schema(text: str) -> ShreddingSchema:
@@ -235,7 +226,8 @@ _VERSIONS = {"versionAsOf": False, "timestampAsOf": False, "startingVersion": Tr
 _OF_TABLES = ("format", *_VERSIONS)
 _OF_FOLDERS = ("mergeSchema", "recursiveFileLookup", "maxFilesPerTrigger")
 _READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_FOLDERS, *_OF_TABLES)
-_EXPECTED = {"columns": """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""}
+_OBJECT = """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""
+_EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 
 _NO_TABLES = (
     "Spark does not tell a Python data source the path of a catalog's table, so such a table cannot be read: use "
@@ -243,30 +235,32 @@ _NO_TABLES = (
 )
 
 
-def _given(options: Mapping[str, str], known: tuple[str, ...], what: str) -> dict[str, str]:
-    # In any case, as in Spark, and with the underscores of our parameters, too.
-    by_name = {name.lower().replace("_", ""): value for name, value in options.items()}
-    if "provider" in by_name:  # which Spark names where a table is made, and nothing at all where one is read
-        raise VariantError(_NO_TABLES, reason="bad-option")
-    unknown = by_name.keys() - _OF_SPARK - {name.lower() for name in known}
-    if unknown:
-        name = sorted(unknown)[0]
-        raise VariantError(f"unknown {what} option {name!r}: {choice_of(name, known)}", reason="bad-option")
-    return by_name
+class _Given:
+    """What is given, by name: in any case, as in Spark, and with the underscores of our parameters, too."""
 
+    def __init__(self, options: Mapping[str, str], known: tuple[str, ...], what: str) -> None:
+        self.texts = {name.lower().replace("_", ""): value for name, value in options.items()}
+        if "provider" in self.texts:  # which Spark names where a table is made, and nothing at all where one is read
+            raise VariantError(_NO_TABLES, reason="bad-option")
+        unknown = self.texts.keys() - _OF_SPARK - {name.lower() for name in known}
+        if unknown:
+            name = min(unknown)
+            raise VariantError(f"unknown {what} option {name!r}: {choice_of(name, known)}", reason="bad-option")
 
-def _value(option: str, text: str, read: Any) -> Any:
-    try:
-        return read(text)
-    except (ValueError, TypeError) as error:
-        raise _bad(option, text, f"give {_EXPECTED.get(option, 'another value')} ({error})") from None
+    def value(self, option: str, read: Callable[[str], Any] = str) -> Any:
+        """What an option says; None if it is not there."""
+        text = self.texts.get(option.lower())
+        try:
+            return None if text is None else read(text)
+        except (ValueError, TypeError) as error:
+            raise _bad(option, str(text), f"give {_EXPECTED.get(option, 'another value')} ({error})") from None
+
+    def path(self) -> str:
+        """Where the files are."""
+        if not self.texts.get("path"):
+            raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
+        return absolute(self.texts["path"])
 
 
 def _bad(option: str, text: str, hint: str) -> VariantError:
     return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")
-
-
-def _path(options: Mapping[str, str]) -> str:
-    if not options.get("path"):
-        raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
-    return absolute(options["path"])

@@ -27,7 +27,7 @@ def make_active(spark: SparkSession) -> None:
 
     A thread of the user's has none, nor has the main one after an interrupt, which costs it its thread in the JVM.
     """
-    from parquet_variant.spark.connect import is_connect
+    from parquet_variant.spark.engine import is_connect
 
     if not is_connect(spark):
         spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)

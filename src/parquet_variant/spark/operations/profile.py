@@ -15,7 +15,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.spark.arrow_variant import from_spark
-from parquet_variant.spark.connect import is_connect
+from parquet_variant.spark.engine import is_connect
 from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
 
