@@ -368,3 +368,23 @@ def test_a_checkpoint_is_not_written_for_a_table_that_cannot_be_written(tmp_path
         pv.delta.checkpoint(tmp_path)
     assert caught.value.reason == "unsupported-feature"
     assert [each.name for each in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]
+
+
+@pytest.mark.parametrize("form", ["views", "large list views"])
+def test_rows_of_files_whose_writer_had_arrow_views_are_read_and_changed(tmp_path: Path, form: str) -> None:
+    pv.delta.write(tmp_path, pa.table({"k": [1, 2, 3], "s": ["a", "bb", None], "l": [[1], None, [2, 3]]}))
+    (file,) = tmp_path.glob("*.parquet")
+    data = pq.read_table(file)
+    if form == "views":
+        data = data.set_column(1, "s", data["s"].cast(pa.string_view()))
+    else:
+        offsets, sizes = pa.array([0, 1, 1], pa.int64()), pa.array([1, 0, 2], pa.int64())
+        lists = pa.LargeListViewArray.from_arrays(
+            offsets, sizes, pa.array([1, 2, 3]), mask=pa.array([False, True, False])
+        )
+        data = data.set_column(2, "l", lists)
+    pq.write_table(data, file)
+    assert pv.delta.update(tmp_path, {"s": "upper(s)"}, "k = 1").rows_updated == 1
+    assert pv.delta.delete(tmp_path, "k = 3").rows_deleted == 1
+    rows = sorted(pv.delta.read_table(tmp_path).to_pylist(), key=lambda row: row["k"])
+    assert rows == [{"k": 1, "s": "A", "l": [1]}, {"k": 2, "s": "bb", "l": None}]

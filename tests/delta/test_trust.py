@@ -425,3 +425,15 @@ def test_vacuum_keeps_files_that_links_inside_of_the_table_lead_to(make_table: A
     pv.delta.overwrite(table, events(3, 4))
     assert pv.delta.restore(table, version=0).committed
     assert len(pv.delta.read(table)) == 3
+
+
+@pytest.mark.parametrize(
+    "cdc", [5, [1], {"path": 5}, {"size": 1}, {"path": "a\ud800", "partitionValues": {}, "size": 1}]
+)
+def test_change_data_that_is_none_is_refused(make_table: Any, cdc: Any) -> None:
+    table = make_table(3)
+    with (table / "_delta_log" / f"{0:020}.json").open("a") as log:
+        log.write(json.dumps({"cdc": cdc}) + "\n")
+    with pytest.raises(DeltaError) as caught:
+        pv.delta.changes(table, 0)
+    assert caught.value.reason == "broken-log"

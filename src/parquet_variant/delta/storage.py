@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlparse
@@ -62,7 +62,7 @@ class Storage(ABC):
         self.allow_outside = allow_outside
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopened, (self.uri, self.options, self.allow_outside)
+        return partial(open_storage, allow_outside=self.allow_outside), (self.uri, self.options)
 
     @abstractmethod
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
@@ -426,10 +426,6 @@ def open_storage(
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)
-
-
-def _reopened(uri: str, options: Mapping[str, str], allow_outside: bool) -> Storage:
-    return open_storage(uri, options, allow_outside=allow_outside)
 
 
 def _store(uri: str, options: Mapping[str, Any]) -> Any:

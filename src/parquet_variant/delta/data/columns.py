@@ -1,12 +1,13 @@
 """Columns between a table's schema and its data files: names, types, missing columns, and the variants inside them.
 
 Owns making data of a table's schema out of what a file holds or a user gives, at every depth, and applying something to
-every variant of it. Leaves reading and writing files to `read` and `write`.
+every variant of it; and the form that data files hold them in. Leaves reading and writing files to `read` and `write`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -16,19 +17,29 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
+    VOID,
     ArrayType,
     DeltaType,
     Field,
     MapType,
     StructType,
+    all_fields,
+    all_types,
     arrow_type,
+    with_fields,
 )
 from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import DeltaError
+from parquet_variant.schema.storage_shape import is_list
 
 # Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
 OnVariant: TypeAlias = "Callable[[tuple[str, ...], VariantArray], VariantArray]"
+
+
+def unchanged(_: tuple[str, ...], array: VariantArray) -> VariantArray:
+    """A variant as it is."""
+    return array
 
 
 def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
@@ -58,25 +69,27 @@ def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
     return -1
 
 
-def align_table(table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant) -> pa.Table:
+def align_table(
+    table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant = unchanged, *, stored: bool = False
+) -> pa.Table:
     """Data in the columns, order and types of a schema, under its logical names.
 
     `table`: what there is; columns that the schema does not know are left out.
     `schema`: what is wanted; columns that are not there become null.
     `match`: how a wanted field is found.
     `on_variant`: applied to every variant, with its place (see `schema.variant_paths`).
+    `stored`: under the names and ids that data files have, without what is void or not there.
     Raises `DeltaError`: reason ``"type-mismatch"`` if a column cannot be given as its type.
     """
+    align = _Alignment(match, on_variant, stored)
     fields, columns = [], []
     for f in schema.fields:
         index = match(table.schema, f)
+        if stored and (index < 0 or f.type == VOID):
+            continue
         chunks = [pa.nulls(len(table))] if index < 0 else table.column(index).chunks
-        done = [align_column(c, f.type, match, on_variant, (f.name,)) for c in chunks]
-        if not done:
-            done = [align_column(pa.nulls(0), f.type, match, on_variant, (f.name,))]
-        done = _same_type(done)
-        metadata = EXTENSION_METADATA if f.type == VARIANT else None
-        fields.append(pa.field(f.name, done[0].type, f.nullable, metadata))
+        done = _same_type([align.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]])
+        fields.append(align.field(f, done[0].type))
         columns.append(pa.chunked_array(done))
     return pa.table(columns, schema=pa.schema(fields))
 
@@ -106,60 +119,77 @@ def align_column(
     array: pa.Array, kind: DeltaType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
 ) -> pa.Array:
     """One column, or a part of one, as a Delta type; see `align_table`."""
-    if kind == VARIANT:
-        return _variant(array, on_variant, place)
-    if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
-        array = pa.nulls(len(array), arrow_type(kind))
-    if isinstance(kind, StructType) and pa.types.is_struct(array.type):
-        return _struct(array, kind, match, on_variant, place)
-    if isinstance(kind, ArrayType) and _is_list(array.type):
-        return _list(array, kind, match, on_variant, place)
-    if isinstance(kind, MapType) and pa.types.is_map(array.type):
-        return _map(array, kind, match, on_variant, place)
-    return _primitive(array, kind, place)
+    return _Alignment(match, on_variant, False).column(array, kind, place)
 
 
-def _variant(array: pa.Array, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
-    if pa.types.is_null(array.type):
-        array = pa.nulls(len(array), arrow_type(VARIANT))
-    if not pa.types.is_struct(array.type):
-        raise DeltaError(f"column {_dotted(place)} is {array.type}, not a Variant", reason="type-mismatch")
-    return on_variant(place, VariantArray.from_storage(array)).storage
+@dataclass(frozen=True)
+class _Alignment:
+    """How the parts of columns are found and named; see `align_table`."""
+
+    match: Matcher
+    on_variant: OnVariant
+    stored: bool
+
+    def column(self, array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.Array:
+        if kind == VARIANT:
+            return self._variant(array, place)
+        if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
+            array = pa.nulls(len(array), arrow_type(kind))
+        if isinstance(kind, StructType) and pa.types.is_struct(array.type):
+            return self._struct(array, kind, place)
+        if isinstance(kind, ArrayType) and _is_list(array.type):
+            return self._list(array, kind, place)
+        if isinstance(kind, MapType) and pa.types.is_map(array.type):
+            return self._map(array, kind, place)
+        return _primitive(array, kind, place)
+
+    def field(self, f: Field, kind: pa.DataType) -> pa.Field:
+        metadata: dict[bytes | str, bytes | str] = {}
+        if f.type == VARIANT:
+            metadata.update(EXTENSION_METADATA)
+        if self.stored and f.field_id is not None:
+            metadata[b"PARQUET:field_id"] = str(f.field_id).encode()
+        return pa.field(f.physical_name if self.stored else f.name, kind, f.nullable, metadata or None)
+
+    def _variant(self, array: pa.Array, place: tuple[str, ...]) -> pa.Array:
+        if pa.types.is_null(array.type):
+            array = pa.nulls(len(array), arrow_type(VARIANT))
+        if not pa.types.is_struct(array.type):
+            raise DeltaError(f"column {_dotted(place)} is {array.type}, not a Variant", reason="type-mismatch")
+        return self.on_variant(place, VariantArray.from_storage(array)).storage
+
+    def _struct(self, array: pa.StructArray, kind: StructType, place: tuple[str, ...]) -> pa.Array:
+        children, fields = [], []
+        for f in kind.fields:
+            index = self.match(array.type, f)
+            if self.stored and (index < 0 or f.type == VOID):
+                continue
+            child = pa.nulls(len(array)) if index < 0 else pc.struct_field(array, [index])
+            children.append(self.column(child, f.type, (*place, f.name)))
+            fields.append(self.field(f, children[-1].type))
+        return struct_like(array, fields, children)
+
+    def _list(self, array: pa.Array, kind: ArrayType, place: tuple[str, ...]) -> pa.Array:
+        if not pa.types.is_list(array.type):
+            array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
+        values = self.column(array.values, kind.element, (*place, "element"))
+        list_type = pa.list_(_part("element", kind.element, values, kind.contains_null))
+        return _with_buffers(array, list_type, values)
+
+    def _map(self, array: pa.MapArray, kind: MapType, place: tuple[str, ...]) -> pa.Array:
+        keys = self.column(array.keys, kind.key, (*place, "key"))
+        items = self.column(array.items, kind.value, (*place, "value"))
+        fields = [_part("key", kind.key, keys, False), _part("value", kind.value, items, kind.value_contains_null)]
+        entries = pa.StructArray.from_arrays([keys, items], fields=fields)
+        return _with_buffers(array, pa.map_(*fields), entries)
 
 
-def _struct(
-    array: pa.StructArray, kind: StructType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
-) -> pa.Array:
-    children, fields = [], []
-    for column in kind.fields:
-        index = match(array.type, column)
-        child = pa.nulls(len(array)) if index < 0 else pc.struct_field(array, [index])
-        done = align_column(child, column.type, match, on_variant, (*place, column.name))
-        metadata = EXTENSION_METADATA if column.type == VARIANT else None
-        fields.append(pa.field(column.name, done.type, column.nullable, metadata))
-        children.append(done)
-    return struct_like(array, fields, children)
+def _part(name: str, kind: DeltaType, values: pa.Array, nullable: bool) -> pa.Field:
+    return pa.field(name, values.type, nullable, EXTENSION_METADATA if kind == VARIANT else None)
 
 
-def _list(array: pa.Array, kind: ArrayType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
-    if not pa.types.is_list(array.type):
-        array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
-    values = array.values
-    done = align_column(values, kind.element, match, on_variant, (*place, "element"))
-    metadata = EXTENSION_METADATA if kind.element == VARIANT else None
-    list_type = pa.list_(pa.field("element", done.type, kind.contains_null, metadata))
-    return pa.Array.from_buffers(list_type, len(array), array.buffers()[:2], array.null_count, array.offset, [done])
-
-
-def _map(array: pa.MapArray, kind: MapType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]) -> pa.Array:
-    keys = align_column(array.keys, kind.key, match, on_variant, (*place, "key"))
-    items = align_column(array.items, kind.value, match, on_variant, (*place, "value"))
-    metadata = EXTENSION_METADATA if kind.value == VARIANT else None
-    key_field = pa.field("key", keys.type, False)
-    item_field = pa.field("value", items.type, kind.value_contains_null, metadata)
-    entries = pa.StructArray.from_arrays([keys, items], fields=[key_field, item_field])
-    map_type = pa.map_(key_field, item_field)
-    return pa.Array.from_buffers(map_type, len(array), array.buffers()[:2], array.null_count, array.offset, [entries])
+def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
 def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.Array:
@@ -188,8 +218,7 @@ def _whole_microseconds(array: pa.Array) -> pa.Array:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    t = pa.types
-    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or t.is_list_view(kind))
+    return is_list(kind) or bool(pa.types.is_fixed_size_list(kind))
 
 
 def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
@@ -201,3 +230,39 @@ def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
 
 def _dotted(place: tuple[str, ...]) -> str:
     return ".".join(place)
+
+
+def stored_schema(schema: StructType) -> StructType:
+    """The schema under physical names, without void columns (PROTOCOL.md, "Void Type")."""
+    return with_fields(schema, lambda f: None if f.type == VOID else replace(f, name=f.physical_name))
+
+
+def check_storable(schema: StructType) -> None:
+    """Refuse to write data files for columns that cannot be in any.
+
+    Raises `DeltaError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables of nothing but
+    void.
+    """
+    if schema.fields and all(f.type == VOID for f in schema.fields):
+        raise _void("the table has only void columns")
+    for f in all_fields(schema):
+        if isinstance(f.type, StructType) and f.type.fields and all(each.type == VOID for each in f.type.fields):
+            raise _void(f"{f.name} has only void columns")
+    for f in schema.fields:
+        for kind in all_types(f.type):
+            parts = {kind.element} if isinstance(kind, ArrayType) else set()
+            parts = {kind.key, kind.value} if isinstance(kind, MapType) else parts
+            if VOID in parts:
+                raise _void(f"column {f.name} holds void in a list or map")
+
+
+def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
+    """Data of a table's schema (see `columns.align_table`) under the names and ids that its files have.
+
+    `table`: columns under the schema's names; those that are not there (partition columns) are left out.
+    """
+    return align_table(table, schema, by_logical_name, stored=True)
+
+
+def _void(what: str) -> DeltaError:
+    return DeltaError(f"{what}: no data file can be written before it has another type", reason="void-column")

@@ -7,6 +7,7 @@ the SQL to `query.sql_expression`, and reading files to `dml.matching`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -72,52 +73,38 @@ def _pulled(rows: pa.Table, needed: NeededColumn) -> Any:
     return pa.chunked_array(arrays) if len(arrays) > 1 else arrays[0]
 
 
-def evaluate(texts: Mapping[str, str], source: str, tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
-    """Texts over tables, a column each, in the order of the rows.
+def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
+    """Texts over tables side by side, a column each, in the order of their rows.
 
     `texts`: DuckDB's text by the name of its column.
-    `source`: the FROM clause.
-    `tables`: by the names that the texts have for them; those of the FROM clause have a column `ROW`.
+    `tables`: by the names that the texts have for them; each with a column `ROW`.
     """
     selected = ", ".join(f'({text}) AS "{name}"' for name, text in texts.items())
-    return run_sql(f"SELECT {selected} FROM {source}", tables, zone=zone)
+    source = " POSITIONAL JOIN ".join(tables)
+    answer = run_sql(f'SELECT {selected}, {next(iter(tables))}."{ROW}" FROM {source}', tables, zone=zone)
+    order = np.argsort(answer[ROW].to_numpy(), kind="stable")
+    return answer.drop_columns(ROW).take(pa.array(order))
 
 
 def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -> Mask:
     """For each row, whether a condition is true; false and unknown are not."""
     if not len(table):
         return np.zeros(0, dtype=bool)
-    texts = {"row": f'{alias}."{ROW}"', "answer": expression.text}
-    answers = evaluate(texts, alias, {alias: table}, zone)
-    answer = answers["answer"]
+    answer = evaluate({"answer": expression.text}, {alias: table}, zone)["answer"]
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
         raise DeltaError(f"the condition {expression.text} is {answer.type}, not true or false", reason="bad-condition")
-    mask = np.zeros(len(table), dtype=bool)
-    if pa.types.is_boolean(answer.type):
-        rows = answers["row"].to_numpy()
-        mask[rows] = np.asarray(pc.fill_null(answer, False))
-    return mask
+    return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
 
 
+@dataclass(frozen=True)
 class Assignment:
-    """A column, or a path inside of a Variant column, and the expression of its new value.
+    """A column, or a path inside of a Variant column, and its new value."""
 
-    Parameters
-    ----------
-    target
-        The column as the user wrote it: ``k`` or ``v:a.b``.
-    column
-        The table's column.
-    path
-        The path inside of it; None for the whole column.
-    value
-        The expression, or an Arrow-convertible Python value.
-    """
-
-    def __init__(
-        self, target: str, column: str, path: VariantPath | None, value: SqlExpression | None, literal: Any
-    ) -> None:
-        self.target, self.column, self.path, self.value, self.literal = target, column, path, value, literal
+    target: str  # As the user wrote it: ``k`` or ``v:a.b``.
+    column: str
+    path: VariantPath | None  # Inside of the column; None for all of it.
+    value: SqlExpression | None
+    literal: object  # An Arrow-convertible Python value, where there is no expression.
 
 
 def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:

@@ -16,8 +16,8 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import align_column, by_given_name, by_logical_name, check_known
-from parquet_variant.delta.data.expressions import ROW, Assignment, evaluate, needed_table, plain_column, read_target
+from parquet_variant.delta.data.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
+from parquet_variant.delta.data.expressions import Assignment, evaluate, needed_table, plain_column, read_target
 from parquet_variant.delta.data.expressions import columns_of_table as columns_of
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
 from parquet_variant.encoding.variant import Variant
@@ -80,7 +80,9 @@ def assigned(
     `tables`: the rows that the expressions see, by name, each as long as `rows`.
     Raises `DeltaError`: reason ``"type-mismatch"`` for a value that does not fit its column.
     """
-    values = _values(assignments, tables, len(rows), zone)
+    needed = needed_columns(assignments)
+    pulled = {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}
+    values = _evaluated(assignments, pulled, zone)
     out = rows
     for assignment, value in zip(assignments, values, strict=True):
         field = schema.get(assignment.column)
@@ -107,7 +109,7 @@ def path_values(
     `pulled`: what `needed_columns` names of the tables that the expressions see, and `ROW`, by the tables' names.
     `rows`: how many each of them has.
     """
-    values = _evaluated(assignments, pulled, rows, zone)
+    values = _evaluated(assignments, pulled, zone)
     return [_at_path(each, value, rows) for each, value in zip(assignments, values, strict=True)]
 
 
@@ -121,14 +123,7 @@ def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, Nee
     return needed
 
 
-def _values(assignments: Sequence[Assignment], tables: Mapping[str, pa.Table], rows: int, zone: str) -> list[Any]:
-    needed = needed_columns(assignments)
-    return _evaluated(
-        assignments, {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}, rows, zone
-    )
-
-
-def _evaluated(assignments: Sequence[Assignment], pulled: Mapping[str, pa.Table], rows: int, zone: str) -> list[Any]:
+def _evaluated(assignments: Sequence[Assignment], pulled: Mapping[str, pa.Table], zone: str) -> list[Any]:
     texts = {f"c{index}": each.value.text for index, each in enumerate(assignments) if each.value is not None}
     direct: dict[int, Any] = {}
     for index, each in enumerate(assignments):
@@ -139,19 +134,11 @@ def _evaluated(assignments: Sequence[Assignment], pulled: Mapping[str, pa.Table]
             variant = needed_column.path is not None and needed_column.type is None
             direct[index] = VariantArray.from_storage(one_chunk(column)) if variant else column
             del texts[f"c{index}"]
-    answers = _run(texts, pulled, rows, zone) if texts else {}
+    answers = evaluate(texts, pulled, zone) if texts else {}
     return [
         each.literal if each.value is None else direct[index] if index in direct else answers[f"c{index}"]
         for index, each in enumerate(assignments)
     ]
-
-
-def _run(texts: Mapping[str, str], tables: Mapping[str, pa.Table], rows: int, zone: str) -> Mapping[str, Any]:
-    first = next(iter(tables))
-    answer = evaluate({ROW: f'{first}."{ROW}"', **texts}, " POSITIONAL JOIN ".join(tables), tables, zone)
-    order = np.empty(rows, dtype=np.int64)
-    order[answer[ROW].to_numpy()] = np.arange(rows)
-    return {name: answer[name].take(pa.array(order)) for name in texts}
 
 
 def _variant(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
@@ -194,7 +181,7 @@ def _typed(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Sc
         if pa.types.is_timestamp(value.type) and value.type.tz is None and getattr(kind, "tz", None):
             value = pc.assume_timezone(value, zone)
         chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
-        done = [align_column(each, field.type, by_given_name, lambda _, array: array, (field.name,)) for each in chunks]
+        done = [align_column(each, field.type, by_given_name, unchanged, (field.name,)) for each in chunks]
         return pa.chunked_array(done, None if done else kind)
     except (pa.ArrowException, OverflowError) as error:
         raise DeltaError(f"{target}, which its new value is not: {error}", reason="type-mismatch") from None

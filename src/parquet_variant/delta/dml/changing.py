@@ -14,16 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.deletion_vector import write_vector
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.features import enabled, has_feature
 from parquet_variant.delta.reading.read import shredded_in
-from parquet_variant.delta.reading.row_ids import row_tracking_columns, tracked_rows, unshredded_rows
+from parquet_variant.delta.reading.row_ids import tracked_rows, unshredded_rows
 from parquet_variant.delta.statistics.file_stats import dump_stats, read_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.delta.writing.file_rows import to_adds
 from parquet_variant.delta.writing.rules import Rules
 
 Mask = npt.NDArray[np.bool_]
@@ -54,9 +52,7 @@ class ChangedRows:
 class FileChange:
     """What became of one file."""
 
-    # The file as it was: its path in the log, and its deletion vector.
-    path: str
-    vector: Any
+    file: Add  # As it was.
     changed: bool = False
     # What takes its place.
     adds: tuple[Add, ...] = ()
@@ -74,20 +70,19 @@ def plan_change(current: Snapshot, options: Mapping[str, Any]) -> ChangePlan:
     configuration = current.metadata.configuration
     vectors = configuration.get("delta.enableDeletionVectors") == "true"
     vectors = vectors and has_feature(current.protocol.writer_features, "deletionVectors")
-    nothing = empty_table(current.files.schema)
     return ChangePlan(
-        replace(current, files=nothing, tombstones=nothing),
+        current.without_files(),
         plan_write(current, options=options),
         vectors,
         enabled(current.protocol, current.metadata, "changeDataFeed", "delta.enableChangeDataFeed"),
     )
 
 
-def change_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows) -> FileChange:
-    """Let rows of a file go, and others change; the file is a row of `Snapshot.files`, its statistics as JSON."""
+def change_file(plan: ChangePlan, file: Add, changed: ChangedRows) -> FileChange:
+    """Let rows of a file go, and others change."""
     deleted, updated = changed.deleted, changed.updated
     if not (deleted.any() or updated.any()):
-        return FileChange(file["path"], file["deletionVector"])
+        return FileChange(file)
     kept = changed.live & ~deleted & ~updated
     # Variants of rows that are copied stay shredded; of a file that is only marked, few rows are needed.
     read = updated | (deleted if plan.change_data else False) | (kept if not plan.vectors else False)
@@ -113,14 +108,12 @@ def change_file(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows)
         gone = rows.filter(pa.array(deleted[read]))
         told = tuple(write.write_changes({"delete": gone, "update_preimage": before, "update_postimage": new}))
     copied = 0 if plan.vectors else int(kept.sum())
-    return FileChange(
-        file["path"], file["deletionVector"], True, tuple(adds), told, int(deleted.sum()), int(updated.sum()), copied
-    )
+    return FileChange(file, True, tuple(adds), told, int(deleted.sum()), int(updated.sum()), copied)
 
 
 def _as_changed(current: Snapshot, rows: pa.Table) -> pa.Table:
     """Changed rows keep their ids, but are of the version that changes them."""
-    names = row_tracking_columns(current)
+    names = current.row_tracking_columns
     if names is None or names[1] not in rows.column_names:
         return rows
     return rows.set_column(rows.column_names.index(names[1]), names[1], pa.nulls(len(rows), pa.int64()))
@@ -133,9 +126,8 @@ def as_shredded(plan: ChangePlan, rows: pa.Table) -> WritePlan:
     return replace(plan.write, shredding=shredded_in(rows, plan.current.schema))
 
 
-def _marked(current: Snapshot, file: Mapping[str, Any], gone: Mask) -> Add:
+def _marked(current: Snapshot, file: Add, gone: Mask) -> Add:
     """The same file with a deletion vector; its bounds still bound, but may be wider than the rows."""
     vector = write_vector(current.storage, np.flatnonzero(gone).astype(np.uint64))
-    stats = read_stats(file["stats"]) | {"numRecords": len(gone), "tightBounds": False}
-    (add,) = to_adds(current, pa.Table.from_pylist([dict(file)], schema=current.files.schema))
-    return replace(add, deletion_vector=vector, stats=dump_stats(stats))
+    stats = read_stats(file.stats) | {"numRecords": len(gone), "tightBounds": False}
+    return replace(file, deletion_vector=vector, stats=dump_stats(stats))

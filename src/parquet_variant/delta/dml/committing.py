@@ -17,11 +17,11 @@ from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.dml.changing import FileChange
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import Transaction, commit, is_uncommitted
+from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc, Metadata
 from parquet_variant.delta.protocol.features import check_writable
-from parquet_variant.delta.statistics.stats_json import with_json_stats
-from parquet_variant.delta.writing.file_rows import to_removes
+from parquet_variant.delta.reading.read import PLACES
 from parquet_variant.errors import DeltaError, VariantError
 
 _RETRIES = 20
@@ -67,11 +67,6 @@ class Change:
     metadata: Metadata | None = None  # The table's, if it changes.
 
 
-def file_rows(current: Snapshot, files: pa.Table) -> list[dict[str, Any]]:
-    """Rows of `Snapshot.files` as tasks take them, one file each, with statistics as JSON."""
-    return list(with_json_stats(files, current.schema).to_pylist())
-
-
 def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Change]) -> ChangeResult:
     """Plan a change and commit it; on a conflict drop its files and begin again from the newest version.
 
@@ -106,18 +101,15 @@ def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Cha
 
 
 def _transaction(current: Snapshot, operation: str, change: Change, changed: Sequence[FileChange]) -> Transaction:
-    keys = {(each.path, _key(each.vector)) for each in changed}
-    mask = [
-        (row["path"], _key(row["deletionVector"])) in keys
-        for row in change.opened.select(["path", "deletionVector"]).to_pylist()
-    ]
+    keys = {(each.file.path, each.file.deletion_vector) for each in changed}
+    mask = [(each.path, each.deletion_vector) in keys for each in iter_adds(change.opened.select(PLACES))]
     going = change.opened.filter(pa.array(mask, pa.bool_()))
     adds = [add for each in changed for add in each.adds] + list(change.adds)
     return Transaction(
         operation,
         change.parameters,
         adds=adds,
-        removes=to_removes(current, going),
+        removes=current.to_removes(going),
         others=[told for each in changed for told in each.change_data] + list(change.change_data),
         metadata=change.metadata,
         reads=change.reads,
@@ -152,7 +144,3 @@ def _drop(current: Snapshot, change: Change, changed: Sequence[FileChange]) -> N
             vector = None if add.deletion_vector is None else vector_path(current.storage, add.deletion_vector)
             if vector is not None and add.path in old:
                 current.storage.delete(vector)
-
-
-def _key(vector: Mapping[str, Any] | None) -> Any:
-    return None if vector is None else (vector["storageType"], vector["pathOrInlineDv"], vector["offset"])

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.expressions import columns_of_table, is_true
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns
 from parquet_variant.delta.dml.patching import NO_COLUMNS, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.query.sql_expression import SqlExpression, read_expression
 
@@ -89,7 +90,7 @@ def delete(
         condition = read_condition(newest, where, zone)
         opened = matching_files(newest, condition, zone)
         work = partial(delete_from_file, plan_change(newest, options), condition, zone)
-        done = workers.run("delete", work, file_rows(newest, opened))
+        done = workers.run("delete", work, newest.to_adds(opened))
         return Change(opened, done, reads_of(newest, condition, zone), parameters={"predicate": where or "true"})
 
     return run_change(snapshot(table, storage_options=storage_options), "DELETE", plan)
@@ -114,7 +115,7 @@ def reads_of(current: Snapshot, condition: SqlExpression | None, zone: str) -> A
     return lambda added: len(matching_files(replace(current, files=added), condition, zone)) > 0
 
 
-def matched_rows(plan: ChangePlan, condition: SqlExpression | None, zone: str, file: Mapping[str, Any]) -> Any:
+def matched_rows(plan: ChangePlan, condition: SqlExpression | None, zone: str, file: Add) -> Any:
     """For the rows of a file, by position: whether they count, and whether they do and the condition is true."""
     columns = {} if condition is None else condition.columns[TARGET]
     rows, live = file_columns(plan.current, file, columns, zone)
@@ -124,7 +125,7 @@ def matched_rows(plan: ChangePlan, condition: SqlExpression | None, zone: str, f
 
 
 def delete_from_file(
-    plan: ChangePlan, condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Mapping[str, Any]
+    plan: ChangePlan, condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Add
 ) -> FileChange:
     """What a task does: let the rows of a file go for which a condition is true."""
     live, deleted = matched_rows(plan, condition, zone, file)

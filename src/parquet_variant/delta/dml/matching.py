@@ -20,6 +20,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.expressions import ROW
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.reading.pruning import column_bounds, prune_files
 from parquet_variant.delta.reading.read import live_rows
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
@@ -91,20 +92,17 @@ def _positions(ordered: pa.Array, bounds: pa.Array, side: str) -> npt.NDArray[np
     return np.searchsorted(codes[: len(ordered)], codes[len(ordered) :], side=side)  # type: ignore[call-overload]
 
 
-def file_columns(
-    current: Snapshot, file: Mapping[str, Any], columns: Mapping[str, NeededColumn], zone: str
-) -> tuple[pa.Table, Mask]:
+def file_columns(current: Snapshot, file: Add, columns: Mapping[str, NeededColumn], zone: str) -> tuple[pa.Table, Mask]:
     """The needed columns of a data file, every row by its position, and which rows still count.
 
     `current`: the table.
-    `file`: a row of `Snapshot.files`.
     `columns`: what is needed, by name.
     Returns the columns, and `ROW`. False for rows that a deletion vector has deleted.
     """
     variants: list[str | None] = list(
         dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)
     ) or [None]
-    whole = {**file, "deletionVector": None, "partitionValues": dict(file["partitionValues"] or ())}
+    whole = replace(file, deletion_vector=None)
     arrays: dict[str, Any] = {}
     for index, variant in enumerate(variants):
         used = {
@@ -114,18 +112,16 @@ def file_columns(
         if not used:
             continue
         query = _query(current, used, variant, zone)
-        parts = list(query.read(DeltaScanTask((whole,), file["size"])))
+        parts = list(query.read(DeltaScanTask((whole,), file.size)))
         table = pa.concat_tables(parts) if parts else empty_table(query.schema)
         arrays |= {name: table[name] for name in used}
     rows = len(next(iter(arrays.values()))) if arrays else _row_count(current, file)
-    live = live_rows(current, file["deletionVector"], rows)
+    live = live_rows(current, file.deletion_vector, rows)
     table = pa.table({ROW: pa.array(np.arange(rows)), **arrays})
     return table, np.ones(rows, dtype=bool) if live is None else live
 
 
-def chosen_rows(
-    current: Snapshot, file: Mapping[str, Any], columns: Mapping[str, NeededColumn], chosen: Mask, zone: str
-) -> pa.Table:
+def chosen_rows(current: Snapshot, file: Add, columns: Mapping[str, NeededColumn], chosen: Mask, zone: str) -> pa.Table:
     """As the table of `file_columns`, of some rows, which are numbered for themselves."""
     numbers = pa.array(np.arange(np.count_nonzero(chosen)))
     if not columns:
@@ -139,7 +135,7 @@ def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str 
     return scan(current, selection, column=variant, zone=zone)
 
 
-def _row_count(current: Snapshot, file: Mapping[str, Any]) -> int:
-    path = relative_path(current.storage, file["path"])
+def _row_count(current: Snapshot, file: Add) -> int:
+    path = relative_path(current.storage, file.path)
     with pq.ParquetFile(current.storage.open(path)) as parquet:
         return int(parquet.metadata.num_rows)

@@ -22,14 +22,16 @@ from parquet_variant.delta.data.expressions import (
     columns_of_data,
     columns_of_table,
     equal_columns,
+    evaluate,
     needed_table,
 )
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
 from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
 from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import StructType, arrow_schema
 from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.errors import DeltaError
@@ -112,7 +114,7 @@ def run_merge(request: MergeRequest) -> ChangeResult:
         read = _read(request, newest)
         opened = _candidates(newest, read, newest.files)
         changes = plan_change(newest, request.options)
-        done = request.engine.run("merge", partial(_merge_file, changes, read), file_rows(newest, opened))
+        done = request.engine.run("merge", partial(_merge_file, changes, read), newest.to_adds(opened))
         identity = IdentityValues(newest)
         inserts = _inserts(newest, read, done, identity, changes)
         adds = changes.write.write_files(inserts) if len(inserts) else []
@@ -204,10 +206,10 @@ def _candidates(newest: Snapshot, read: _Plan, files: pa.Table) -> pa.Table:
     return files
 
 
-def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Mapping[str, Any]) -> FileChange:
+def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Add) -> FileChange:
     rows, live = file_columns(plan.current, file, read.columns[read.target], read.zone)
     left, right, clause = _joined(read, rows.filter(pa.array(live)))
-    applied, source = _applied(read, len(live), left, right, clause, file["path"])
+    applied, source = _applied(read, len(live), left, right, clause, file.path)
     if read.of("not_matched_by_source"):
         alone = live.copy()
         alone[left] = False
@@ -273,10 +275,7 @@ def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Any:
     if not len(rows):
         return np.empty(0, dtype=np.int64)
     numbered = rows.set_column(rows.column_names.index(ROW), ROW, pa.array(np.arange(len(rows))))
-    answer = run_sql(f'SELECT "{ROW}" AS r, {read.case(kind)} AS c FROM {alias}', {alias: numbered}, zone=read.zone)
-    clauses = np.empty(len(rows), dtype=np.int64)
-    clauses[answer["r"].to_numpy()] = answer["c"].to_numpy()
-    return clauses
+    return evaluate({"clause": read.case(kind)}, {alias: numbered}, read.zone)["clause"].to_numpy()
 
 
 def _updated(plan: ChangePlan, read: _Plan, before: pa.Table, applied: Any, source: Any) -> pa.Table:

@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.delta.data.columns import stored_schema, to_stored
 from parquet_variant.delta.data.expressions import Assignment
 from parquet_variant.delta.data.paths import relative_path
-from parquet_variant.delta.data.stored import stored_schema, to_stored
 from parquet_variant.delta.dml.assigning import needed_columns, path_values
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, as_shredded, change_file
 from parquet_variant.delta.protocol.actions import Add, Cdc
 from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, Field, MapType, StructType
 from parquet_variant.delta.reading.read import read_file, unshredded_table
-from parquet_variant.delta.reading.row_ids import row_tracking_columns
-from parquet_variant.delta.statistics.file_stats import TREES, dump_stats, leaf_columns, read_stats, value_at
+from parquet_variant.delta.statistics.file_stats import TREES, Stats, leaf_columns, read_stats, value_at
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.delta.storage import LocalStorage, Storage
 from parquet_variant.delta.writing.data_files import WritePlan
@@ -91,7 +89,7 @@ def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUs
 
 
 def rewrite_file(
-    plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse, paths: PathValues | None = None
+    plan: ChangePlan, file: Add, changed: ChangedRows, used: ColumnsInUse, paths: PathValues | None = None
 ) -> FileChange:
     """As `change_file`, but what does not change is copied as it is, where that can be done.
 
@@ -115,7 +113,7 @@ def _needs_all_columns(plan: ChangePlan) -> bool:
     return bool(plan.change_data or plan.write.rules.checks or plan.write.rules.generated)
 
 
-def _with_paths(plan: ChangePlan, file: Mapping[str, Any], updated: Mask, paths: PathValues) -> FileChange | None:
+def _with_paths(plan: ChangePlan, file: Add, updated: Mask, paths: PathValues) -> FileChange | None:
     current, write = plan.current, plan.write
     columns = [current.schema.get(column) for column, _ in paths.paths]
     places = [
@@ -123,30 +121,28 @@ def _with_paths(plan: ChangePlan, file: Mapping[str, Any], updated: Mask, paths:
         for f, (_, path) in zip(columns, paths.paths, strict=True)
         if f is not None
     ]
-    with current.storage.open(relative_path(current.storage, file["path"])) as source:
+    with current.storage.open(relative_path(current.storage, file.path)) as source:
         file_patch = plan_path_patch(source, places, paths.values, updated)
         if file_patch is None:
             return None
         path, info = _written(file_patch, file, write, current.storage)
-    stats = _stats_with_paths(file["stats"], info, [(name, VariantPath(tuple(names))) for name, *names in places])
-    return _as_updated(file, write.add(path, dict(file["partitionValues"] or ()), info, stats), updated)
+    stats = _stats_with_paths(file.stats, info, [(name, VariantPath(tuple(names))) for name, *names in places])
+    return _as_updated(file, write.add(path, file.partition_values, info, stats), updated)
 
 
-def _as_updated(file: Mapping[str, Any], add: Add, updated: Mask, told: Iterable[Cdc] = ()) -> FileChange:
+def _as_updated(file: Add, add: Add, updated: Mask, told: Iterable[Cdc] = ()) -> FileChange:
     count = int(updated.sum())
-    return FileChange(
-        file["path"], file["deletionVector"], True, (add,), tuple(told), updated=count, copied=len(updated) - count
-    )
+    return FileChange(file, True, (add,), tuple(told), updated=count, copied=len(updated) - count)
 
 
 def _may_patch(plan: ChangePlan, used: ColumnsInUse) -> bool:
     partitions = {name.lower() for name in plan.current.partition_columns}
     moves = any(name.lower() in partitions for name in used.set)
     # Options may ask for an order of rows, or for another writer.
-    return not (plan.vectors or moves or plan.write.options or row_tracking_columns(plan.current))
+    return not (plan.vectors or moves or plan.write.options or plan.current.row_tracking_columns)
 
 
-def _patched(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, used: ColumnsInUse) -> FileChange | None:
+def _patched(plan: ChangePlan, file: Add, changed: ChangedRows, used: ColumnsInUse) -> FileChange | None:
     current, updated = plan.current, changed.updated
     names = used.set | used.read
     needed = StructType(tuple(f for f in current.schema.fields if _needs_all_columns(plan) or f.name in names))
@@ -155,64 +151,39 @@ def _patched(plan: ChangePlan, file: Mapping[str, Any], changed: ChangedRows, us
     after = changed.new_rows(unshredded_table(before, needed))
     write = as_shredded(plan, rows)
     columns = StructType(tuple(f for f in needed.fields if f.name in used.set))
-    add = _patched_file(_Patch(file, needed, columns, rows, after, updated), write, current.storage)
-    if add is None:
-        return None
-    told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
-    return _as_updated(file, add, updated, told)
-
-
-@dataclass(frozen=True, slots=True)
-class _Patch:
-    """A file with its rows before and the changed ones after, in the columns needed; some of these columns are new."""
-
-    file: Mapping[str, Any]
-    needed: StructType
-    columns: StructType
-    before: pa.Table
-    after: pa.Table
-    updated: Mask
-
-
-def _patched_file(patch: _Patch, write: WritePlan, storage: Storage) -> Add | None:
-    columns = patch.columns
     physical = [f.physical_name for f in columns.fields]
-    there = tuple(f.name for f in patch.needed.fields if f.name in write.partition_columns)
+    there = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
     rules = replace(write.rules, defaults=())
-    narrow = replace(write, schema_string=patch.needed.to_json(), partition_columns=there, rules=rules)
-    new, _ = conform_table(narrow.stored(patch.after).select(physical), (), value_first=True)
-    whole = to_stored(patch.before.select([f.name for f in columns.fields]), columns)
-    old, places = conform_table(whole, (), value_first=True)
-    with storage.open(relative_path(storage, patch.file["path"])) as source:
-        file_patch = plan_patch(source, old, new, patch.updated, places)
+    narrow = replace(write, schema_string=needed.to_json(), partition_columns=there, rules=rules)
+    new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
+    old, places = conform_table(to_stored(rows, columns), (), value_first=True)
+    with current.storage.open(relative_path(current.storage, file.path)) as source:
+        file_patch = plan_patch(source, old, new, updated, places)
         if file_patch is None or (file_patch.is_shredded and not write.shred):
             return None
         collector = write.stats_collector(stored_schema(columns))
         collector.see(file_patch.rows)
-        path, info = _written(file_patch, patch.file, write, storage)
-    stats = _merged_stats(patch.file["stats"], collector.stats(info), physical)
-    return write.add(path, dict(patch.file["partitionValues"] or ()), info, stats)
+        path, info = _written(file_patch, file, write, current.storage)
+    stats = _merged_stats(read_stats(file.stats), collector.stats(info), physical)
+    told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
+    return _as_updated(file, write.add(path, file.partition_values, info, stats), updated, told)
 
 
-def _written(
-    file_patch: FilePatch, file: Mapping[str, Any], write: WritePlan, storage: Storage
-) -> tuple[str, FileInfo]:
-    path = write.new_path(dict(file["partitionValues"] or ()))
+def _written(file_patch: FilePatch, file: Add, write: WritePlan, storage: Storage) -> tuple[str, FileInfo]:
+    path = write.new_path(file.partition_values)
     with storage.create(path) as target:
         return path, file_patch.write(target, write.codec)
 
 
-def _merged_stats(before: str | None, changed: str, columns: list[str]) -> str:
+def _merged_stats(old: Stats, changed: Stats, columns: list[str]) -> Stats:
     """The statistics of a file as it was, with those of some columns as they are now."""
-    old, new = read_stats(before), read_stats(changed)
-    new["tightBounds"] = old.get("tightBounds", True)
+    new = {**changed, "tightBounds": old.get("tightBounds", True)}
     for kind in TREES:
-        kept = {name: each for name, each in old.get(kind, {}).items() if name not in columns}
-        new[kind] = kept | new[kind]
-    return dump_stats(new)
+        new[kind] = {name: each for name, each in old.get(kind, {}).items() if name not in columns} | changed[kind]
+    return new
 
 
-def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[str, VariantPath]]) -> str:
+def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[str, VariantPath]]) -> Stats:
     """The statistics of a file as it was, with the bounds of some paths as they are now, where they had some."""
     stats = read_stats(before) | {"numRecords": info.rows}
     for column, path in paths:
@@ -220,10 +191,10 @@ def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[
         for kind, bound in (("minValues", known.lower), ("maxValues", known.upper)):
             if column in stats.get(kind, {}):
                 _put_bound(stats[kind], column, path, bound)
-    return dump_stats(stats)
+    return stats
 
 
-def _put_bound(bounds: dict[str, Any], column: str, path: VariantPath, bound: Variant | None) -> None:
+def _put_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant | None) -> None:
     """Put the bound of a path into a Variant's bounds, if they had one; what is damaged goes, and tells nothing."""
     text = bounds.pop(column)
     with suppress(DeltaError):
@@ -234,7 +205,7 @@ def _put_bound(bounds: dict[str, Any], column: str, path: VariantPath, bound: Va
             bounds[column] = encode_bounds(by_path)
 
 
-def without_rows(plan: ChangePlan, file: Mapping[str, Any], deleted: npt.NDArray[np.bool_]) -> FileChange | None:
+def without_rows(plan: ChangePlan, file: Add, deleted: npt.NDArray[np.bool_]) -> FileChange | None:
     """What becomes of a file of which some rows go, by position; None if it is to be written as a whole.
 
     The table has no deletion vectors and tracks no rows, and all rows of the file count.
@@ -243,8 +214,8 @@ def without_rows(plan: ChangePlan, file: Mapping[str, Any], deleted: npt.NDArray
     # Elsewhere each page would be a request.
     if not deleted.any() or deleted.all() or not isinstance(current.storage, LocalStorage):
         return None
-    before, values = read_stats(file["stats"]), dict(file["partitionValues"] or ())
-    with current.storage.open(relative_path(current.storage, file["path"])) as source:
+    before, values = read_stats(file.stats), file.partition_values
+    with current.storage.open(relative_path(current.storage, file.path)) as source:
         shrink = plan_shrink(source, ~deleted)
         if shrink is None or (shrink.is_shredded and not write.shred):
             return None
@@ -264,9 +235,7 @@ def without_rows(plan: ChangePlan, file: Mapping[str, Any], deleted: npt.NDArray
     told = write.write_changes({"delete": gone}) if plan.change_data else []
     count = int(deleted.sum())
     add = write.add(path, values, info, stats)
-    return FileChange(
-        file["path"], file["deletionVector"], True, (add,), tuple(told), deleted=count, copied=len(deleted) - count
-    )
+    return FileChange(file, True, (add,), tuple(told), deleted=count, copied=len(deleted) - count)
 
 
 def _is_counted(field: Field) -> bool:
@@ -275,7 +244,7 @@ def _is_counted(field: Field) -> bool:
     return any(isinstance(kind, (ArrayType, MapType)) or kind == VARIANT for _, kind in leaves)
 
 
-def _has_seen_bounds(stats: Mapping[str, Any], schema: StructType, root: SchemaNode) -> bool:
+def _has_seen_bounds(stats: Stats, schema: StructType, root: SchemaNode) -> bool:
     """Whether a Variant has bounds that came from values, which the footer does not tell."""
     for place, kind in leaf_columns(schema):
         if kind == VARIANT and value_at(stats.get("minValues"), place) is not None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from parquet_variant.delta.data.expressions import is_true, needed_table
 from parquet_variant.delta.data.partitions import partition_keys
 from parquet_variant.delta.dml.changing import ChangePlan, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
 from parquet_variant.delta.dml.delete import (
     TARGET,
     delete_from_file,
@@ -91,7 +91,7 @@ def replace_where(
                 )  # fmt: skip
         opened = matching_files(newest, condition, zone)
         work = partial(delete_from_file, changes, condition, zone)
-        done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
+        done = ThreadEngine(threads, None).run("replace", work, newest.to_adds(opened))
         return replace(
             _insertion(newest, new, identity, changes),
             opened=opened,
@@ -149,7 +149,7 @@ def replace_partitions(
 
         opened = touched(newest.files)
         work = partial(delete_from_file, changes, None, "UTC")
-        done = ThreadEngine(threads, None).run("replace", work, file_rows(newest, opened))
+        done = ThreadEngine(threads, None).run("replace", work, newest.to_adds(opened))
         return replace(
             insertion,
             opened=opened,

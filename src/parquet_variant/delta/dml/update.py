@@ -17,11 +17,12 @@ import pyarrow as pa
 from parquet_variant.delta.data.expressions import Assignment, columns_of_table
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, file_rows, run_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
 from parquet_variant.delta.dml.delete import TARGET, matched_rows, matching_files, read_condition, reads_of
 from parquet_variant.delta.dml.matching import chosen_rows
 from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.writing.identity import refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
@@ -90,7 +91,7 @@ def update(
         condition = read_condition(newest, where, zone)
         opened = matching_files(newest, condition, zone)
         work = partial(_update, plan_change(newest, options), condition, assignments, zone)
-        done = workers.run("update", work, file_rows(newest, opened))
+        done = workers.run("update", work, newest.to_adds(opened))
         return Change(opened, done, reads_of(newest, condition, zone), parameters={"predicate": where or "true"})
 
     return run_change(snapshot(table, storage_options=storage_options), "UPDATE", plan)
@@ -103,7 +104,7 @@ def _update(
     zone: str,
     task: int,
     attempt: int,
-    file: Mapping[str, Any],
+    file: Add,
 ) -> FileChange:
     live, updated = matched_rows(plan, condition, zone, file)
 

@@ -28,8 +28,7 @@ from parquet_variant.delta.protocol.actions import Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable, supports
 from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.protocol.table_properties import duration_millis
-from parquet_variant.delta.statistics.stats_json import with_json_stats
-from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type
+from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type, with_json_stats
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
 from parquet_variant.delta.storage import FileInfo, Storage
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE

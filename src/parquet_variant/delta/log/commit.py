@@ -30,7 +30,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import split_commits
-from parquet_variant.delta.log.segment import commit_path, later_versions
+from parquet_variant.delta.log.segment import commit_path, in_commit_time, later_versions
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import (
     Action,
@@ -77,8 +77,8 @@ class Told:
         if current is None or current.version < 0:
             return cls(mark, 0)
         before = enabled(current.protocol, current.metadata, "inCommitTimestamp", "delta.enableInCommitTimestamps")
-        last = _time_of(storage, current.version) if before else current.timestamp
-        return cls(mark, current.timestamp if last is None else last, not before)
+        last = in_commit_time(storage.read(commit_path(current.version))) if before else current.timestamp
+        return cls(mark, now_millis() if last is None else last, not before)
 
     def after(self, actions: Iterable[Mapping[str, Any]]) -> Told:
         """What is told after a commit of somebody else."""
@@ -138,14 +138,6 @@ def _rows(add: Add) -> int:
             f"the file {add.path} tells no numRecords, which a table that tracks rows needs", reason="bad-data-file"
         )
     return add.num_records
-
-
-def _time_of(storage: Storage, version: int) -> int | None:
-    try:
-        first = json.loads(storage.read(commit_path(version)).lstrip().partition(b"\n")[0])
-        return int(first["commitInfo"][_TIME])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return now_millis()
 
 
 _ENGINE = "parquet-variant"

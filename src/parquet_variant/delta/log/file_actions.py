@@ -7,7 +7,7 @@ it, fast enough for a million files. Leaves which action wins to `replay`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import empty_table
-from parquet_variant.delta.protocol.actions import parse_json
+from parquet_variant.delta.protocol.actions import Add, DeletionVector, parse_json
 from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
 
@@ -86,7 +86,15 @@ class CommitLines:
             except pa.ArrowInvalid:
                 # Whatever Arrow's parser does not take, Python's decides about.
                 continue
-        return rows_to_files([_load(line) for line in bytes(self.files).split(b"\n") if line.strip()])
+        return rows_to_files(log_lines(bytes(self.files)))
+
+
+def log_lines(data: bytes) -> list[dict[str, Any]]:
+    """The actions of a commit, parsed.
+
+    Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a JSON object.
+    """
+    return [_load(line) for line in data.split(b"\n") if line.strip()]
 
 
 def split_commits(data: bytes) -> CommitLines:
@@ -151,6 +159,32 @@ def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         return pa.Table.from_pylist(flat, schema=FILE_SCHEMA)
     except (pa.ArrowException, AttributeError, TypeError, OverflowError) as error:
         raise DeltaError(f"an add or remove action has a wrong type: {error}", reason="broken-log") from error
+
+
+def iter_adds(files: pa.Table) -> Iterator[Add]:
+    """Rows of `FILE_SCHEMA`, in all of its columns or some, as actions.
+
+    >>> [add.path for add in iter_adds(rows_to_files([{"add": {"path": "a", "size": 1}}]))]
+    ['a']
+    """
+    for batch in files.to_batches(max_chunksize=1024):
+        for row in batch.to_pylist():
+            if row.get("size") is None:
+                raise DeltaError(f"the file {row['path']} has no size in the log", reason="broken-log")
+            vector = row.get("deletionVector")
+            yield Add(
+                row["path"],
+                dict(row.get("partitionValues") or ()),
+                row["size"],
+                row.get("modificationTime") or 0,
+                row.get("dataChange") is not False,
+                row.get("stats"),
+                None if row.get("tags") is None else dict(row["tags"]),
+                None if vector is None else DeletionVector.from_dict(vector),
+                row.get("baseRowId"),
+                row.get("defaultRowCommitVersion"),
+                row.get("clusteringProvider"),
+            )
 
 
 def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
@@ -285,28 +319,14 @@ def _checkpoint_files(parquet: pq.ParquetFile, struct: pa.StructType, key: str) 
         if field.name == "isAdd":
             columns[field.name] = pa.repeat(pa.scalar(key == "add"), rows)
         elif field.name in inside:
-            columns[field.name] = _cast(pc.struct_field(actions, field.name), field.type)
+            # Fields of deletion vectors by name: writers add their own.
+            columns[field.name] = pc.struct_field(actions, field.name).cast(field.type)
         else:
             columns[field.name] = pa.nulls(rows, field.type)
     if key == "add" and "stats_parsed" in inside and columns["stats"].null_count:
         parsed = parquet.read(columns=["add.stats_parsed"])["add"].filter(valid)
         columns["stats_parsed"] = pc.struct_field(parsed, "stats_parsed")
     return pa.table(columns)
-
-
-def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    if pa.types.is_struct(target):
-        # Fields of deletion vectors by name: writers add their own.
-        have = {column.type.field(i).name for i in range(column.type.num_fields)}
-        chunks = []
-        for chunk in column.chunks:
-            children = [
-                pc.struct_field(chunk, f.name).cast(f.type) if f.name in have else pa.nulls(len(chunk), f.type)
-                for f in target
-            ]
-            chunks.append(pa.StructArray.from_arrays(children, fields=list(target), mask=chunk.is_null()))
-        return pa.chunked_array(chunks, target)
-    return column.cast(target)
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:

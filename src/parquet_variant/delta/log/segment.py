@@ -140,16 +140,27 @@ def version_at(storage: Storage, timestamp: int, in_commit_since: int | None = N
     return chosen
 
 
-def _told_time(storage: Storage, version: int) -> int:
-    path = commit_path(version)
+def in_commit_time(commit: bytes) -> int | None:
+    """When a commit was made, if it tells that itself.
+
+    >>> in_commit_time(b'{"commitInfo":{"inCommitTimestamp":5}}')
+    5
+    """
     try:
         # PROTOCOL.md: with in-commit timestamps the first action is the commitInfo, which has one.
-        first = parse_json(storage.read(path).lstrip().partition(b"\n")[0])
-        return int(first["commitInfo"]["inCommitTimestamp"])
+        return int(parse_json(commit.lstrip().partition(b"\n")[0])["commitInfo"]["inCommitTimestamp"])
     except (ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+def _told_time(storage: Storage, version: int) -> int:
+    path = commit_path(version)
+    told = in_commit_time(storage.read(path))
+    if told is None:
         raise DeltaError(
             f"{path} tells no inCommitTimestamp, though the table has it enabled", reason="broken-log", file=storage.uri
-        ) from None
+        )
+    return told
 
 
 def _list(storage: Storage, start: str) -> list[FileInfo]:

@@ -15,18 +15,23 @@ from functools import cached_property
 import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
+from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.replay import replay
 from parquet_variant.delta.log.segment import list_segment, version_at
-from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
+from parquet_variant.delta.protocol.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn, now_millis
 from parquet_variant.delta.protocol.features import (
+    ROW_COMMIT_COLUMN,
+    ROW_ID_COLUMN,
     check_readable,
     column_mapping_mode,
+    enabled,
     in_commit_since,
     shredding_enabled,
     table_schema,
 )
+from parquet_variant.delta.protocol.merging import check_type_changes
 from parquet_variant.delta.protocol.schema import Field, StructType, parse_schema
-from parquet_variant.delta.protocol.type_changes import check_type_changes
+from parquet_variant.delta.statistics.stats_table import with_json_stats
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.errors import DeltaError, without_secrets
 
@@ -87,9 +92,46 @@ class Snapshot:
         return column_mapping_mode(self.protocol, self.metadata)
 
     @property
+    def row_tracking_columns(self) -> tuple[str, str] | None:
+        """The names of the columns that keep row ids and commit versions; None if the table does not track rows."""
+        if not enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
+            return None
+        names = (self.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
+        row_id, commit = names
+        return None if row_id is None or commit is None else (row_id, commit)
+
+    @property
     def num_files(self) -> int:
         """How many data files the version has."""
         return int(self.files.num_rows)
+
+    def to_adds(self, files: pa.Table, *, data_change: bool = True) -> list[Add]:
+        """Rows of `files` as actions that add them again, with statistics as JSON."""
+        return [replace(add, data_change=data_change) for add in iter_adds(with_json_stats(files, self.schema))]
+
+    def to_removes(self, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
+        """Rows of `files` as actions that remove them.
+
+        `data_change`: false if other files of the same commit take over the rows.
+        Raises `DeltaError`: reason ``"append-only"`` if the table forbids it.
+        """
+        if data_change and self.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
+            raise DeltaError(f"{self.storage.uri} is append-only", reason="append-only", file=self.storage.uri)
+        now = now_millis()
+        return [
+            Remove(
+                add.path,
+                data_change,
+                now,
+                True,
+                add.partition_values,
+                add.size,
+                add.deletion_vector,
+                add.base_row_id,
+                add.default_row_commit_version,
+            )
+            for add in iter_adds(files)
+        ]
 
     def without_files(self) -> Snapshot:
         """The table as tasks need it, which are told their files: those of a large table are much to pickle.

@@ -1,6 +1,6 @@
 """Changing a table's columns: adding, renaming and dropping them, and widening their types.
 
-Owns the public operations on a schema, one commit each. Leaves which types widen to `protocol.type_changes`, ids and
+Owns the public operations on a schema, one commit each. Leaves which types widen to `protocol.merging`, ids and
 physical names to `protocol.column_mapping`, and appends that bring columns along to `writing.write`.
 """
 

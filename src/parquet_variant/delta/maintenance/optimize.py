@@ -19,6 +19,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.columns import align_table, by_name
 from parquet_variant.delta.data.partitions import partition_keys
 from parquet_variant.delta.log.commit import Transaction, commit, removed_unless_committed
+from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.maintenance.properties import with_properties, without_feature
 from parquet_variant.delta.protocol.actions import Add
@@ -27,7 +28,6 @@ from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
-from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.rules import Rules
 from parquet_variant.delta.writing.write import SchemaOption, plan, schema_option
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
@@ -263,7 +263,7 @@ def _rewrite(
     base = change or Transaction(operation)
     if not packs and change is None:
         return OptimizeResult(current.version)
-    removes = [remove for pack in packs for remove in to_removes(current, pack, data_change=False)]
+    removes = [remove for pack in packs for remove in current.to_removes(pack, data_change=False)]
     written = engine.run("optimize", partial(_write, current.without_files(), made), packs)
     adds = [add for part in written for add in part]
     transaction = replace(base, parameters=parameters, adds=adds, removes=removes, current=current)
@@ -279,5 +279,5 @@ def _rewrite(
 
 
 def _write(current: Snapshot, made: WritePlan, task: int, attempt: int, files: pa.Table) -> list[Add]:
-    tables = (tracked_rows(current, file) for file in files.to_pylist())
+    tables = (tracked_rows(current, file) for file in iter_adds(files))
     return made.write_files((rows for rows in tables if len(rows)), data_change=False)

@@ -21,7 +21,6 @@ from parquet_variant.delta.protocol.table_properties import (
     with_tracking_columns,
 )
 from parquet_variant.delta.reading.read import iter_files
-from parquet_variant.delta.writing.file_rows import to_adds
 from parquet_variant.delta.writing.rules import Rules, rules_of
 from parquet_variant.errors import DeltaError
 
@@ -82,7 +81,7 @@ def set_properties(
             {"properties": {k: v for k, v in resolved.changes.items() if v is not None}},
             protocol=protocol if protocol != current.protocol else None,
             metadata=metadata,
-            adds=to_adds(current, current.files, data_change=False) if backfill else (),
+            adds=current.to_adds(current.files, data_change=False) if backfill else (),
             reads_table=backfill or any(name.startswith(CONSTRAINT) for name in resolved.changes),
             current=current,
         ),

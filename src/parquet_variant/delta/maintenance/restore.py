@@ -20,7 +20,6 @@ from parquet_variant.delta.protocol.column_mapping import with_last_id
 from parquet_variant.delta.protocol.features import check_writable, with_protocol
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import CLUSTERING
-from parquet_variant.delta.writing.file_rows import to_adds, to_removes
 from parquet_variant.delta.writing.identity import with_last_marks
 from parquet_variant.errors import DeltaError
 
@@ -80,8 +79,8 @@ def restore(
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
-        adds=to_adds(past, back),
-        removes=to_removes(current, gone),
+        adds=past.to_adds(back),
+        removes=current.to_removes(gone),
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
         others=_clustering(current, past),

@@ -111,14 +111,13 @@ def _needed(current: Snapshot, cutoff: int) -> set[str]:
     recent = current.tombstones.filter(pc.greater(pc.fill_null(current.tombstones["deletionTimestamp"], 0), cutoff))
     needed: set[str] = set()
     for table in (current.files, recent):
-        for row in table.select(["path", "deletionVector"]).to_pylist():
+        for path, vector in zip(table["path"].to_pylist(), table["deletionVector"].to_pylist(), strict=True):
             # A path outside of the table names no file that vacuum looks at; its deletion vector may be inside.
             with suppress(DeltaError):
-                needed.add(relative_path(current.storage, row["path"]))
-            if row["deletionVector"] is not None:
-                with suppress(DeltaError):
-                    vector = vector_path(current.storage, DeletionVector.from_dict(row["deletionVector"]))
-                    needed |= set() if vector is None else {vector}
+                needed.add(relative_path(current.storage, path))
+            with suppress(DeltaError):
+                file = None if vector is None else vector_path(current.storage, DeletionVector.from_dict(vector))
+                needed |= set() if file is None else {file}
     return needed
 
 

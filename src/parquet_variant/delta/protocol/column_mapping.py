@@ -1,17 +1,15 @@
 """Column mapping: ids and physical names for columns (PROTOCOL.md, "Column Mapping").
 
-Owns assigning them. Leaves what a mode means for files to `data.stored` and `data.columns`.
+Owns assigning them. Leaves what a mode means for files to `data.columns`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from parquet_variant.delta.protocol.actions import Metadata
-from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, Field, MapType, StructType, parse_schema
+from parquet_variant.delta.protocol.schema import Field, all_fields, parse_schema, with_fields
 from parquet_variant.errors import DeltaError
 
 MODE = "delta.columnMapping.mode"
@@ -45,12 +43,20 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
     `named`: physical names are the columns' own, since files have them already.
     """
     schema = parse_schema(metadata.schema_string)
-    assigning = _Assigning(max([_max_id(metadata), *_ids(schema)]), named)
-    mapped = assigning.struct(schema)
+    last = max([_max_id(metadata), *(f.field_id or 0 for f in all_fields(schema))])
+
+    def assigned(f: Field) -> Field:
+        nonlocal last
+        own = dict(f.metadata)
+        if _ID not in own:
+            last += 1
+            own[_ID] = last
+        own.setdefault(_PHYSICAL, f.name if named else f"col-{uuid.uuid4()}")
+        return replace(f, metadata=own)
+
+    mapped = with_fields(schema, assigned)
     return replace(
-        metadata,
-        schema_string=mapped.to_json(),
-        configuration={**metadata.configuration, _MAX_ID: str(assigning.last)},
+        metadata, schema_string=mapped.to_json(), configuration={**metadata.configuration, _MAX_ID: str(last)}
     )
 
 
@@ -64,38 +70,3 @@ def with_last_id(metadata: Metadata, other: Metadata) -> Metadata:
 def _max_id(metadata: Metadata) -> int:
     text = metadata.configuration.get(_MAX_ID, "")
     return int(text) if text.isdecimal() else 0
-
-
-def _ids(kind: DeltaType) -> list[int]:
-    if isinstance(kind, StructType):
-        own = [f.field_id for f in kind.fields if f.field_id is not None]
-        return own + [each for f in kind.fields for each in _ids(f.type)]
-    if isinstance(kind, ArrayType):
-        return _ids(kind.element)
-    return [*_ids(kind.key), *_ids(kind.value)] if isinstance(kind, MapType) else []
-
-
-class _Assigning:
-    def __init__(self, last: int, named: bool) -> None:
-        self.last, self.named = last, named
-
-    def struct(self, kind: StructType) -> StructType:
-        return StructType(tuple(self.field(f) for f in kind.fields))
-
-    def field(self, f: Field) -> Field:
-        metadata: Mapping[str, Any] = dict(f.metadata)
-        if _ID not in metadata:
-            self.last += 1
-            metadata = {**metadata, _ID: self.last}
-        if _PHYSICAL not in metadata:
-            metadata = {**metadata, _PHYSICAL: f.name if self.named else f"col-{uuid.uuid4()}"}
-        return Field(f.name, self.type(f.type), f.nullable, metadata)
-
-    def type(self, kind: DeltaType) -> DeltaType:
-        if isinstance(kind, StructType):
-            return self.struct(kind)
-        if isinstance(kind, ArrayType):
-            return ArrayType(self.type(kind.element), kind.contains_null)
-        if isinstance(kind, MapType):
-            return MapType(self.type(kind.key), self.type(kind.value), kind.value_contains_null)
-        return kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.delta.protocol.schema import ArrayType, DeltaType, MapType, StructType, parse_schema
+from parquet_variant.delta.protocol.schema import VARIANT, PrimitiveType, StructType, all_types, parse_schema
 from parquet_variant.errors import DeltaError
 
 VARIANT_TYPE = "variantType"
@@ -49,7 +49,6 @@ FEATURES = _SHARED | _WRITER_ONLY
 _LEGACY = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
     "identityColumns")  # fmt: skip
 _LEGACY_COUNT = {1: 0, 2: 2, 3: 3, 4: 5, 5: 6, 6: 7}
-_MAPPING_READER_FEATURE = "columnMapping"
 
 
 def has_feature(features: Iterable[str] | None, name: str) -> bool:
@@ -182,10 +181,9 @@ def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview:
 
 def schema_features(schema: StructType) -> tuple[str, ...]:
     """The features that columns need by their types."""
-    names = set(_primitive_names(schema))
-    return tuple(
-        feature for kind, feature in (("variant", VARIANT_TYPE), ("timestamp_ntz", "timestampNtz")) if kind in names
-    )
+    kinds = set(all_types(schema))
+    needs = ((VARIANT, VARIANT_TYPE), (PrimitiveType("timestamp_ntz"), "timestampNtz"))
+    return tuple(feature for kind, feature in needs if kind in kinds)
 
 
 def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool = False) -> Protocol:
@@ -201,7 +199,7 @@ def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool 
     writers = _writer_features(protocol)
     readers = protocol.reader_features or ()
     if protocol.min_reader_version == _MAPPING_READER and not readers:
-        readers = (_MAPPING_READER_FEATURE,)
+        readers = ("columnMapping",)
     shared = [name for name in named if name.removesuffix(_PREVIEW) in _SHARED]
     writers = tuple(dict.fromkeys((*writers, *named)))
     if not shared and protocol.min_reader_version < _FEATURE_READER:
@@ -223,16 +221,3 @@ def _writer_features(protocol: Protocol) -> tuple[str, ...]:
     if protocol.min_writer_version < _FEATURE_WRITER:
         return _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
     return protocol.writer_features or ()
-
-
-def _primitive_names(kind: DeltaType) -> Iterable[str]:
-    if isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from _primitive_names(f.type)
-    elif isinstance(kind, ArrayType):
-        yield from _primitive_names(kind.element)
-    elif isinstance(kind, MapType):
-        yield from _primitive_names(kind.key)
-        yield from _primitive_names(kind.value)
-    else:
-        yield kind.name

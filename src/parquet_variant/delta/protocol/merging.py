@@ -1,31 +1,40 @@
 """Schemas put together: columns that data brings along, and types that widen.
 
-Owns what an append with ``schema_mode="merge"`` makes of a table's schema. Leaves the commit to its callers.
+Owns what an append with ``schema_mode="merge"`` makes of a table's schema, which types may become which, and the
+history of that in a schema (PROTOCOL.md, "Type Widening"). Leaves the commit to its callers, and the conversion of what
+older files hold to `data.columns`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.column_mapping import MODE, assign_mapping
 from parquet_variant.delta.protocol.features import schema_features, with_features
 from parquet_variant.delta.protocol.schema import (
+    DECIMAL,
+    VOID,
     ArrayType,
     DeltaType,
     Field,
     MapType,
     PrimitiveType,
     StructType,
+    all_fields,
     check_schema,
     parse_schema,
 )
-from parquet_variant.delta.protocol.type_changes import TYPE_CHANGES, is_widening
 from parquet_variant.errors import DeltaError
 
-_VOID = PrimitiveType("void")
+TYPE_CHANGES = "delta.typeChanges"
+_WHOLE = ("byte", "short", "integer", "long")
+# Digits before the point of the decimals that a whole number may become; the preview asked for those that hold it.
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_DIGITS_IN_PREVIEW = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+_PREVIEW = "typeWidening-preview"
 # Where in a field a type changed, from which, to which.
 _Change: TypeAlias = "tuple[tuple[str, ...], str, str]"
 
@@ -56,10 +65,10 @@ def widened(f: Field, to: PrimitiveType, metadata: Metadata, inside: tuple[str, 
     old: DeltaType = f.type
     for step in inside:
         old = part_of(old, step, f.name)
-    if not isinstance(old, PrimitiveType) or not (old == _VOID or is_widening(old.name, to.name)):
+    if not isinstance(old, PrimitiveType) or not (old == VOID or is_widening(old.name, to.name)):
         shown = old.name if isinstance(old, PrimitiveType) else "no plain column"
         raise DeltaError(f"column {f.name!r} is {shown}, which cannot widen to {to.name}", reason="not-widening")
-    if old != _VOID and metadata.configuration.get("delta.enableTypeWidening") != "true":
+    if old != VOID and metadata.configuration.get("delta.enableTypeWidening") != "true":
         raise DeltaError(
             f"column {f.name!r} would widen from {old.name} to {to.name}: set delta.enableTypeWidening first",
             reason="not-widening",
@@ -72,7 +81,7 @@ def _with_history(f: Field, kind: DeltaType, changes: Sequence[_Change]) -> Fiel
     told: list[dict[str, str]] = [
         {"fromType": old, "toType": new} | ({"fieldPath": ".".join(inside)} if inside else {})
         for inside, old, new in changes
-        if old != _VOID.name
+        if old != VOID.name
     ]
     if not told:
         return replace(f, type=kind)
@@ -128,12 +137,58 @@ def _type(
         return replace(old, element=part("element"))
     if isinstance(old, MapType) and isinstance(new, MapType):
         return replace(old, key=part("key"), value=part("value"))
-    if isinstance(old, PrimitiveType) and (isinstance(new, PrimitiveType) or old == _VOID):
+    if isinstance(old, PrimitiveType) and (isinstance(new, PrimitiveType) or old == VOID):
         allowed = metadata.configuration.get("delta.enableTypeWidening") == "true"
-        if old == _VOID:
+        if old == VOID:
             return new
         if allowed and isinstance(new, PrimitiveType) and is_widening(old.name, new.name):
             changes.append((inside, old.name, new.name))
             return new
         return old  # What does not fit is told when it is written.
     raise DeltaError(f"column {place} has another shape in the data than in the table", reason="type-mismatch")
+
+
+def is_widening(old: str, new: str, *, preview: bool = False) -> bool:
+    """Whether a primitive type may become another one, by Delta's names; in tables of the feature's preview, did.
+
+    >>> is_widening("integer", "long"), is_widening("long", "double"), is_widening("decimal(6,2)", "decimal(10,4)")
+    (True, False, True)
+    """
+    if old in _WHOLE and new in _WHOLE:
+        return _WHOLE.index(old) < _WHOLE.index(new)
+    if new == "double":
+        return old in ("float", "byte", "short", "integer")
+    if (old, new) == ("date", "timestamp_ntz"):
+        return True
+    wide = DECIMAL.fullmatch(new)
+    if wide is None:
+        return False
+    precision, scale = int(wide[1]), int(wide[2])
+    narrow = DECIMAL.fullmatch(old)
+    if narrow is None:
+        digits = (_DIGITS_IN_PREVIEW if preview else _DIGITS).get(old)
+        return digits is not None and precision - digits >= scale >= 0
+    more = scale - int(narrow[2])
+    return old != new and precision - int(narrow[1]) >= more >= 0
+
+
+def check_type_changes(schema: StructType, features: Collection[str] | None, uri: str) -> None:
+    """Refuse a schema whose columns changed their type in a way that is not known; the features are those of readers.
+
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the column and the change are named.
+    """
+    preview = _PREVIEW in (features or ())
+    for f in all_fields(schema):
+        for change in f.metadata.get(TYPE_CHANGES) or ():
+            if not _known(change, preview):
+                raise DeltaError(
+                    f"column {f.name} of {uri} changed its type in a way that is not supported: {change}",
+                    reason="unsupported-feature",
+                    file=uri,
+                )
+
+
+def _known(change: Any, preview: bool) -> bool:
+    if not isinstance(change, dict):
+        return False
+    return is_widening(str(change.get("fromType")), str(change.get("toType")), preview=preview)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -27,7 +28,7 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
 _EXTENSION = b"ARROW:extension:name"
 _VARIANT_NAME = b"arrow.parquet.variant"
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class Field:
 
 
 VARIANT = PrimitiveType("variant")
+VOID = PrimitiveType("void")
 
 
 def parse_schema(text: str, *, mapped: bool = True) -> StructType:
@@ -138,7 +140,7 @@ def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
         return pa.map_(key, _element("value", kind.value, kind.value_contains_null, physical))
     if kind == VARIANT:
         return VARIANT_STORAGE
-    if match := _DECIMAL.fullmatch(kind.name):
+    if match := DECIMAL.fullmatch(kind.name):
         return pa.decimal128(int(match[1]), int(match[2]))
     arrow = _ARROW.get(kind.name)
     if arrow is None:
@@ -201,19 +203,10 @@ def named_type(name: str) -> PrimitiveType:
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
     """Refuse columns that no table may have, at every depth. Raises `DeltaError`: reason ``"bad-schema"``."""
-    stack: list[DeltaType] = [schema]
-    while stack:
-        kind = stack.pop()
-        if isinstance(kind, StructType):
-            names = [f.name.lower() for f in kind.fields]
-            twice = next((f.name for f in kind.fields if names.count(f.name.lower()) > 1), None)
-            if twice is not None:
-                raise DeltaError(f"column names must differ in more than case: {twice!r}", reason="bad-schema")
-            stack.extend(f.type for f in kind.fields)
-        elif isinstance(kind, ArrayType):
-            stack.append(kind.element)
-        elif isinstance(kind, MapType):
-            stack += [kind.key, kind.value]
+    for kind in all_types(schema):
+        names = Counter(f.name.lower() for f in kind.fields) if isinstance(kind, StructType) else Counter()
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise DeltaError(f"column names must differ in more than case: {twice[0]!r}", reason="bad-schema")
     for name in partition_by:
         column = next((f for f in schema.fields if f.name == name), None)
         if column is None:
@@ -228,6 +221,39 @@ def was_float(column: Field) -> bool:
     """Whether a column of doubles held floats once: their shortest text is no bound of the doubles they became."""
     changes = column.metadata.get("delta.typeChanges") or ()
     return any(isinstance(each, dict) and each.get("fromType") == "float" for each in changes)
+
+
+def all_types(kind: DeltaType) -> Iterator[DeltaType]:
+    """A type and all types in it, at any depth."""
+    yield kind
+    if isinstance(kind, StructType):
+        parts = [f.type for f in kind.fields]
+    elif isinstance(kind, MapType):
+        parts = [kind.key, kind.value]
+    else:
+        parts = [kind.element] if isinstance(kind, ArrayType) else []
+    for part in parts:
+        yield from all_types(part)
+
+
+def all_fields(kind: DeltaType) -> Iterator[Field]:
+    """The fields of all structs in a type, at any depth."""
+    return (f for part in all_types(kind) if isinstance(part, StructType) for f in part.fields)
+
+
+_Type = TypeVar("_Type", bound=DeltaType)
+
+
+def with_fields(kind: _Type, change: Callable[[Field], Field | None]) -> _Type:
+    """A type whose fields, at any depth, are changed, outer ones first, or left out for None."""
+    if isinstance(kind, StructType):
+        changed = [new for f in kind.fields if (new := change(f)) is not None]
+        return replace(kind, fields=tuple(replace(f, type=with_fields(f.type, change)) for f in changed))
+    if isinstance(kind, ArrayType):
+        return replace(kind, element=with_fields(kind.element, change))
+    if isinstance(kind, MapType):
+        return replace(kind, key=with_fields(kind.key, change), value=with_fields(kind.value, change))
+    return kind
 
 
 def variant_paths(kind: DeltaType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -248,17 +274,34 @@ def variant_paths(kind: DeltaType, prefix: tuple[str, ...] = ()) -> Iterator[tup
         yield from variant_paths(kind.value, (*prefix, "value"))
 
 
-def reachable_variants(schema: StructType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def fields_at(schema: StructType, place: Sequence[str]) -> list[Field]:
+    """The fields on the way to a place in structs, which is there."""
+    fields: list[Field] = []
+    kind: DeltaType = schema
+    for name in place:
+        f = kind.get(name) if isinstance(kind, StructType) else None
+        assert f is not None
+        fields.append(f)
+        kind = f.type
+    return fields
+
+
+def leaves(schema: StructType) -> Iterator[tuple[Field, ...]]:
+    """The ways to the columns and fields of structs that are no structs themselves: lists and maps are whole."""
+    for f in schema.fields:
+        if isinstance(f.type, StructType):
+            yield from ((f, *way) for way in leaves(f.type))
+        else:
+            yield (f,)
+
+
+def reachable_variants(schema: StructType) -> Iterator[tuple[str, ...]]:
     """Where a type holds variants that have one value a row: columns, and fields of structs.
 
     >>> list(reachable_variants(StructType((Field("a", ArrayType(VARIANT)), Field("b", VARIANT)))))
     [('b',)]
     """
-    for f in schema.fields:
-        if f.type == VARIANT:
-            yield (*prefix, f.name)
-        elif isinstance(f.type, StructType):
-            yield from reachable_variants(f.type, (*prefix, f.name))
+    return (tuple(f.name for f in way) for way in leaves(schema) if way[-1].type == VARIANT)
 
 
 # Delta's names where Variant has the type too, from the one type table; decimals carry parameters.

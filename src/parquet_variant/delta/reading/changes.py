@@ -6,11 +6,10 @@ for readers that follow a table. Leaves the rows of a file to `read`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import numpy as np
@@ -19,15 +18,16 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.deletion_vector import deleted_rows
-from parquet_variant.delta.log.file_actions import no_files, split_commits
-from parquet_variant.delta.log.segment import commit_path, commit_times
+from parquet_variant.delta.log.file_actions import iter_adds, log_lines, no_files, split_commits
+from parquet_variant.delta.log.segment import commit_path, commit_times, in_commit_time
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
-from parquet_variant.delta.protocol.actions import DeletionVector
+from parquet_variant.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
 from parquet_variant.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, arrow_schema
-from parquet_variant.delta.reading.read import read_file
+from parquet_variant.delta.reading.read import PLACES, read_file
 from parquet_variant.errors import DeltaError
 
+_FileAction = TypeVar("_FileAction", Add, Remove)
 _TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
 
 
@@ -82,9 +82,11 @@ def changes(
 
 
 def _version(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
-    actions = [json.loads(line) for line in _commit(newest, version).split(b"\n") if line.strip()]
-    stamp = _told_time(newest, version, actions) or times.get(version, 0)
-    for kind, rows in _rows(newest, version, actions):
+    commit = _commit(newest, version)
+    since = in_commit_since(newest.protocol, newest.metadata)
+    told = None if since is None or version < since else in_commit_time(commit)
+    stamp = told or times.get(version, 0)
+    for kind, rows in _rows(newest, version, log_lines(commit)):
         if len(rows):
             if kind is not None:
                 rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(kind), len(rows)))
@@ -104,67 +106,49 @@ def _commit(newest: Snapshot, version: int) -> bytes:
         ) from None
 
 
-def _told_time(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> int | None:
-    """When a version was committed, if the table has its commits tell that."""
-    since = in_commit_since(newest.protocol, newest.metadata)
-    told = actions[0].get("commitInfo", {}).get("inCommitTimestamp") if actions else None
-    return told if since is not None and version >= since and isinstance(told, int) else None
-
-
 def _rows(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> Iterator[tuple[str | None, pa.Table]]:
-    told = [each["cdc"] for each in actions if each.get("cdc")]
+    told = [Cdc.from_dict(each["cdc"]) for each in actions if each.get("cdc")]
     if told:
         columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
         for each in told:
-            yield None, _file(newest, each, columns, None)
+            yield None, read_file(newest, columns, _as_file(each.path, each.partition_values))
         return
-    adds, removes = _of_rows(actions, "add"), _of_rows(actions, "remove")
-    if newest.partition_columns and not all(each.get("partitionValues") for each in removes.values()):
-        removes = _with_partition_values(newest, version, removes)
+    adds, removes = _of_rows(Add, actions), _of_rows(Remove, actions)
+    values: dict[str, Mapping[str, str | None]] = {}
+    if newest.partition_columns and not all(each.partition_values for each in removes.values()):
+        # A remove need not tell partition values.
+        before = iter_adds(load_snapshot(newest.storage, version - 1).files.select(PLACES))
+        values = {unquote(each.path): each.partition_values for each in before}
     for path, remove in removes.items():
+        old = _as_file(remove.path, remove.partition_values or values.get(path, {}), remove.deletion_vector)
         if path in adds:
-            yield from _marked(newest, remove, adds[path])
+            yield from _marked(newest, old, adds[path])
         else:
-            yield "delete", _file(newest, remove, newest.schema, remove.get("deletionVector"))
+            yield "delete", read_file(newest, newest.schema, old)
     for path, add in adds.items():
         if path not in removes:
-            yield "insert", _file(newest, add, newest.schema, add.get("deletionVector"))
+            yield "insert", read_file(newest, newest.schema, add)
 
 
-def _of_rows(actions: list[dict[str, Any]], kind: str) -> dict[str, Mapping[str, Any]]:
+def _of_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -> dict[str, _FileAction]:
     """The actions of a kind that change rows, by path: writers differ in what they escape."""
-    found = [each[kind] for each in actions if each.get(kind)]
-    return {unquote(each["path"]): each for each in found if each.get("dataChange", True)}
+    files = [kind.from_dict({"dataChange": True} | each[kind.key]) for each in actions if each.get(kind.key)]
+    return {unquote(each.path): each for each in files if each.data_change}
 
 
-def _with_partition_values(
-    newest: Snapshot, version: int, removes: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
-    """Removed files as the table had them: a remove need not tell partition values."""
-    before = load_snapshot(newest.storage, version - 1).files.select(["path", "partitionValues"]).to_pylist()
-    values = {unquote(each["path"]): dict(each["partitionValues"] or ()) for each in before}
-    return {
-        path: {**each, "partitionValues": each.get("partitionValues") or values.get(path)}
-        for path, each in removes.items()
-    }
+def _as_file(path: str, values: Mapping[str, str | None], vector: DeletionVector | None = None) -> Add:
+    return Add(path, values, 0, 0, True, deletion_vector=vector)
 
 
-def _marked(newest: Snapshot, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, pa.Table]]:
+def _marked(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, pa.Table]]:
     """A file whose deletion vector changed: the rows that are marked now, and those that no longer are."""
-    before, after = (_gone(newest, each.get("deletionVector")) for each in (old, new))
-    rows = _file(newest, new, newest.schema, None)
+    before, after = (
+        deleted_rows(newest.storage, each.deletion_vector) if each.deletion_vector else np.empty(0, dtype=np.uint64)
+        for each in (old, new)
+    )
+    rows = read_file(newest, newest.schema, replace(new, deletion_vector=None))
     for kind, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
         yield kind, rows.take(pa.array(positions))
-
-
-def _gone(newest: Snapshot, vector: Mapping[str, Any] | None) -> Any:
-    if vector is None:
-        return np.empty(0, dtype=np.int64)
-    return deleted_rows(newest.storage, DeletionVector.from_dict(vector)).astype(np.int64)
-
-
-def _file(newest: Snapshot, action: Mapping[str, Any], schema: StructType, vector: Any) -> pa.Table:
-    return read_file(newest, schema, {**action, "deletionVector": vector})
 
 
 def _nothing(schema: StructType) -> pa.Table:

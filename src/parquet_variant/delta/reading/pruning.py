@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.schema import VARIANT, Field, was_float
+from parquet_variant.delta.protocol.schema import VARIANT, Field, fields_at, was_float
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
 from parquet_variant.errors import VariantError
@@ -148,7 +147,8 @@ class _Statistics:
     ) -> None:
         self.files, self.selected, self.count = files, selected, len(files)
         self.fields = {name: current.schema.get(each.column or each.name) for name, each in selected.items()}
-        self.place = None if place is None else _physical(current, place)
+        on_way = () if place is None else fields_at(current.schema, place)
+        self.place = tuple(field.physical_name for field in on_way) or None
         places: list[tuple[str, ...]] = [(f.physical_name,) for f in self.fields.values() if f is not None]
         places += [self.place] if self.place is not None else []
         self.stats = read_stats(files, current.schema, places)
@@ -351,13 +351,3 @@ def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
     null = to_numpy(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(kind) else values
     return FileStatistics(len(texts), bounds, bounds, null, ~null)
-
-
-def _physical(current: Snapshot, place: tuple[str, ...]) -> tuple[str, ...]:
-    names: list[str] = []
-    struct: Any = current.schema
-    for name in place:
-        field = struct.get(name)
-        names.append(field.physical_name)
-        struct = field.type
-    return tuple(names)

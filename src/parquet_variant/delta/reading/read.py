@@ -10,27 +10,33 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_logical_name, by_name
+from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_logical_name, by_name, unchanged
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
+from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import DeletionVector
+from parquet_variant.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_schema
 from parquet_variant.delta.storage import LocalStorage
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+Mask = npt.NDArray[np.bool_]
+# What it takes to read a file of a snapshot.
+PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 
 def read_table(
@@ -162,18 +168,18 @@ def iter_files(
     """
     chosen = current.files if files is None else files
 
-    def rows_of(row: Mapping[str, Any]) -> tuple[str, pa.Table]:
-        return relative_path(current.storage, row["path"]), read_file(current, schema, row)
+    def rows_of(file: Add) -> tuple[str, pa.Table]:
+        return relative_path(current.storage, file.path), read_file(current, schema, file)
 
-    yield from in_order(rows_of, chosen.select(["path", "partitionValues", "deletionVector"]).to_pylist(), threads)
+    yield from in_order(rows_of, iter_adds(chosen.select(PLACES)), threads)
 
 
 def read_file(
     current: Snapshot,
     schema: StructType,
-    file: Mapping[str, Any],
+    file: Add,
     *,
-    chosen: Any = None,
+    chosen: Mask | None = None,
     shredded: bool = False,
 ) -> pa.Table:
     """The live rows of one data file, in the columns of a schema; or those that a mask has chosen in their place.
@@ -183,7 +189,7 @@ def read_file(
     partitions = {name.lower() for name in current.partition_columns}
     stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
     match = by_field_id if current.column_mapping == "id" else by_name
-    path = relative_path(current.storage, file["path"])
+    path = relative_path(current.storage, file.path)
     try:
         # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
         with pq.ParquetFile(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
@@ -194,8 +200,10 @@ def read_file(
             data = _chosen_rows(current, path, present, names, chosen)
             mask = None
             if data is None:
-                data = parquet.read(columns=names) if names else pa.table({"": pa.nulls(parquet.metadata.num_rows)})
-                mask = live_rows(current, file.get("deletionVector"), len(data)) if chosen is None else chosen
+                data = pa.table({"": pa.nulls(parquet.metadata.num_rows)})
+                if names:
+                    data = without_views(parquet.read(columns=names), parquet.metadata)
+                mask = live_rows(current, file.deletion_vector, len(data)) if chosen is None else chosen
     except FileNotFoundError:
         raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -205,11 +213,13 @@ def read_file(
     if mask is not None:
         # Before anything is made of them: a change may be about few rows of a file.
         data = data.filter(pa.array(mask))
-    rows = align_table(data, stored, match, (lambda _, array: array) if shredded else _unshredded)
-    return _with_partitions(rows, schema, partitions, dict(file.get("partitionValues") or ()), len(data))
+    rows = align_table(data, stored, match, (unchanged) if shredded else _unshredded)
+    return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
 
 
-def _chosen_rows(current: Snapshot, path: str, present: pa.Schema, names: list[str], chosen: Any) -> pa.Table | None:
+def _chosen_rows(
+    current: Snapshot, path: str, present: pa.Schema, names: list[str], chosen: Mask | None
+) -> pa.Table | None:
     """The rows that are chosen, if no more of a file at hand than the pages that hold them has to be read."""
     if chosen is None or not names or not isinstance(current.storage, LocalStorage):
         return None
@@ -224,15 +234,14 @@ def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
     return align_table(rows, schema, by_logical_name, _unshredded)
 
 
-def live_rows(current: Snapshot, vector: Mapping[str, Any] | None, rows: int) -> Any:
-    """A NumPy mask of the rows that a deletion vector leaves; None if there is no vector.
+def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:
+    """A mask of the rows that a deletion vector leaves; None if there is no vector.
 
     Raises `DeltaError` for a vector that cannot be read, or that names a row that the file does not have.
     """
     if vector is None:
         return None
-    descriptor = DeletionVector.from_dict(vector)
-    gone = deleted_rows(current.storage, descriptor) if descriptor.cardinality <= rows else None
+    gone = deleted_rows(current.storage, vector) if vector.cardinality <= rows else None
     if gone is None or (len(gone) and int(gone[-1]) >= rows):
         raise DeltaError("a deletion vector names a row beyond its file", reason="bad-deletion-vector")
     mask = np.ones(rows, dtype=bool)
@@ -245,16 +254,11 @@ def _with_partitions(
 ) -> pa.Table:
     if not any(f.name.lower() in partitions for f in schema.fields):
         return rows
-    columns, fields = [], []
-    for f in schema.fields:
+    for at, f in enumerate(schema.fields):
         if f.name.lower() in partitions:
-            column: Any = partition_array(values.get(f.physical_name), f.type, count)
-            fields.append(pa.field(f.name, column.type, f.nullable))
-        else:
-            column = rows[f.name]
-            fields.append(rows.schema.field(f.name))
-        columns.append(column)
-    return pa.table(columns, schema=pa.schema(fields))
+            column = partition_array(values.get(f.physical_name), f.type, count)
+            rows = rows.add_column(at, pa.field(f.name, column.type, f.nullable), column)
+    return rows
 
 
 def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:

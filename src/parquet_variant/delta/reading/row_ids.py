@@ -6,47 +6,31 @@ assigning new ones to `log.commit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
-from parquet_variant.delta.reading.read import live_rows, read_file, unshredded_table
+from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.reading.read import Mask, live_rows, read_file, unshredded_table
 
 
-def row_tracking_columns(current: Snapshot) -> tuple[str, str] | None:
-    """The names of the columns that keep row ids and commit versions; None if the table does not track rows."""
-    configuration = current.metadata.configuration
-    if not enabled(current.protocol, current.metadata, "rowTracking", "delta.enableRowTracking"):
-        return None
-    names = configuration.get(ROW_ID_COLUMN), configuration.get(ROW_COMMIT_COLUMN)
-    return None if names[0] is None or names[1] is None else (names[0], names[1])
-
-
-def row_ids(
-    current: Snapshot, file: Mapping[str, Any], path: str, live: npt.NDArray[np.bool_]
-) -> dict[str, pa.ChunkedArray]:
+def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa.ChunkedArray]:
     """The columns of ids and commit versions of a file's live rows; none if the table does not track rows.
 
     `current`: the table.
-    `file`: a row of `Snapshot.files`.
     `path`: the file in the storage.
     `live`: which rows count, by position.
     """
-    names = row_tracking_columns(current)
+    names = current.row_tracking_columns
     if names is None:
         return {}
     with pq.ParquetFile(current.storage.open(path)) as parquet:
         there = [name for name in names if name in parquet.schema_arrow.names]
         kept = parquet.read(columns=there) if there else None
-    base, version = file["baseRowId"], file["defaultRowCommitVersion"]
+    base, version = file.base_row_id, file.default_row_commit_version
     fresh = (
         pa.nulls(len(live), pa.int64()) if base is None else pa.array(np.arange(len(live), dtype=np.int64) + base),
         pa.repeat(pa.scalar(version, pa.int64()), len(live)),
@@ -60,26 +44,25 @@ def row_ids(
 
 def tracked_rows(
     current: Snapshot,
-    file: Mapping[str, Any],
-    live: npt.NDArray[np.bool_] | None = None,
+    file: Add,
+    live: Mask | None = None,
     *,
     shredded: bool = False,
 ) -> pa.Table:
     """Rows of a file whole, with the columns that keep their ids where the table tracks rows.
 
     `current`: the table.
-    `file`: a row of `Snapshot.files`.
     `live`: which rows are wanted, by position; by default those that no deletion vector deletes.
     `shredded`: leave variants as the file has them.
     """
     rows = read_file(current, current.schema, file, chosen=live, shredded=shredded)
-    if row_tracking_columns(current) is None:
+    if current.row_tracking_columns is None:
         return rows
-    path = relative_path(current.storage, file["path"])
+    path = relative_path(current.storage, file.path)
     if live is None:
         with pq.ParquetFile(current.storage.open(path)) as parquet:
             count = parquet.metadata.num_rows
-        marks = live_rows(current, file["deletionVector"], count)
+        marks = live_rows(current, file.deletion_vector, count)
         live = np.ones(count, dtype=bool) if marks is None else marks
     for name, column in row_ids(current, file, path, live).items():
         rows = rows.append_column(name, column)

@@ -11,22 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.delta.data.columns import align_column, by_field_id, by_name
+from parquet_variant.delta.data.columns import align_column, by_field_id, by_name, unchanged
 from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
+from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.schema import Field, PrimitiveType
+from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.protocol.schema import DeltaType, Field, PrimitiveType, fields_at
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
-from parquet_variant.delta.reading.read import live_rows
+from parquet_variant.delta.reading.read import PLACES, Mask, live_rows
 from parquet_variant.delta.reading.scan_columns import only_variant, typed_columns, variant_place
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
-from parquet_variant.delta.storage import LocalStorage, open_storage
+from parquet_variant.delta.storage import LocalStorage
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
@@ -45,13 +45,17 @@ class DeltaScanTask:
     Parameters
     ----------
     files
-        Their rows in `Snapshot.files`: path, partition values, deletion vector, size.
+        The files: path, partition values, deletion vector, size.
     bytes
         Their size.
     """
 
-    files: tuple[Mapping[str, Any], ...]
+    files: tuple[Add, ...]
     bytes: int
+
+
+# Columns that are not in a file: the type and the text of a partition value, None for nulls.
+_Outside: TypeAlias = "dict[str, tuple[DeltaType, str | None] | None]"
 
 
 class _Part(NamedTuple):
@@ -61,9 +65,9 @@ class _Part(NamedTuple):
     is_last: bool
     scan: Scan
     inside: FilePart | None  # None: no column is read
-    live: npt.NDArray[np.bool_] | None
+    live: Mask | None
     left: Predicate | None
-    outside: Mapping[str, Any]
+    outside: _Outside
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,9 +120,9 @@ class DeltaScan(PlannedQuery):
     def explain(self) -> DeltaScanReport:
         """What the scan would read, of how much; opens the footers of the files that are left."""
         inside = ScanReport()
-        for row in self._rows():
-            with self._open(row) as file:
-                inner, _, _ = self._inner(row, file)
+        for add in self._files():
+            with self._open(add) as file:
+                inner, _, _ = self._inner(add, file)
             inside = add_reports(inside, inner.explain())
         pruned = self.pruned
         return DeltaScanReport(self.current.version, pruned.total, pruned.by_partition, pruned.by_statistics, inside)
@@ -126,14 +130,14 @@ class DeltaScan(PlannedQuery):
     def tasks(self, target_bytes: int = 128 << 20) -> list[DeltaScanTask]:
         """The work in pieces of about `target_bytes` each, whole files; pruned files are in none of them."""
         tasks: list[DeltaScanTask] = []
-        part: list[Mapping[str, Any]] = []
+        part: list[Add] = []
         size = 0
-        for row in self._rows():
-            if part and size + row["size"] > target_bytes:
+        for file in self._files():
+            if part and size + file.size > target_bytes:
                 tasks.append(DeltaScanTask(tuple(part), size))
                 part, size = [], 0
-            part.append(row)
-            size += row["size"]
+            part.append(file)
+            size += file.size
         if part:
             tasks.append(DeltaScanTask(tuple(part), size))
         return tasks
@@ -144,37 +148,31 @@ class DeltaScan(PlannedQuery):
 
     def batches(self) -> Iterator[pa.Table]:
         """The answer in parts, each with at least one row."""
-        return self._read(self._rows())
+        return self._read(self._files())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (
-            _Bare(self.current.without_files()), self.selection, self.hidden, self.predicate, self.place,
-            self.skipping, self.zone, self.threads,
-        )  # fmt: skip
+        bare = self.current.without_files()
+        parts = self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone, self.threads
+        return DeltaScan, (bare, *parts)
 
     # ---- one file
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        files = self.pruned.files.select(["path", "partitionValues", "deletionVector", "size"])
-        for batch in files.to_batches(max_chunksize=1024):
-            for row in batch.to_pylist():
-                row["partitionValues"] = dict(row["partitionValues"] or ())
-                yield row
+    def _files(self) -> Iterator[Add]:
+        return iter_adds(self.pruned.files.select(PLACES))
 
-    def _open(self, row: Mapping[str, Any]) -> OpenFile:
-        path = relative_path(self.current.storage, row["path"])
-        filesystem, full = self.current.storage.filesystem(path)
-        return open_file(ParquetSource(full, filesystem, row["size"]))
+    def _open(self, add: Add) -> OpenFile:
+        filesystem, full = self.current.storage.filesystem(relative_path(self.current.storage, add.path))
+        return open_file(ParquetSource(full, filesystem, add.size))
 
-    def _inner(self, row: Mapping[str, Any], file: OpenFile) -> tuple[Scan, Predicate | None, dict[str, Any]]:
+    def _inner(self, add: Add, file: OpenFile) -> tuple[Scan, Predicate | None, _Outside]:
         """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
         arrow = file.reader.schema_arrow
         variants = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
         place = self._place_in(arrow)
-        inside, outside = self._split(file, place if place in variants else None, row)
+        inside, outside = self._split(file, place if place in variants else None, add)
         names = {each.name for each in inside}
         # Deleted rows are counted by position, so that no row may be left out before they are.
-        positions = row["deletionVector"] is not None
+        positions = add.deletion_vector is not None
         pushed, left = (None, self.predicate) if positions else _split_predicate(self.predicate, names)
         scan = Scan(
             sources=(file.source,),
@@ -188,19 +186,16 @@ class DeltaScan(PlannedQuery):
         )
         return scan, left, outside
 
-    def _split(
-        self, file: OpenFile, place: str | None, row: Mapping[str, Any]
-    ) -> tuple[list[Selected], dict[str, Any]]:
-        """The columns to read from the file, by their names there; and the others: a type and a partition text."""
+    def _split(self, file: OpenFile, place: str | None, add: Add) -> tuple[list[Selected], _Outside]:
+        """The columns to read from the file, by their names there, and the others."""
         partitions = {name.lower() for name in self.current.partition_columns}
         arrow = file.reader.schema_arrow
         inside: list[Selected] = []
-        outside: dict[str, Any] = {}
+        outside: _Outside = {}
         for each in self.every_column:
-            nothing = (each.field.type, None, None)
             if each.path is not None:
                 if place is None:
-                    outside[each.name] = nothing
+                    outside[each.name] = None
                 else:
                     inside.append(each)
                 continue
@@ -208,10 +203,9 @@ class DeltaScan(PlannedQuery):
             assert f is not None
             index = self._match(arrow, f)
             if f.name.lower() in partitions:
-                text = row["partitionValues"].get(f.physical_name)
-                outside[each.name] = (each.field.type, f.type, text)
+                outside[each.name] = f.type, add.partition_values.get(f.physical_name)
             elif index < 0:
-                outside[each.name] = nothing
+                outside[each.name] = None
             elif isinstance(f.type, PrimitiveType):
                 inside.append(replace(each, column=arrow.field(index).name))
             else:
@@ -229,28 +223,26 @@ class DeltaScan(PlannedQuery):
         if self.place is None:
             return None
         names = []
-        kind: Any = self.current.schema
-        fields: Any = arrow
-        for name in self.place:
-            f = kind.get(name)
+        fields: pa.Schema | pa.DataType = arrow
+        for f in fields_at(self.current.schema, self.place):
             index = self._match(fields, f)
             if index < 0:
                 return None
             names.append(fields.field(index).name)
-            kind, fields = f.type, fields.field(index).type
+            fields = fields.field(index).type
         return ".".join(names)
 
-    def _read(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.Table]:
+    def _read(self, files: Iterable[Add]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
         at_once = 1 if threads == 1 or isinstance(self.current.storage, LocalStorage) else FOOTERS
-        return tables_of_parts(in_order(self._parts, rows, at_once), self._part, threads)
+        return tables_of_parts(in_order(self._parts, files, at_once), self._part, threads)
 
-    def _parts(self, row: Mapping[str, Any]) -> tuple[OpenFile, list[_Part]]:
+    def _parts(self, add: Add) -> tuple[OpenFile, list[_Part]]:
         """What is read at once of a file."""
-        file = self._open(row)
+        file = self._open(add)
         try:
-            scan, left, outside = self._inner(row, file)
-            live = live_rows(self.current, row["deletionVector"], file.rows)
+            scan, left, outside = self._inner(add, file)
+            live = live_rows(self.current, add.deletion_vector, file.rows)
         except BaseException:
             file.close()
             raise
@@ -274,12 +266,12 @@ class DeltaScan(PlannedQuery):
         table = table.select([each.name for each in self.selection])
         return table.cast(self.schema) if table.schema != self.schema else table
 
-    def _completed(self, part: pa.Table, outside: Mapping[str, Any]) -> pa.Table:
-        columns: dict[str, Any] = {}
+    def _completed(self, part: pa.Table, outside: _Outside) -> pa.Table:
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
         for each in self.every_column:
             if each.name in outside:
-                kind, delta_type, text = outside[each.name]
-                column = pa.nulls(len(part)) if delta_type is None else partition_array(text, delta_type, len(part))
+                value, kind = outside[each.name], each.field.type
+                column = pa.nulls(len(part)) if value is None else partition_array(value[1], value[0], len(part))
                 columns[each.name] = column.cast(kind) if column.type != kind else column
             elif part[each.name].type != each.field.type and each.path is None:
                 columns[each.name] = self._renamed(part[each.name], each)
@@ -292,9 +284,7 @@ class DeltaScan(PlannedQuery):
         f = self.current.schema.get(each.column or each.name)
         assert f is not None
         kind = each.field.type
-        chunks = [
-            align_column(chunk, f.type, self._match, lambda _, array: array, (f.name,)) for chunk in column.chunks
-        ]
+        chunks = [align_column(chunk, f.type, self._match, unchanged, (f.name,)) for chunk in column.chunks]
         return pa.chunked_array(chunks, kind)
 
 
@@ -393,30 +383,6 @@ def extract(
     {'mag': [5.5]}
     """
     return scan(table, columns, where, **options).to_table()
-
-
-@dataclass(frozen=True)
-class _Bare:
-    """A snapshot without files, as it is pickled: the storage is opened again where it arrives."""
-
-    snapshot: Snapshot
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        s = self.snapshot
-        return _open_bare, (
-            s.storage.uri, dict(s.storage.options), s.storage.allow_outside, s.version, s.timestamp, s.protocol,
-            s.metadata, s.files,
-        )  # fmt: skip
-
-
-def _open_bare(uri: str, options: dict[str, str], allow_outside: bool, *parts: Any) -> _Bare:
-    version, timestamp, protocol, metadata, files = parts
-    storage = open_storage(uri, options, allow_outside=allow_outside)
-    return _Bare(Snapshot(storage, version, timestamp, protocol, metadata, {}, {}, files, files))
-
-
-def _rebuild(bare: _Bare, *parts: Any) -> DeltaScan:
-    return DeltaScan(bare.snapshot, *parts)
 
 
 def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:

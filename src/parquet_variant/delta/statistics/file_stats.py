@@ -13,24 +13,36 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.protocol.actions import parse_json
-from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, DeltaType, MapType, PrimitiveType, StructType
+from parquet_variant.delta.protocol.schema import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DeltaType,
+    Field,
+    MapType,
+    PrimitiveType,
+    StructType,
+    leaves,
+)
 from parquet_variant.delta.statistics.variant_stats import encode_bounds
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.path import VariantPath
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
 
+# A file's statistics, or a part of them: values and such trees by name.
+Stats: TypeAlias = "dict[str, Any]"
 TREES = ("minValues", "maxValues", "nullCount")
 _INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _COLUMN_NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 _NAME_PART = re.compile(r"`([^`]*)`|([^.`]+)")
-_VOID = PrimitiveType("void")
 _DEFAULT_INDEXED = 32
 _MILLISECOND = timedelta(milliseconds=1)
 # Types whose order every reader agrees on.
@@ -46,27 +58,23 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], least: 
     `schema`: the table's columns, without partition columns.
     `least`: how many of the first get them in any case.
     """
-    leaves = list(_named_leaves(schema, (), ()))
+    ways = [way for way in leaves(schema) if way[-1].type != VOID]
+    places = [_physical(way) for way in ways]
     named = configuration.get(_STATS_COLUMNS)
     if named is not None:
         names = _column_names(named)
-        chosen = {physical for logical, physical in leaves if any(logical[: len(each)] == each for each in names)}
-        return frozenset(chosen | {physical for _, physical in leaves[:least]})
+        logical = [tuple(f.name.lower() for f in way) for way in ways]
+        chosen = {at for at, way in enumerate(logical) if any(way[: len(each)] == each for each in names)}
+        return frozenset({places[at] for at in chosen} | {*places[:least]})
     try:
         first = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))
     except ValueError:
         first = _DEFAULT_INDEXED
-    return frozenset(physical for _, physical in (leaves if first < 0 else leaves[: max(first, least)]))
+    return frozenset(places if first < 0 else places[: max(first, least)])
 
 
-def _named_leaves(
-    kind: DeltaType, logical: tuple[str, ...], physical: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    if isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from _named_leaves(f.type, (*logical, f.name.lower()), (*physical, f.physical_name))
-    elif kind != _VOID:
-        yield logical, physical
+def _physical(way: tuple[Field, ...]) -> tuple[str, ...]:
+    return tuple(f.physical_name for f in way)
 
 
 def _column_names(text: str) -> list[tuple[str, ...]]:
@@ -91,12 +99,9 @@ class FileStats:
         """Count the nulls of variants, lists and maps in rows that are going to be written."""
         for place, kind in self._indexed():
             if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
-                column = table[place[0]]
-                for name in place[1:]:
-                    column = pc.struct_field(column, name)
-                self._nulls[place] = self._nulls.get(place, 0) + column.null_count
+                self._nulls[place] = self._nulls.get(place, 0) + column_at(table, place).null_count
 
-    def count_without(self, before: Mapping[str, Any] | None, gone: pa.Table) -> None:
+    def count_without(self, before: Stats | None, gone: pa.Table) -> None:
         """Take the nulls of a file, less those of rows that went."""
         self.see(gone)
         counts = {place: value_at(before, place) for place in self._nulls}
@@ -110,16 +115,16 @@ class FileStats:
         variants: Mapping[tuple[str, ...], Mapping[VariantPath, Bounds]],
         *,
         hidden_nan: bool,
-    ) -> str:
+    ) -> Stats:
         """The statistics of a file.
 
         `leaf`: what the file says of a leaf column, by schema path.
         `variants`: the bounds of every variant column that has some.
         `hidden_nan`: whether float columns may hold NaN.
         """
-        nulls: dict[str, Any] = {}
-        low: dict[str, Any] = {}
-        high: dict[str, Any] = {}
+        nulls: Stats = {}
+        low: Stats = {}
+        high: Stats = {}
         for place, kind in self._indexed():
             if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
                 set_at(nulls, place, None if place in self._unknown else self._nulls.get(place, 0))
@@ -137,28 +142,26 @@ class FileStats:
                     continue
                 set_at(low, place, spelled_bound(python_value(known.lower), kind, up=False))
                 set_at(high, place, spelled_bound(python_value(known.upper), kind, up=True))
-        return dump_stats(
-            {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True}
-        )
+        return {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True}
 
     def _indexed(self) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
         return (leaf for leaf in leaf_columns(self.schema) if leaf[0] in self.places)
 
 
-def _leaves(kind: DeltaType, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
-    if isinstance(kind, StructType):
-        for f in kind.fields:
-            yield from _leaves(f.type, (*place, f.physical_name))
-    else:
-        yield place, kind
-
-
 def leaf_columns(schema: StructType) -> list[tuple[tuple[str, ...], DeltaType]]:
     """The columns that may have statistics by physical names, in order: leaves of structs; lists and maps whole."""
-    return list(_leaves(schema, ()))
+    return [(_physical(way), way[-1].type) for way in leaves(schema)]
 
 
-def set_at(tree: dict[str, Any], place: tuple[str, ...], value: Any) -> None:
+def column_at(table: pa.Table, place: tuple[str, ...]) -> pa.ChunkedArray:
+    """The column at a place in structs, null where one of these is."""
+    column = table[place[0]]
+    for name in place[1:]:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def set_at(tree: Stats, place: tuple[str, ...], value: Any) -> None:
     """Put a value into a tree of objects; None is left out."""
     if value is None:
         return
@@ -174,7 +177,7 @@ def value_at(tree: Any, place: tuple[str, ...]) -> Any:
     return tree
 
 
-def _set_variant(tree: dict[str, Any], place: tuple[str, ...], bounds: Mapping[VariantPath, Any]) -> None:
+def _set_variant(tree: Stats, place: tuple[str, ...], bounds: Mapping[VariantPath, Variant | None]) -> None:
     known = {path: bound for path, bound in bounds.items() if bound is not None}
     if known:
         set_at(tree, place, encode_bounds(known))
@@ -217,7 +220,7 @@ def _instant(value: datetime, *, up: bool) -> str | None:
     return whole.isoformat(timespec="milliseconds") + zone
 
 
-def read_stats(text: str | None) -> dict[str, Any]:
+def read_stats(text: str | None) -> Stats:
     """The statistics of a file as a tree of objects; what is damaged is left out, since it tells nothing."""
     try:
         stats = parse_json(text, parse_float=Decimal) if text else {}

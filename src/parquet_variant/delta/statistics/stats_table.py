@@ -1,12 +1,13 @@
 """The statistics of a snapshot's files as typed columns, fast enough for a million files.
 
-Owns parsing the JSON of the log in bulk, and taking `stats_parsed` of checkpoints where there is no JSON. What cannot
-be parsed is null, since it is then unknown. Leaves conclusions to `pruning` and the variants in it to `variant_stats`.
+Owns parsing the JSON of the log in bulk, taking `stats_parsed` of checkpoints where there is no JSON, and giving that
+as JSON, so that no rewrite of the log loses statistics. What cannot be parsed is null, since it is then unknown. Leaves
+conclusions to `pruning` and the variants in it to `variant_stats`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,18 +17,25 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.parts import empty_table, one_chunk
+from parquet_variant.delta import z85
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.schema import (
     VARIANT,
-    ArrayType,
-    DeltaType,
-    MapType,
     PrimitiveType,
     StructType,
     arrow_type,
 )
-from parquet_variant.delta.statistics.file_stats import TREES
+from parquet_variant.delta.statistics.file_stats import (
+    TREES,
+    dump_stats,
+    leaf_columns,
+    python_value,
+    set_at,
+    spelled_bound,
+)
+from parquet_variant.delta.statistics.variant_stats import parsed_bounds
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.shredding.statistics import part_at
 
@@ -89,49 +97,29 @@ def stats_type(schema: StructType, places: set[Place] | None = None, *, variants
     `places`: physical places to keep; by default all.
     `variants`: the type of a variant's bounds; by default Z85 text.
     """
-    bounds = _tree(schema, (), places, variants or pa.string())
-    nulls = _null_tree(schema, (), places)
+    bounds: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for place, kind in leaf_columns(schema):
+        if places is not None and place not in places:
+            continue
+        set_at(nulls, place, pa.field("", pa.int64()))
+        if kind == VARIANT:
+            mark = EXTENSION_METADATA if variants is not None else None
+            set_at(bounds, place, pa.field("", variants or pa.string(), metadata=mark))
+        elif isinstance(kind, PrimitiveType) and kind.name not in ("binary", "boolean", "void"):
+            set_at(bounds, place, pa.field("", arrow_type(kind)))
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
-    for name in TREES:
-        kind = nulls if name == "nullCount" else bounds
-        fields.append(pa.field(name, pa.struct(kind)))
-    return pa.struct(fields)
+    trees = zip(TREES, (bounds, bounds, nulls), strict=True)
+    return pa.struct([*fields, *(pa.field(name, _struct_of(tree)) for name, tree in trees)])
 
 
-def _tree(schema: StructType, place: Place, places: set[Place] | None, variants: pa.DataType) -> list[pa.Field]:
-    arrays = []
-    for f in schema.fields:
-        here = (*place, f.physical_name)
-        if isinstance(f.type, StructType):
-            below = _tree(f.type, here, places, variants)
-            if below:
-                arrays.append(pa.field(f.physical_name, pa.struct(below)))
-        elif _has_bounds(f.type) and (places is None or here in places):
-            if f.type == VARIANT:
-                mark = {b"ARROW:extension:name": b"arrow.parquet.variant"} if pa.types.is_struct(variants) else None
-                arrays.append(pa.field(f.physical_name, variants, metadata=mark))
-            else:
-                arrays.append(pa.field(f.physical_name, arrow_type(f.type)))
-    return arrays
-
-
-def _null_tree(schema: StructType, place: Place, places: set[Place] | None) -> list[pa.Field]:
-    arrays = []
-    for f in schema.fields:
-        here = (*place, f.physical_name)
-        if isinstance(f.type, StructType):
-            below = _null_tree(f.type, here, places)
-            if below:
-                arrays.append(pa.field(f.physical_name, pa.struct(below)))
-        elif places is None or here in places:
-            arrays.append(pa.field(f.physical_name, pa.int64()))
-    return arrays
-
-
-def _has_bounds(kind: DeltaType) -> bool:
-    if isinstance(kind, (ArrayType, MapType)):
-        return False
-    return isinstance(kind, PrimitiveType) and kind.name not in ("binary", "boolean", "void")
+def _struct_of(tree: Mapping[str, Any]) -> pa.StructType:
+    return pa.struct(
+        [
+            pa.field(name, _struct_of(part)) if isinstance(part, dict) else part.with_name(name)
+            for name, part in tree.items()
+        ]
+    )
 
 
 def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:
@@ -153,7 +141,7 @@ def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:
         )
         if len(table) != len(stats):
             raise pa.ArrowInvalid("a line break inside of statistics")
-        return _dated(table, kind)
+        return table.cast(pa.schema(list(kind)))
     except pa.ArrowException:
         if len(stats) == 1:
             return _one(filled[0], kind)
@@ -198,17 +186,52 @@ def _without_dates(f: pa.Field) -> pa.Field:
     return pa.field(f.name, pa.string()) if pa.types.is_date(f.type) else f
 
 
-def _dated(table: pa.Table, kind: pa.StructType) -> pa.Table:
-    columns = [_date_column(table[f.name], f.type) for f in kind]
-    return pa.table(columns, schema=pa.schema(list(kind)))
+def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
+    """Rows of `Snapshot.files` with all statistics as JSON, and no column of parsed ones.
+
+    `files`: rows of `Snapshot.files`.
+    """
+    if "stats_parsed" not in files.column_names:
+        return files
+    stats, bare = files["stats"], files.drop_columns("stats_parsed")
+    rows = pc.and_(stats.is_null(), files["stats_parsed"].is_valid())
+    if not pc.any(rows).as_py():
+        return bare
+    parsed = files["stats_parsed"].filter(rows).combine_chunks()
+    texts = iter(_texts(parsed, schema))
+    told = [next(texts) if new else old for new, old in zip(rows.to_pylist(), stats.to_pylist(), strict=True)]
+    return bare.set_column(bare.column_names.index("stats"), "stats", pa.array(told, pa.large_string()))
 
 
-def _date_column(column: Any, kind: pa.DataType) -> Any:
-    if column.type == kind:
-        return column
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_date_column(chunk, kind) for chunk in column.chunks], kind)
-    if pa.types.is_struct(kind):
-        children = [_date_column(column.field(i), kind.field(i).type) for i in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=list(kind), mask=column.is_null())
-    return column.cast(kind)
+def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
+    rows: list[dict[str, Any]] = [{} for _ in range(len(parsed))]
+    for name in ("numRecords", "tightBounds"):
+        _put(rows, (name,), _values(part_at(parsed, (name,))))
+    for place, kind in leaf_columns(schema):
+        _put(rows, ("nullCount", *place), _values(part_at(parsed, ("nullCount", *place))))
+        for name in ("minValues", "maxValues"):
+            column = part_at(parsed, (name, *place))
+            if column is None:
+                continue
+            if kind == VARIANT:
+                _put(rows, (name, *place), _bounds(column))
+            elif isinstance(kind, PrimitiveType):
+                texts = [spelled_bound(value, kind, up=name == "maxValues") for value in _values(column)]
+                _put(rows, (name, *place), texts)
+    return [dump_stats(row) for row in rows]
+
+
+def _values(column: pa.Array | None) -> list[Any]:
+    return [] if column is None else [python_value(each) for each in column]
+
+
+def _bounds(column: pa.Array) -> list[str | None]:
+    if not pa.types.is_struct(column.type):
+        return [each if isinstance(each, str) else None for each in column.to_pylist()]
+    rows = parsed_bounds(column).to_pylist()
+    return [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in rows]
+
+
+def _put(rows: list[dict[str, Any]], place: Place, values: list[Any]) -> None:
+    for row, value in zip(rows, values, strict=False):
+        set_at(row, place, value)

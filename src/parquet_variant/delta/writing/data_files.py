@@ -20,14 +20,20 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION
-from parquet_variant.delta.data.columns import align_table, by_given_name, check_known
+from parquet_variant.delta.data.columns import (
+    align_table,
+    by_given_name,
+    check_known,
+    check_storable,
+    stored_schema,
+    to_stored,
+    unchanged,
+)
 from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
-from parquet_variant.delta.data.stored import check_storable, stored_schema, to_stored
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc, now_millis
-from parquet_variant.delta.protocol.features import ROW_COMMIT_COLUMN, ROW_ID_COLUMN, enabled
 from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, parse_schema
-from parquet_variant.delta.statistics.file_stats import indexed_places, leaf_columns
+from parquet_variant.delta.statistics.file_stats import Stats, dump_stats, indexed_places, leaf_columns
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
 from parquet_variant.delta.writing.stats_collector import StatsCollector
@@ -138,7 +144,7 @@ class WritePlan:
 
     def completed(self, rows: pa.Table) -> pa.Table:
         """Rows with every column of the table: as it was given, as the table's rules make it, else null."""
-        return align_table(self.with_made_columns(rows), self.schema, by_given_name, lambda _, array: array)
+        return align_table(self.with_made_columns(rows), self.schema, by_given_name, unchanged)
 
     def with_made_columns(self, rows: pa.Table) -> pa.Table:
         """Rows under the table's names, with the columns that its rules make and nobody gave."""
@@ -162,7 +168,7 @@ class WritePlan:
                 storage.delete(file.path)
 
     def add(
-        self, path: str, values: Mapping[str, str | None], info: FileInfo, stats: str, data_change: bool = True
+        self, path: str, values: Mapping[str, str | None], info: FileInfo, stats: Stats, data_change: bool = True
     ) -> Add:
         """The action that adds a file."""
         return Add(
@@ -171,7 +177,7 @@ class WritePlan:
             size=info.bytes,
             modification_time=now_millis(),
             data_change=data_change,
-            stats=stats,
+            stats=dump_stats(stats),
             rows=info.rows,
         )
 
@@ -249,7 +255,7 @@ def plan_write(
         shredding=dict(shredding or {}),
         file_bytes=file_bytes,
         options=dict(options or {}),
-        hidden_columns=_hidden(snapshot),
+        hidden_columns=snapshot.row_tracking_columns or (),
         rules=rules_of(snapshot.protocol, snapshot.metadata),
         least_indexed=_clustered(snapshot),
     )
@@ -260,13 +266,6 @@ def _rows(batch: Any) -> pa.Table:
         return table_of(batch)
     except SchemaError as error:
         raise DeltaError(error.message, reason="bad-data") from None
-
-
-def _hidden(snapshot: Snapshot) -> tuple[str, ...]:
-    if not enabled(snapshot.protocol, snapshot.metadata, "rowTracking", "delta.enableRowTracking"):
-        return ()
-    names = (snapshot.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
-    return tuple(name for name in names if name is not None)
 
 
 def _clustered(snapshot: Snapshot) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.schema import (
@@ -180,14 +181,11 @@ def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     try:
         expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
         rows = needed_table(table, expression.columns["t"])
-        answer = evaluate({"row": 't."__row"', "answer": expression.text}, "t", {"t": rows}, "UTC")
+        return one_chunk(evaluate({"answer": expression.text}, {"t": rows}, "UTC")["answer"])
     except DeltaError:
         raise
     except VariantError as error:
         raise _cannot(name, text, error) from None
-    order = np.argsort(answer["row"].to_numpy(), kind="stable")
-    taken = answer["answer"].take(pa.array(order))
-    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
 
 
 def _cannot(name: str, text: str, why: object) -> DeltaError:

@@ -6,17 +6,15 @@ Owns putting the two together. Leaves the bounds of variants to `shredding.stati
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.protocol.schema import VARIANT, StructType
-from parquet_variant.delta.statistics.file_stats import FileStats, value_at
+from parquet_variant.delta.protocol.schema import StructType, reachable_variants
+from parquet_variant.delta.statistics.file_stats import FileStats, Stats, column_at, value_at
 from parquet_variant.delta.statistics.variant_stats import decode_bounds
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.storage.shred_variant import shred_variant
@@ -46,25 +44,22 @@ class StatsCollector:
     def __init__(self, schema: StructType, places: frozenset[Place], *, variant_stats: bool) -> None:
         self._stats = FileStats(schema, places)
         # Variants outside of lists and maps: those that have one value a row.
-        self._variants = _variant_leaves(schema, ()) if variant_stats else []
+        self._variants = list(reachable_variants(schema)) if variant_stats else []
         self._columns: dict[Place, _VariantColumn] = {}
 
     def see(self, table: pa.Table) -> None:
         """Take note of rows that are going to be written."""
         self._stats.see(table)
         for place in self._variants:
-            column = table[place[0]]
-            for name in place[1:]:
-                column = pc.struct_field(column, name)
-            for chunk in column.chunks:
+            for chunk in column_at(table, place).chunks:
                 self._columns.setdefault(place, _VariantColumn()).see(VariantArray.from_storage(chunk))
 
-    def stats(self, info: FileInfo) -> str:
-        """The statistics of the file that was written, as JSON."""
+    def stats(self, info: FileInfo) -> Stats:
+        """The statistics of the file that was written."""
         bounds = {place: column.bounds(place, partial(_leaf, info)) for place, column in self._columns.items()}
         return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
 
-    def stats_without(self, before: Mapping[str, Any], gone: pa.Table, info: FileInfo) -> str:
+    def stats_without(self, before: Stats, gone: pa.Table, info: FileInfo) -> Stats:
         """The statistics of a file that was written anew without some rows, from those `before`.
 
         `gone` has the rows that went, in the columns with Variants, lists and maps; `info` is the file as it is.
@@ -82,7 +77,7 @@ class StatsCollector:
 
 def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> Bounds | None:
     """The bounds of a path, of names only, of a shredded Variant in a file that was written, if it may have some."""
-    place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
+    place = _typed_place(path)
     known = info.statistics.get((*column, *place, "typed_value"))
     if known is None or known.lower is None:
         return None
@@ -90,6 +85,10 @@ def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> Bounds | No
     for name in reversed(path.segments):
         schema = ShreddingSchema.object({str(name): schema})
     return shredded_bounds(schema, lambda leaf: _leaf(info, (*column, *leaf))).get(path)
+
+
+def _typed_place(path: VariantPath) -> Place:
+    return tuple(part for name in path.segments for part in ("typed_value", str(name)))
 
 
 def _leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
@@ -127,25 +126,17 @@ class _VariantColumn:
         for path, node in self.schema.walk():
             if node.type is None or path.has_wildcard:
                 continue
-            place = tuple(part for name in path.segments for part in ("typed_value", str(name)))
+            place = _typed_place(path)
             for leaf in ((*place, "typed_value"), (*place, "value")):
                 new = leaf_statistics(leaf)
                 if new is not None:
                     old = self.seen.get(leaf)
                     self.seen[leaf] = new if old is None else old.merge(new)
 
-    def bounds(self, place: Place, leaf: Any) -> dict[VariantPath, Bounds]:
+    def bounds(self, place: Place, leaf: Callable[[Place], LeafStatistics | None]) -> dict[VariantPath, Bounds]:
         """The bounds by path; `leaf` gives what the footer says of a leaf column."""
         if self.schema is None:
             return {}
         if self.seen is not None:
             return shredded_bounds(self.schema, self.seen.get, limit=_MAX_PATHS)
         return shredded_bounds(self.schema, lambda p: leaf((*place, *p)), unsafe=self.unsafe, limit=_MAX_PATHS)
-
-
-def _variant_leaves(kind: Any, place: Place) -> list[Place]:
-    if kind == VARIANT:
-        return [place]
-    if isinstance(kind, StructType):
-        return [leaf for f in kind.fields for leaf in _variant_leaves(f.type, (*place, f.name))]
-    return []

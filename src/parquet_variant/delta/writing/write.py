@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -27,7 +28,6 @@ from parquet_variant.delta.protocol.schema import (
 )
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
-from parquet_variant.delta.writing.file_rows import to_removes
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.errors import DeltaError
 from parquet_variant.interop.table_of import is_rows, table_of
@@ -248,7 +248,7 @@ def _put(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int]
         "WRITE",
         {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
         adds=adds,
-        removes=to_removes(current, current.files) if mode == "overwrite" else [],
+        removes=current.to_removes(current.files) if mode == "overwrite" else [],
         txn=None if txn is None else Txn(txn[0], txn[1], now_millis()),
         reads_table=mode == "overwrite",
         current=current,
@@ -315,12 +315,7 @@ def peek(data: Any) -> tuple[pa.Table, Any]:
     first = next(batches, None)
     if first is None:
         raise DeltaError("there are no rows to make a table of: give at least one batch", reason="bad-data")
-    return table_of(first), _chain(first, batches)
-
-
-def _chain(first: Any, rest: Iterable[Any]) -> Iterable[Any]:
-    yield first
-    yield from rest
+    return table_of(first), chain([first], batches)
 
 
 SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"

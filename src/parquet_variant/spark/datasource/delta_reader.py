@@ -8,7 +8,7 @@ there, then those that each version appends. Leaves pruning and deletion vectors
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from parquet_variant.delta.log.file_actions import log_lines
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.errors import DeltaError
@@ -49,9 +51,7 @@ class DeltaReader(BatchReader):
         """Files that may match."""
         return self.partitions_of(_snapshot(self.options))
 
-    def partitions_of(
-        self, current: Snapshot, files: Sequence[Mapping[str, Any]] | None = None
-    ) -> list[InputPartition]:
+    def partitions_of(self, current: Snapshot, files: Sequence[Add] | None = None) -> list[InputPartition]:
         """Files of a version: those that may match, or the given ones."""
         types = self._types()
         columns: dict[str, Any]
@@ -67,7 +67,7 @@ class DeltaReader(BatchReader):
         size = self.options.partition_bytes
         if files is None:
             return [DeltaPartition(query, task) for task in query.tasks(size)]
-        return [DeltaPartition(query, DeltaScanTask((file,), file["size"])) for file in files]
+        return [DeltaPartition(query, DeltaScanTask((file,), file.size)) for file in files]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a partition; runs in a task."""
@@ -136,16 +136,15 @@ class DeltaStreamReader(DataSourceStreamReader):
         return snapshot(self.options.sources[0], version=version)
 
 
-def _appended(current: Snapshot, version: int) -> list[Mapping[str, Any]]:
+def _appended(current: Snapshot, version: int) -> list[Add]:
     """The files that a version adds; compaction adds no rows."""
     try:
-        lines = current.storage.read(commit_path(version)).splitlines()
+        actions = log_lines(current.storage.read(commit_path(version)))
     except FileNotFoundError:
         raise DeltaError(
             f"version {version} is no longer in the log: start the stream with a new checkpoint",
             reason="missing-version",
         ) from None
-    actions = [json.loads(line) for line in lines if line.strip()]
     for action in actions:
         if "remove" in action and action["remove"].get("dataChange", True):
             raise DeltaError(
@@ -153,13 +152,5 @@ def _appended(current: Snapshot, version: int) -> list[Mapping[str, Any]]:
                 f"startingVersion={version + 1}",
                 reason="not-append",
             )
-    return [
-        {
-            "path": add["path"],
-            "partitionValues": add.get("partitionValues") or {},
-            "deletionVector": add.get("deletionVector"),
-            "size": add["size"],
-        }
-        for add in (action["add"] for action in actions if "add" in action)
-        if add.get("dataChange", True)
-    ]
+    adds = [Add.from_dict({"dataChange": True} | action["add"]) for action in actions if "add" in action]
+    return [add for add in adds if add.data_change]
