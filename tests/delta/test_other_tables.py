@@ -470,3 +470,13 @@ def test_changes_tell_the_time_by_which_versions_are_found(tmp_path: Path) -> No
     pv.delta.append(tmp_path, {"n": [4]})
     (at,) = set(pv.delta.changes(tmp_path, since=4)["_commit_timestamp"].to_pylist())
     assert at.timestamp() * 1000 == of(tmp_path, 4, "commitInfo")[0]["inCommitTimestamp"]
+
+
+def test_every_commit_of_a_table_that_tracks_rows_tells_that_it_kept_their_ids(tmp_path: Path) -> None:
+    properties = {"delta.enableRowTracking": True, "delta.enableDeletionVectors": True}
+    pv.delta.write(tmp_path, {"n": [1, 2, 3]}, properties=properties)
+    pv.delta.delete(tmp_path, "n = 2")
+    pv.delta.set_properties(tmp_path, {"owner": "me"})
+    pv.delta.optimize(tmp_path)
+    for version in range(4):
+        assert of(tmp_path, version, "commitInfo")[0]["tags"] == {"delta.rowTracking.preserved": "true"}

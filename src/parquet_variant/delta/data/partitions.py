@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.delta.protocol.schema import DeltaType, Field, PrimitiveType, arrow_type
 from parquet_variant.errors import DeltaError
 
@@ -65,17 +66,25 @@ def partition_array(text: str | None, kind: DeltaType, rows: int) -> pa.Array:
     return pa.repeat(_parse(text, kind, target), rows)
 
 
+def partition_column(files: pa.Table, field: Field) -> pa.Array:
+    """The value of a partition column in each file.
+
+    `files`: rows of `Snapshot.files`.
+    Raises as `partition_array`.
+    """
+    texts = one_chunk(pc.map_lookup(files["partitionValues"], field.physical_name, "first")).dictionary_encode()
+    distinct = [partition_array(text, field.type, 1) for text in texts.dictionary.to_pylist()]
+    values = pa.concat_arrays(distinct) if distinct else partition_array(None, field.type, 0)
+    return values.take(texts.indices)
+
+
 def partition_keys(files: pa.Table, fields: Sequence[Field]) -> list[tuple[str | None, ...]]:
     """The partition of each file, as `partition_text` says it: writers have several texts for one value.
 
     `files`: rows of `Snapshot.files`.
     `fields`: the partition columns.
     """
-    columns = []
-    for field in fields:
-        texts = pc.map_lookup(files["partitionValues"], field.physical_name, "first").to_pylist()
-        values = {text: partition_text(partition_array(text, field.type, 1)[0].as_py()) for text in set(texts)}
-        columns.append([values[text] for text in texts])
+    columns = [_texts(partition_column(files, field)) for field in fields]
     return list(zip(*columns, strict=True)) if columns else [()] * len(files)
 
 
@@ -109,8 +118,8 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
     return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
 
 
-def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    encoded = column.combine_chunks()
+def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    encoded = one_chunk(column)
     if not isinstance(encoded, pa.DictionaryArray):
         encoded = encoded.dictionary_encode(null_encoding="encode")
     try:

@@ -17,13 +17,7 @@ from parquet_variant.delta.data.expressions import is_true, needed_table
 from parquet_variant.delta.data.partitions import partition_keys
 from parquet_variant.delta.dml.changing import ChangePlan, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
-from parquet_variant.delta.dml.delete import (
-    TARGET,
-    delete_from_file,
-    matching_files,
-    read_condition,
-    reads_of,
-)
+from parquet_variant.delta.dml.delete import TARGET, delete_from_file, matching_files, read_condition, reads_of
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.writing.identity import IdentityValues
 from parquet_variant.errors import DeltaError

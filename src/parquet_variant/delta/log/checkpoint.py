@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.data.partitions import partition_column
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
@@ -253,17 +253,17 @@ def parsed_stats(files: pa.Table, schema: StructType) -> pa.StructArray:
     """The statistics of files in their original types; variants as Variant columns (RFC, "In Parquet")."""
     stats = read_stats(files, schema)
     kind = stats_type(schema, variants=VARIANT_STORAGE)
-    return _typed(stats, kind, (), schema)
+    return _typed(stats, kind, ())
 
 
-def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...], schema: StructType) -> pa.Array:
+def _typed(stats: StatsTable, kind: pa.StructType, place: tuple[str, ...]) -> pa.Array:
     children, fields = [], []
     for f in kind:
         here = (*place, f.name)
         if pa.types.is_struct(f.type) and f.type != VARIANT_STORAGE:
             if not f.type.num_fields:
                 continue
-            children.append(_typed(stats, f.type, here, schema))
+            children.append(_typed(stats, f.type, here))
         elif f.type == VARIANT_STORAGE:
             children.append(_variant_bounds(stats, here))
         else:
@@ -282,17 +282,8 @@ def _variant_bounds(stats: StatsTable, place: tuple[str, ...]) -> pa.Array:
 
 
 def _parsed_partitions(current: Snapshot) -> pa.Array:
-    columns, fields = [], []
-    for name in current.partition_columns:
-        field = current.schema.get(name)
-        if field is None:
-            continue
-        texts = pc.map_lookup(current.files["partitionValues"], field.physical_name, "first").to_pylist()
-        cache = {text: partition_array(text, field.type, 1)[0].as_py() for text in set(texts)}
-        kind = partition_array(None, field.type, 0).type
-        columns.append(pa.array([cache[text] for text in texts], kind))
-        fields.append(pa.field(field.physical_name, kind))
-    return pa.StructArray.from_arrays(columns, fields=fields)
+    columns = {f.physical_name: partition_column(current.files, f) for f in current.partition_fields}
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 
 _DAY = 86_400_000

@@ -77,7 +77,9 @@ class Told:
         if current is None or current.version < 0:
             return cls(mark, 0)
         before = enabled(current.protocol, current.metadata, "inCommitTimestamp", "delta.enableInCommitTimestamps")
-        last = in_commit_time(storage.read(commit_path(current.version))) if before else current.timestamp
+        last = None if before else current.timestamp
+        with suppress(FileNotFoundError):
+            last = in_commit_time(storage.read(commit_path(current.version))) if before else last
         return cls(mark, now_millis() if last is None else last, not before)
 
     def after(self, actions: Iterable[Mapping[str, Any]]) -> Told:
@@ -99,7 +101,12 @@ class Told:
         for add in adds:
             if add.base_row_id is None:
                 add = replace(add, base_row_id=mark + 1)
-                mark += _rows(add)
+                if add.num_records is None:
+                    raise DeltaError(
+                        f"the file {add.path} tells no numRecords, which a table that tracks rows needs",
+                        reason="bad-data-file",
+                    )
+                mark += add.num_records
             if add.default_row_commit_version is None:
                 add = replace(add, default_row_commit_version=version)
             numbered.append(add)
@@ -130,14 +137,6 @@ def _mark(domain: DomainMetadata | None) -> int:
         raise DeltaError(
             "the domain delta.rowTracking tells no rowIdHighWaterMark, so no row can get an id", reason="broken-log"
         ) from None
-
-
-def _rows(add: Add) -> int:
-    if add.num_records is None:
-        raise DeltaError(
-            f"the file {add.path} tells no numRecords, which a table that tracks rows needs", reason="bad-data-file"
-        )
-    return add.num_records
 
 
 _ENGINE = "parquet-variant"
@@ -338,7 +337,7 @@ def _actions(transaction: Transaction, identity: str, version: int, told: Told) 
     }
     if transaction.read_version is not None:
         info["readVersion"] = transaction.read_version
-    if tracked is not None:
+    if told.mark is not None:
         info["tags"] = {"delta.rowTracking.preserved": "true"}
     actions: list[Action] = [CommitInfo(info)]
     actions += [a for a in (transaction.protocol, metadata, transaction.txn, tracked) if a is not None]

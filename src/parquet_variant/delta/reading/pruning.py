@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.partitions import partition_array
+from parquet_variant.delta.data.partitions import partition_column
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import VARIANT, Field, fields_at, was_float
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
@@ -343,11 +343,7 @@ def _partition_field(current: Snapshot, each: Selected) -> Field | None:
 def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
     field = _partition_field(current, each)
     assert field is not None
-    texts = one_chunk(pc.map_lookup(current.files["partitionValues"], field.physical_name, "first"))
-    encoded = texts.dictionary_encode()
-    distinct = [partition_array(text, field.type, 1) for text in encoded.dictionary.to_pylist()]
-    kind = partition_array(None, field.type, 0).type
-    values = (pa.concat_arrays(distinct) if distinct else pa.nulls(0, kind)).take(encoded.indices)
+    values = partition_column(current.files, field)
     null = to_numpy(values.is_null())
-    bounds = values.cast(pa.float64()) if pa.types.is_floating(kind) else values
-    return FileStatistics(len(texts), bounds, bounds, null, ~null)
+    bounds = values.cast(pa.float64()) if pa.types.is_floating(values.type) else values
+    return FileStatistics(len(values), bounds, bounds, null, ~null)

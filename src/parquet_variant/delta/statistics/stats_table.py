@@ -21,12 +21,7 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.delta import z85
 from parquet_variant.delta.protocol.actions import parse_json
-from parquet_variant.delta.protocol.schema import (
-    VARIANT,
-    PrimitiveType,
-    StructType,
-    arrow_type,
-)
+from parquet_variant.delta.protocol.schema import VARIANT, PrimitiveType, StructType, arrow_type
 from parquet_variant.delta.statistics.file_stats import (
     TREES,
     dump_stats,

@@ -20,12 +20,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
-from parquet_variant.delta.protocol.schema import (
-    StructType,
-    check_schema,
-    read_schema,
-    variant_paths,
-)
+from parquet_variant.delta.protocol.schema import StructType, check_schema, read_schema, variant_paths
 from parquet_variant.delta.protocol.table_properties import (
     SHREDDING_PROPERTY,
     resolve_properties,

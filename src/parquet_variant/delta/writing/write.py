@@ -21,11 +21,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.merging import merged_metadata
-from parquet_variant.delta.protocol.schema import (
-    StructType,
-    from_arrow_schema,
-    variant_paths,
-)
+from parquet_variant.delta.protocol.schema import StructType, from_arrow_schema, variant_paths
 from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
