@@ -11,7 +11,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import PathError, SchemaError, VariantError
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.column_gain import typed_count, typed_share
+from parquet_variant.shredding.costs import typed_count, typed_share
 from parquet_variant.shredding.infer import POLICIES, infer, policy_named
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column

@@ -81,8 +81,6 @@ class ThreadEngine:
     `progress`: called with the step, the tasks done and the tasks in all.
     Raises `VariantError` for fewer threads than 1.
 
-    Examples
-    --------
     >>> ThreadEngine(2, None).reduce("add", lambda task, attempt, item: item * 10, [1, 2, 3], lambda a, b: a + b)
     60
     """

@@ -37,9 +37,13 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
                 "PyFileSystem(FSSpecHandler(filesystem))",
                 VariantFileError,
             )
-        if "://" in text:
-            _refuse_uri(text, filesystem)
-        return filesystem, text
+        try:
+            return filesystem, filesystem.normalize_path(text) if "://" in text else text
+        except pa.ArrowInvalid:
+            raise VariantFileError(
+                f"{text} is a URI, which names its own filesystem: leave out filesystem, or give the path on it",
+                reason="bad-path",
+            ) from None
     if "://" in text:
         try:
             named = fs.FileSystem.from_uri(_quoted(with_known_scheme(text)))
@@ -49,16 +53,6 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
     text = os.path.expanduser(text)  # noqa: PTH111 - as it stands if there is no such user
     # pyarrow takes what begins so for a URI.
     return fs.LocalFileSystem(), f"./{text}" if ":" in text.partition("/")[0] else text
-
-
-def _refuse_uri(text: str, filesystem: fs.FileSystem) -> None:
-    try:
-        filesystem.normalize_path(text)
-    except pa.ArrowInvalid:
-        raise VariantFileError(
-            f"{text} is a URI, which names its own filesystem: leave out filesystem, or give the path on it",
-            reason="bad-path",
-        ) from None
 
 
 def refuse_no_path(text: object) -> None:

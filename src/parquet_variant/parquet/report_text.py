@@ -1,8 +1,24 @@
-"""Numbers of things in reports. Owns only that."""
+"""What reports have in common, and numbers of things in them. Owns only that."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import asdict
 from typing import Any
+
+
+class Report(ABC):
+    """What is found out or done, for people as text, for machines as a dictionary."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    def to_dict(self) -> dict[str, object]:
+        """The report for machines."""
+        record: Any = self  # each is a dataclass
+        return asdict(record)
 
 
 def counted(count: int, noun: str) -> str:

@@ -20,26 +20,14 @@ from parquet_variant.path import WILDCARD, VariantPath
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """One output column.
+    """One output column."""
 
-    Parameters
-    ----------
-    name
-        The output column's name.
-    path
-        The path into the Variant column; None for an ordinary column.
-    type
-        The Arrow type asked for, of each element if the path has wildcards; None gives the Variant at the path, or an
-        ordinary column as it is.
-    column
-        The ordinary column's name in the file.
-    """
-
-    name: str
-    path: VariantPath | None
-    # Extension types made in Python have no hash.
+    name: str  # Its name.
+    path: VariantPath | None  # The path into the Variant column; None for an ordinary column.
+    # The Arrow type asked for, of each element if the path has wildcards; None gives the Variant at the path, or an
+    # ordinary column as it is. Extension types made in Python have no hash.
     type: pa.DataType | None = dataclasses_field(default=None, hash=False)
-    column: str | None = None
+    column: str | None = None  # The ordinary column's name in the file.
 
     @property
     def field(self) -> pa.Field:

@@ -1,22 +1,29 @@
-"""What a choice costs: for every path what is typed, null, in the residual and missing, and the bytes of each.
+"""What a choice costs and saves: for every path what is typed, null, residual and missing, and the bytes of each.
 
-Owns these figures, all of them estimates from a profile, and what one more typed path would change. Leaves the choice
-to the policies and the wording of the whole to `explain`.
+Owns these figures, all of them estimates from a profile, what a schema node does for the values at a path, and what one
+more typed path would change. Leaves the choice to the policies and the wording of the whole to `explain`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
+from math import log2
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.column_gain import bytes_saved, typed_count
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
 
 if TYPE_CHECKING:
     from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+
+_INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +126,97 @@ def also(profile: Profile, path: str | VariantPath, kind: str) -> Also:
     typed = typed_count(path_profile, node)
     taken = round(path_profile.scalar_bytes * typed / max(path_profile.count, 1)) + typed * path_profile.bytes_beside
     return Also(parsed, kind, path_profile.count, typed, taken, max(taken - bytes_saved(path_profile, node), 0))
+
+
+def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
+    """How many of a path's values the typed column or group of a schema node holds, at the least.
+
+    Exact but for decimals that fit in part, of which only the digits before and after the point are known, each on its
+    own; and for integers that fit in part, of which only the range is known.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.profile import Profile
+    >>> root = Profile.of_array(pv.parse_json(["1", "2.5", "3.25", '"x"', "null"])).root
+    >>> [typed_count(root, ShreddingSchema.from_ddl(ddl)) for ddl in ("bigint", "decimal(3,1)", "string", "variant")]
+    [1, 2, 1, 0]
+    """
+    types = path_profile.types
+    if node.kind in ("array", "object"):
+        return types.get(VariantType(node.kind), 0)
+    if node.type is None:
+        return 0
+    if not (pa.types.is_integer(node.type) or pa.types.is_decimal(node.type)):
+        return types.get(TYPE_OF_ARROW[node.type].type, 0)
+    return _typed_integers(path_profile, node.type) + _typed_decimals(path_profile, node.type)
+
+
+def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
+    """`typed_count` as a share of the path's values without its Variant nulls.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.profile import Profile
+    >>> root = Profile.of_array(pv.parse_json(["1", "2", "3", '"x"', "null"])).root
+    >>> typed_share(root, ShreddingSchema.from_ddl("bigint"))
+    0.75
+    """
+    total = path_profile.count - path_profile.null_count
+    return typed_count(path_profile, node) / total if total else 0.0
+
+
+def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
+    """Estimate of the bytes, before compression, that a typed column takes fewer than the same values in the residual.
+
+    In the residual a value has its header, a field id and an offset. In the column it has its width, or, where values
+    repeat, a dictionary index. Groups save nothing by themselves.
+    """
+    typed = typed_count(path_profile, node)
+    if node.type is None or not typed:
+        return 0
+    share = typed / path_profile.count
+    distinct = max(min(path_profile.distinct, typed), 1)
+    if node.type in (pa.string(), pa.binary()):
+        width = 4 + path_profile.string_bytes * share / typed
+    else:
+        width = node.type.bit_width / 8
+    plain = typed * width
+    indexed = distinct * width + typed * log2(distinct + 1) / 8
+    return max(round(path_profile.scalar_bytes * share + typed * path_profile.bytes_beside - min(plain, indexed)), 0)
+
+
+def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
+    count = sum(path_profile.types.get(name, 0) for name in INTEGERS)
+    if not count or path_profile.int_range is None:
+        return 0
+    low, high = path_profile.int_range
+    if pa.types.is_decimal(arrow):
+        limit = 10 ** (arrow.precision - arrow.scale) - 1
+        lowest, highest = -limit, limit
+    else:
+        lowest, highest = -(2 ** (arrow.bit_width - 1)), 2 ** (arrow.bit_width - 1) - 1
+    if lowest <= low and high <= highest:
+        return count
+    # The narrower encodings of integers hold what their ids say.
+    return sum(path_profile.types.get(name, 0) for name in INTEGERS if _fits(name, lowest, highest))
+
+
+def _fits(name: VariantType, lowest: int, highest: int) -> bool:
+    arrow = TYPES[name].arrow
+    assert arrow is not None
+    bits = arrow.bit_width - 1
+    return lowest <= -(2**bits) and 2**bits - 1 <= highest
+
+
+def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
+    count = sum(path_profile.types.get(name, 0) for name in DECIMAL_TYPES)
+    if not count:
+        return 0
+    if pa.types.is_decimal(arrow):
+        whole, scale = arrow.precision - arrow.scale, arrow.scale
+    else:
+        whole, scale = _INTEGER_DIGITS[arrow], 0
+    wholes, scales = (
+        list(accumulate(path_profile.decimals_by_whole_digits)),
+        list(accumulate(path_profile.decimals_by_scale)),
+    )
+    # The two counts say how many break either limit; at worst none breaks both.
+    return max(wholes[min(whole, len(wholes) - 1)] + scales[min(scale, len(scales) - 1)] - count, 0)

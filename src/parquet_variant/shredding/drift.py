@@ -12,7 +12,7 @@ from typing import Literal
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
-from parquet_variant.shredding.column_gain import bytes_saved, typed_share
+from parquet_variant.shredding.costs import bytes_saved, typed_share
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.profile import Profile

@@ -1,6 +1,6 @@
 """What a schema will do to data, said before it is written, and compared with what a file then holds.
 
-Owns predictions by path, how they are kept beside the data, and the comparison. Leaves the figures to `column_gain`,
+Owns predictions by path, how they are kept beside the data, and the comparison. Leaves the figures to `costs`,
 and what a file holds to `parquet.inspect`.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.column_gain import typed_count
+from parquet_variant.shredding.costs import typed_count
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
@@ -36,17 +36,10 @@ class Prediction:
 class Actual(Protocol):
     """What a file holds at a path: a `PathReport` of `parquet.inspect` is one."""
 
-    @property
-    def path(self) -> str:
-        """The normalized path."""
-
-    @property
-    def typed(self) -> int | None:
-        """Values in the typed column; None if unknown."""
-
-    @property
-    def residual(self) -> int | None:
-        """Values in the path's ``value`` column; None if unknown."""
+    path: str  # The normalized path.
+    # Values in the typed column, and in the path's ``value`` column; None if unknown.
+    typed: int | None
+    residual: int | None
 
 
 @dataclass(frozen=True, slots=True)

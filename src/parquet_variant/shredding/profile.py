@@ -62,8 +62,6 @@ class Profile:
     in a sample of the rows, chosen by hash too. The latter's figures are scaled up from the sample. What is left out is
     counted in `overflow_values`.
 
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x", "b": []}', None]))
     >>> profile.rows, profile.null_rows
@@ -105,10 +103,7 @@ class Profile:
         A typed column does not keep the width of integers nor the zeros at the end of decimals: these may differ
         between the two forms of the same values.
 
-        Raises
-        ------
-        MalformedVariantError
-            With row and byte offset, for values that are no Variants.
+        Raises `MalformedVariantError` with row and byte offset, for values that are no Variants.
         """
         from parquet_variant.io.parallel import in_order, thread_count
 
@@ -264,10 +259,7 @@ class Profile:
     def from_json(cls, text: str) -> Profile:
         """Profile that `to_json` wrote.
 
-        Raises
-        ------
-        VariantError
-            For text that `to_json` did not write (``bad-profile``).
+        Raises `VariantError` for text that `to_json` did not write (``bad-profile``).
         """
         try:
             document = json.loads(text)

@@ -10,12 +10,11 @@ has another), does not go through an array, is not binary, and held no NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
@@ -269,12 +268,10 @@ def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
     if value is None or typed is None:
         return False
     alone = pc.and_(value.is_valid(), typed.is_null())
-    return any(first & 0b11 == BasicType.OBJECT for first in _first_bytes(value.filter(alone)))
+    return BasicType.OBJECT in basic_types(value.filter(alone))
 
 
-def _first_bytes(values: pa.Array) -> Iterator[int]:
-    values = values.cast(pa.large_binary())
-    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
-    starts = offsets[:-1][np.diff(offsets) > 0]
-    yield from data[starts].tolist()
+def basic_types(values: pa.Array) -> set[int]:
+    """The basic types of the values in a residual column."""
+    firsts = pc.binary_slice(values.cast(pa.large_binary()), 0, 1).unique().to_pylist()
+    return {first[0] & 0b11 for first in firsts if first}

@@ -5,14 +5,14 @@ Owns the report over a table's files. Leaves counting inside of one file to `par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
+from parquet_variant.parquet.report_text import Report
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaScanReport:
+class DeltaScanReport(Report):
     """What a scan of a table reads, of how much.
 
     Parameters
@@ -37,16 +37,9 @@ class DeltaScanReport:
         """Files that are not opened."""
         return self.files_by_partition + self.files_by_statistics
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report for machines."""
-        return {
-            "version": self.version,
-            "files_total": self.files_total,
-            "files_pruned": self.files_pruned,
-            "files_by_partition": self.files_by_partition,
-            "files_by_statistics": self.files_by_statistics,
-            "inside": self.inside.to_dict(),
-        }
+        return asdict(self) | {"files_pruned": self.files_pruned}
 
     def __str__(self) -> str:
         return (

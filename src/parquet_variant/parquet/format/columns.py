@@ -89,13 +89,12 @@ def _is_draft_object(node: SchemaNode) -> bool:
     untyped, inner, array = fields.get("untyped_value"), fields.get("object"), fields.get("array")
     if untyped and not _is_binary(untyped):
         return False
-    if inner and not (inner.children and all(_is_draft_value(child) for child in inner.children)):
+    if inner and not inner.children:
         return False
+    for child in inner.children if inner else ():
+        if child.physical is not None or not {each.name for each in child.children} <= _DRAFT_OBJECT:
+            return False
     return bool(untyped or inner or (array and array.logical == "LIST"))
-
-
-def _is_draft_value(node: SchemaNode) -> bool:
-    return node.physical is None and {child.name for child in node.children} <= _DRAFT_OBJECT
 
 
 def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:

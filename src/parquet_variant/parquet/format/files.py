@@ -331,7 +331,8 @@ def open_file(source: ParquetSource) -> OpenFile:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
         if not is_local and source.size <= FOOTER_GUESS:
-            stream = _whole(stream)  # whoever asks for the footer gets it all
+            with stream:  # whoever asks for the footer gets it all
+                stream = pa.BufferReader(stream.read_buffer())
         cached = cached_footer(source.path, fingerprint)
         if cached is not None:
             return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
@@ -346,12 +347,6 @@ def open_file(source: ParquetSource) -> OpenFile:
             reason="bad-footer",
             file=source.path,
         ) from None
-
-
-def _whole(stream: pa.NativeFile) -> pa.NativeFile:
-    """All bytes of a file, read at once."""
-    with stream:
-        return pa.BufferReader(stream.read_buffer())
 
 
 def _open_anew(

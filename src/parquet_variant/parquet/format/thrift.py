@@ -133,7 +133,7 @@ def _read_zigzag(buffer: bytes, position: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), position
 
 
-def struct_fields(buffer: bytes, position: int, depth: int = 0) -> Iterator[Field]:
+def struct_fields(buffer: bytes, position: int) -> Iterator[Field]:
     """Walk the fields of the struct that starts at `position`; the last one, of type 0, is the stop byte.
 
     Raises `ThriftError` if the bytes end early or nest too deep.
@@ -153,7 +153,7 @@ def struct_fields(buffer: bytes, position: int, depth: int = 0) -> Iterator[Fiel
             last, position = _read_zigzag(buffer, position)
         start = position
         if kind not in (_TRUE, _FALSE):  # A boolean field has its value in the header.
-            _, position = read_value(buffer, position, kind, depth + 1)
+            _, position = read_value(buffer, position, kind, 1)
         yield Field(last, kind, header, start, position)
 
 

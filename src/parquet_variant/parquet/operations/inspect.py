@@ -17,7 +17,7 @@ from parquet_variant.parquet.format.columns import VariantColumn, find_variants,
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics
-from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.report_text import Report, counted
 from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
@@ -73,7 +73,7 @@ class ColumnReport:
 
 
 @dataclass(slots=True)
-class FilesReport:
+class FilesReport(Report):
     """Files with Variant columns."""
 
     files: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -119,10 +120,6 @@ def optimize(
     **write
         Options of `VariantWriter`.
 
-    Returns
-    -------
-    OptimizeResult
-
     Raises
     ------
     VariantFileError
@@ -205,11 +202,11 @@ def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:
 
 def _most(files: Sequence[_ShreddedFile]) -> ShreddingSchema:
     """The schema that most rows have."""
-    rows: dict[str, int] = {}
+    rows: Counter[str] = Counter()
     for each in files:
-        rows[each.schema.to_json()] = rows.get(each.schema.to_json(), 0) + each.rows
+        rows[each.schema.to_json()] += each.rows
     most = max(rows, key=lambda text: (rows[text], text))
-    return next(each.schema for each in files if each.schema.to_json() == most)
+    return ShreddingSchema.from_json(most)
 
 
 def _packs(

@@ -32,6 +32,7 @@ from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.profile import Profile
 
 
@@ -111,12 +112,11 @@ def rewrite(
     WriterOptions.of(write)  # Before anything is read, not in a task.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
     sweep_temporaries(filesystem_of(dest, filesystem)[0], (filesystem_of(each, filesystem)[1] for _, each in targets))
-    if isinstance(schema, str):
-        schema = (
-            _inferred(engine, [each for each, _ in targets], column)
-            if schema == "infer"
-            else ShreddingSchema.from_ddl(schema)
-        )
+    if schema == "infer":
+        profile, sources = partial(profile_task, column=column), [each for each, _ in targets]
+        schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
+    elif isinstance(schema, str):
+        schema = ShreddingSchema.from_ddl(schema)
     work = partial(
         _rewrite_file,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
@@ -155,13 +155,6 @@ def _targets(
     base = posixpath.commonpath(folders) if all(folders) else ""
     below = [posixpath.relpath(each.path, base) if base else each.path for each in sources]
     return [(each, f"{str(dest).rstrip('/')}/{name}") for each, name in zip(sources, below, strict=True)]
-
-
-def _inferred(engine: Engine, sources: list[ParquetSource], column: str | None) -> ShreddingSchema:
-    from parquet_variant.functions.storage.shred_variant import infer_shredding_schema
-
-    work = partial(profile_task, column=column)
-    return infer_shredding_schema(engine.reduce("infer the schema", work, sources, Profile.merge))
 
 
 def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:

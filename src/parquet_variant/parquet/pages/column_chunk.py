@@ -21,7 +21,6 @@ from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.pages.dictionary import mark_used
 from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
 from parquet_variant.parquet.format.thrift import BOOL, I32, STRUCT, encode_struct
-from parquet_variant.parquet.pages.bloom_filter import hashes_of
 from parquet_variant.parquet.pages.bounds import Bounds, bounds_of, union
 from parquet_variant.parquet.pages.codecs import Codec
 from parquet_variant.parquet.pages.dictionary import Dictionary, new_dictionary
@@ -312,7 +311,7 @@ class ColumnChunk:
             most = sum(most_value_bytes(part, options.encoding) for part in parts)
             size = encode_parts(parts, options.encoding, leaf.type, self.shared.room(start + most)[start:])
             if options.keeps_hashes:
-                self.hashes += map(hashes_of, parts)
+                self.hashes += map(Values.hashes, parts)
             bounds = None
             if options.has_statistics:
                 bounds = reduce(union, (bounds_of(part, leaf.type) for part in parts))
@@ -378,7 +377,7 @@ class ColumnChunk:
             return
         entries = dictionary.values()
         if self.options.keeps_hashes:
-            self.hashes.append(hashes_of(entries))
+            self.hashes.append(entries.hashes())
         out = self.shared.room(most_value_bytes(entries, Encoding.PLAIN))
         plain = out[: encode_values(entries, Encoding.PLAIN, self.leaf.type, out)]
         body = self._compressed(plain)

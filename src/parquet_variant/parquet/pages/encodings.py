@@ -23,7 +23,7 @@ Bytes = npt.NDArray[np.uint8]
 _NUMBERS = (Physical.INT32, Physical.INT64)
 # Kernels store whole words: behind the last byte there must be room for more.
 _SPARE = 64
-_BLOCK = 128
+_BLOCK = 128  # Differences of a block.
 
 
 class Encoding(IntEnum):
@@ -93,7 +93,7 @@ def encode_parts(parts: Sequence[Values], encoding: Encoding, leaf: LeafType, ou
         return size
     if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
         lengths = np.concatenate([part.lengths for part in parts])
-        size = int(delta_packed(address_of(lengths), 4, len(lengths), _room(), address_of(out)))
+        size = int(delta_packed(address_of(lengths), 4, len(lengths), np.empty(_BLOCK, np.int64), address_of(out)))
         for part in parts:
             size += _copy(part.data, out[size:])
         return size
@@ -112,7 +112,7 @@ def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes
     if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
         return encode_parts([values], encoding, leaf, out)
     if encoding == Encoding.DELTA_BINARY_PACKED:
-        return int(delta_packed(values.address, values.width, values.count, _room(), at))
+        return int(delta_packed(values.address, values.width, values.count, np.empty(_BLOCK, np.int64), at))
     if leaf.physical == Physical.BOOLEAN:
         return _copy(np.packbits(values.data, bitorder="little"), out)
     if encoding == Encoding.PLAIN and values.lengths is None:
@@ -122,14 +122,9 @@ def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes
         return int(plain_bytes(values.address, lengths, at))
     prefixes, suffixes = np.empty(values.count, np.int32), np.empty(values.count, np.int32)
     stored = address_of(prefixes), address_of(suffixes)
-    return int(delta_bytes(values.address, lengths, prefixes, suffixes, *stored, _room(), at))
+    return int(delta_bytes(values.address, lengths, prefixes, suffixes, *stored, np.empty(_BLOCK, np.int64), at))
 
 
 def _copy(data: Bytes, out: Bytes) -> int:
     out[: len(data)] = data
     return len(data)
-
-
-def _room() -> npt.NDArray[np.int64]:
-    """A block of differences."""
-    return np.empty(_BLOCK, np.int64)

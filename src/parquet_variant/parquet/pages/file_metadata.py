@@ -1,16 +1,22 @@
-"""What a footer and the page indexes say of column chunks and row groups.
+"""What a footer, the page indexes and bloom filters say of column chunks and row groups.
 
-Owns those structs, field by field. Leaves their encoding to `format.thrift` and the schema to `file_schema`. Spec:
-``parquet.thrift``, ``PageIndex.md``.
+Owns those structs, field by field, and the bits of filters. Leaves their encoding to `format.thrift` and the schema to
+`file_schema`. Spec: ``parquet.thrift``, ``PageIndex.md``, ``BloomFilter.md``.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.pages.bloom_hash import set_blocks
 from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DICTIONARY_PAGE
 from parquet_variant.parquet.format.thrift import BINARY, BOOL, I32, I64, LIST, STRUCT, encode_struct
 from parquet_variant.parquet.pages.bounds import boundary_order, stored
@@ -22,6 +28,10 @@ from parquet_variant.shredding.statistics import upper_text
 
 # Longer bounds say nothing that is worth the room: those of a chunk are left out, those of pages are cut.
 _MOST_CHUNK_BOUND, _MOST_PAGE_BOUND = 4096, 64
+# Of bloom filters: bytes and words of a block, the most bytes, and the share of absent values that pass all the same.
+_BLOCK, _WORDS, _MOST_BLOOM_BYTES, _FALSE = 32, 8, 1 << 20, 0.01
+# The one algorithm, hash and compression that are defined.
+_ONLY = encode_struct((1, STRUCT, b"\x00"))
 
 
 @dataclass(slots=True)
@@ -236,3 +246,14 @@ def _next_text(text: bytes) -> bytes | None:
         return None
     following = upper_text(f"{kept}\0", len(kept))
     return None if following is None else following.encode()
+
+
+def bloom_filter(hashes: Sequence[npt.NDArray[np.int64]]) -> bytes:
+    """The header and the bits of a filter of some values, each of which may be there more than once."""
+    distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *hashes]))
+    bits = -_WORDS * len(distinct) / math.log(1 - _FALSE ** (1 / _WORDS))
+    size = min(max(_BLOCK, 1 << math.ceil(math.log2(max(bits / 8, 1)))), _MOST_BLOOM_BYTES)
+    bitset = np.zeros(size, np.uint8)
+    set_blocks(distinct, size // _BLOCK, address_of(bitset))
+    header = encode_struct((1, I32, size), (2, STRUCT, _ONLY), (3, STRUCT, _ONLY), (4, STRUCT, _ONLY))
+    return header + bitset.tobytes()

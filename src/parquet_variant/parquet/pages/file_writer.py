@@ -18,13 +18,13 @@ import pyarrow as pa
 from parquet_variant import __version__
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.format.footer import MAGIC
-from parquet_variant.parquet.pages.bloom_filter import bloom_filter
 from parquet_variant.parquet.pages.codecs import codec_number, compressor
 from parquet_variant.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.parquet.pages.encodings import Encoding
 from parquet_variant.parquet.pages.file_metadata import (
     PlacedChunk,
     PlacedGroup,
+    bloom_filter,
     column_index,
     encoded_footer,
     offset_index,

@@ -18,6 +18,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
+from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_values
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.levels import Entries
@@ -52,6 +53,15 @@ class Values:
     def span(self) -> int:
         """All their bytes."""
         return len(self.data)
+
+    def hashes(self) -> npt.NDArray[np.int64]:
+        """The hash of each, as bloom filters take it."""
+        hashes = np.empty(self.count, np.int64)
+        if self.lengths is None:
+            hash_values(self.address, self.width, hashes)
+        else:
+            hash_byte_arrays(self.address, self.lengths, hashes)
+        return hashes
 
     def texts(self) -> Texts:
         """Each as a byte array, also those of one width."""

@@ -1,7 +1,7 @@
 """The decompressed pages of one column chunk that is in no list, and the values in them.
 
 Owns walking the headers, the sizes that they claim, compression, and the dictionary page. Leaves decoding to kernels,
-and what becomes of the values to `value_pages` and `leaf_values`. What is damaged, or not read here, is one of
+and what becomes of the values to `leaf_values`. What is damaged, or not read here, is one of
 `PAGE_ERRORS`: then pyarrow reads the chunk, and words the error.
 """
 

@@ -1,10 +1,13 @@
 """The values of a leaf column, out of its pages: texts may stay in their dictionary, only rows that count are copied.
 
-Owns making an Arrow array of what `chunk_pages` reads of one column chunk. Leaves whatever is not read there (other
+Owns making an Arrow array of what `chunk_pages` reads of one column chunk; and where the bytes of unshredded Variants
+lie, without an array, for which pyarrow would copy every value once or twice. Leaves whatever is not read there (other
 encodings and types, lists, files elsewhere, damage) to pyarrow.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +17,14 @@ from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.pages.byte_arrays import copy_entries, copy_texts, entry_offsets
+from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS, ChunkPages, Int32s, Int64s, is_readable
 from parquet_variant.types import MAX_OFFSET
+
+if TYPE_CHECKING:
+    from parquet_variant.functions.columns.value_positions import ValuePositions
 
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _EVERY_BIT = np.empty(0, np.uint8)
@@ -147,3 +154,42 @@ def _is_utf8(texts: pa.StringArray) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+class Spans(NamedTuple):
+    """The absolute addresses at which values start and stop, and what keeps their memory alive."""
+
+    starts: Int64s
+    stops: Int64s
+    owner: list[object]
+
+    def value_positions(self, metadata: pa.Array) -> ValuePositions:
+        """The values with the metadata column of the same rows."""
+        from parquet_variant.array.parts import metadata_parts
+        from parquet_variant.functions.columns.value_positions import Dictionaries, ValuePositions
+
+        parts = metadata_parts(metadata)
+        return ValuePositions.at(self.starts, self.stops, parts, Dictionaries(parts), owner=self.owner)
+
+
+def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:
+    """Where the values of a row group of an unshredded top column lie; None if pyarrow must read it."""
+    value = column.node.child("value")
+    if value is None or value.leaf is None or len(column.path) != 1 or value.physical != "BYTE_ARRAY":
+        return None
+    group = file.metadata.row_group(row_group)
+    chunk = group.column(value.leaf)
+    statistics = chunk.statistics if chunk.is_stats_set else None
+    has_no_nulls = statistics is not None and statistics.has_null_count and statistics.null_count == 0
+    if not has_no_nulls or not is_readable(chunk, group.num_rows):
+        return None
+    most = [column.node.repetition, value.repetition].count("optional")
+    try:
+        pages = ChunkPages(file, row_group, value.leaf, most)
+        starts, sizes = np.empty(pages.rows, np.int64), np.empty(pages.rows, np.int64)
+        pages.spans(starts, sizes)
+    except PAGE_ERRORS:
+        return None
+    if pages.present < pages.rows:  # The statistics lie.
+        return None
+    return Spans(starts, starts + sizes, [*pages.owner, pages.texts])

@@ -175,7 +175,7 @@ def _united(tables: list[pa.Table]) -> pa.Table:
     for name in names:
         columns = [table.column(name) for table in tables]
         if len({column.type for column in columns}) > 1 and is_tagged(tables[0].schema.field(name)):
-            columns = [pa.chunked_array([_unshredded(column)]) for column in columns]
+            columns = [pa.chunked_array([VariantArray(column).to_unshredded().storage]) for column in columns]
         parts.append(columns)
     fields = [
         tables[0].schema.field(name).with_type(columns[0].type) for name, columns in zip(names, parts, strict=True)
@@ -190,7 +190,3 @@ def _united(tables: list[pa.Table]) -> pa.Table:
     except pa.ArrowException as error:
         raise SchemaError(f"files have columns of different types: {error}", reason="files-differ") from None
     return pa.table(joined, schema=pa.schema(fields))
-
-
-def _unshredded(column: pa.ChunkedArray) -> pa.StructArray:
-    return VariantArray(column).to_unshredded().storage

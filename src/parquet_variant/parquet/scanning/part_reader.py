@@ -25,7 +25,7 @@ from parquet_variant.query.selection import Selected
 if TYPE_CHECKING:
     from parquet_variant.functions.columns.value_positions import ValuePositions
     from parquet_variant.functions.walks.shredded_walk import Group
-    from parquet_variant.parquet.reading.value_pages import Spans
+    from parquet_variant.parquet.reading.leaf_values import Spans
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SMALL_DICTIONARY = 1 << 10
@@ -122,7 +122,7 @@ class PartReader:
         metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
         if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
-        from parquet_variant.parquet.reading.value_pages import value_spans
+        from parquet_variant.parquet.reading.leaf_values import value_spans
 
         spans = value_spans(self.file, self.groups[0].number, plan.column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
@@ -153,15 +153,11 @@ class PartReader:
 
 def in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Texts as strings, or as a dictionary that is not much larger than they are."""
+    from parquet_variant.parquet.reading.leaf_values import without_dictionary
+
     is_dictionary = pa.types.is_dictionary(column.type)
     if pa.types.is_dictionary(kind):
         if is_dictionary and len(column.dictionary) <= max(len(column), _SMALL_DICTIONARY):
             return column
-        return (_without_dictionary(column) if is_dictionary else column).dictionary_encode()
-    return _without_dictionary(column) if is_dictionary else column
-
-
-def _without_dictionary(column: pa.DictionaryArray) -> pa.Array:
-    from parquet_variant.parquet.reading.leaf_values import without_dictionary
-
-    return without_dictionary(column)
+        return (without_dictionary(column) if is_dictionary else column).dictionary_encode()
+    return without_dictionary(column) if is_dictionary else column

@@ -6,15 +6,15 @@ Owns counting. Leaves the decisions to `scan_plan`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from parquet_variant.parquet.format.files import OpenFile
-from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.report_text import Report, counted
 from parquet_variant.parquet.scanning.scan_plan import FilePlan
 
 
 @dataclass(slots=True)
-class ScanReport:
+class ScanReport(Report):
     """Files, row groups, columns and bytes: what is read, and what there is."""
 
     # Files of which any row group is read.
@@ -61,10 +61,6 @@ class ScanReport:
                 self.columns[names[leaf]] = self.columns.get(names[leaf], 0) + 1
                 if leaf in plan.residuals:
                     self.residuals[names[leaf]] += 1
-
-    def to_dict(self) -> dict[str, object]:
-        """The report for machines."""
-        return asdict(self)
 
     def __str__(self) -> str:
         share = f" ({self.bytes_read / self.bytes_total:.1%})" if self.bytes_total else ""

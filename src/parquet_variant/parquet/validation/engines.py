@@ -6,7 +6,7 @@ other validation modules: nothing here is the file's fault.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
-from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.report_text import Report, counted
 from parquet_variant.parquet.scanning.groups import shredded_groups
 
 
@@ -60,7 +60,7 @@ ENGINE_LIMITS = (
 
 
 @dataclass(frozen=True, slots=True)
-class EngineNote:
+class EngineNote(Report):
     """An engine that will not read some of the files."""
 
     engine: str
@@ -68,10 +68,6 @@ class EngineNote:
     source: str
     files: int
     example: str
-
-    def to_dict(self) -> dict[str, object]:
-        """The note for machines."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return f"{self.engine}: {self.why} ({counted(self.files, 'file')}, such as {self.example}; {self.source})"

@@ -20,7 +20,7 @@ from parquet_variant.parquet.format.columns import VariantColumn, find_variants,
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics
-from parquet_variant.parquet.report_text import counted
+from parquet_variant.parquet.report_text import Report, counted
 from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.validation.engines import EngineNote, FileTraits, engine_notes
 from parquet_variant.parquet.validation.validate_schema import check_schema
@@ -30,7 +30,7 @@ from parquet_variant.shredding.leaf_statistics import order_key
 
 
 @dataclass(slots=True, repr=False)
-class ValidationReport:
+class ValidationReport(Report):
     """What a validation found."""
 
     # How much was checked.

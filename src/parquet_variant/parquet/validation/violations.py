@@ -6,11 +6,13 @@ Owns the record and its limit. Leaves the rules to `validate_schema` and `valida
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+
+from parquet_variant.parquet.report_text import Report
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Report):
     """A place where a file breaks the specification."""
 
     file: str  # The file.
@@ -26,10 +28,6 @@ class Violation:
         named = (("row group", self.row_group), ("row", self.row), ("path", self.path))
         where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
         return f"{self.file}: {self.column}{f' ({where})' if where else ''}: {self.message} [{self.reason}]"
-
-    def to_dict(self) -> dict[str, object]:
-        """The violation for machines."""
-        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -68,7 +68,10 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
     if layout not in ("unshredded", "final"):
         return storage
     children = columns_of(storage)
-    metadata = _dictionary(_filled(_plain(children["metadata"]), _EMPTY_METADATA))
+    metadata = children["metadata"]
+    if pa.types.is_run_end_encoded(metadata.type):
+        metadata = without_encoding(metadata)
+    metadata = _dictionary(_filled(metadata, _EMPTY_METADATA))
     value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
     shredded = "typed_value" in children
     if not shredded:
@@ -100,10 +103,6 @@ def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None =
         return value
     plain = plain_form(value.type)
     return in_form(pc.if_else(missing, scalar(_VARIANT_NULL, plain), in_form(value, plain)), value.type)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return without_encoding(array) if pa.types.is_run_end_encoded(array.type) else array
 
 
 def _binary(value: pa.Array) -> pa.Array:

@@ -54,8 +54,6 @@ class WriterOptions:
     Raises `VariantFileError` with reason ``"bad-option"`` for a value that no file can be written with.
     Raises `PathError` for a path that cannot be read.
 
-    Examples
-    --------
     >>> WriterOptions(bloom_filters="$.id").bloom_filters
     ('$.id',)
     """

@@ -30,10 +30,12 @@ from parquet_variant.parquet.writing.arrow_leaves import has_nan, may_have_nan, 
 from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.statistics import basic_types
 from parquet_variant.types import BasicType
 
 Place = tuple[str, ...]
 Mask = npt.NDArray[np.bool_]
+_CONTAINERS = {BasicType.OBJECT, BasicType.ARRAY}
 # What one array of texts may hold, with room to spare.
 _MOST_BYTES = 1 << 30
 
@@ -61,26 +63,12 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class FilePatch(StoredFile):
-    """A file that is to be written anew with other values in some rows: made by `plan_patch`.
+    """A file that is to be written anew with other values in some rows: made by `plan_patch`."""
 
-    Parameters
-    ----------
-    source, footer, root, metadata
-        As of a `StoredFile`.
-    rows
-        The columns that may change, as they are to be.
-    places
-        The Variants among them.
-    changed
-        Which rows change, by position.
-    part
-        Of the columns, the leaves that change.
-    """
-
-    rows: pa.Table
-    places: Collection[Place]
-    changed: Mask
-    part: pa.Table
+    rows: pa.Table  # The columns that may change, as they are to be.
+    places: Collection[Place]  # The Variants among them.
+    changed: Mask  # Which rows change, by position.
+    part: pa.Table  # Of the columns, the leaves that change.
 
     def write(self, target: FilePath, compression: str) -> FileInfo:
         """Write it; the codec is that of columns that change."""
@@ -215,17 +203,11 @@ def _with_values(array: pa.StructArray, place: Sequence[str], new: VariantArray)
         storage = shred_variant(new, ShreddingSchema.primitive(typed.type)).storage
         children = {name: storage.field(name) for name in ("value", "typed_value")}
         is_missing = pc.and_(value.is_null(), typed.is_null())
-        if storage.null_count or pc.any(is_missing).as_py() or not _are_nameless(children["value"]):
+        if storage.null_count or pc.any(is_missing).as_py() or basic_types(children["value"]) & _CONTAINERS:
             return None  # Its name, or one inside of it, may not be in the row's dictionary.
         if any(children[field.name].type != field.type for field in array.type):
             return None
     return pa.StructArray.from_arrays([children[field.name] for field in array.type], fields=list(array.type))
-
-
-def _are_nameless(values: pa.Array) -> bool:
-    """Whether values are none that can hold objects."""
-    kinds = {each[0] & 0b11 for each in values.unique().to_pylist() if each is not None}
-    return kinds <= {BasicType.PRIMITIVE, BasicType.SHORT_STRING}
 
 
 def has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool:

@@ -195,10 +195,7 @@ class VariantWriter:
     def write_rows(self, name: str, rows: ShreddedRows) -> None:
         """Add rows of one Variant column that were made of nodes: as their storage, or straight into pages.
 
-        Raises
-        ------
-        SchemaError, VariantFileError
-            As `write_batch`.
+        Raises `SchemaError, VariantFileError` as `write_batch`.
         """
         size = rows.buffers.nbytes + rows.metadata.nbytes
         limit = min(self._options.row_group_bytes // _LEAST_BATCHES, MOST_SLICE_BYTES)
@@ -313,7 +310,8 @@ class VariantWriter:
             self.abort()
             raise
         self._done = True
-        self.info = self._describe(footer, size)
+        annotated = self._annotated or (column.path for column in find_variants(parse_schema(footer, self.path)))
+        self.info = FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
         return self.info
 
     def _sorted(self) -> pa.Table:
@@ -336,10 +334,6 @@ class VariantWriter:
         if chosen == "shredded":
             chosen = any("typed_value" in leaf for each in schema for leaf in leaf_paths(each, (each.name,)))
         return annotated if chosen else ()
-
-    def _describe(self, footer: bytes, size: int) -> FileInfo:
-        annotated = self._annotated or (column.path for column in find_variants(parse_schema(footer, self.path)))
-        return FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
 
     def abort(self) -> None:
         """Stop, and leave nothing behind."""

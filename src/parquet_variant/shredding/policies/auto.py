@@ -18,10 +18,16 @@ import numpy as np
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.column_gain import bytes_saved
+from parquet_variant.shredding.costs import bytes_saved
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
-from parquet_variant.shredding.policies.decision import Decision, InferenceResult, check_constants, schema_of_leaves
+from parquet_variant.shredding.policies.decision import (
+    Decision,
+    Decisions,
+    InferenceResult,
+    check_constants,
+    schema_of_leaves,
+)
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_merge import ROWS
@@ -38,28 +44,6 @@ _LEAST_OF_ROOT = 0.0001
 class AutoPolicy:
     """Shred what is frequent.
 
-    Parameters
-    ----------
-    min_row_share
-        A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
-    least_columns
-        So many of the most frequent scalar paths are shredded even so, down to a quarter of that share.
-    min_type_share
-        A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the
-        path is a column without a type.
-    max_columns
-        Most leaves; those in most rows are kept, of the ones in as many rows those that save most bytes.
-    max_depth
-        Most segments of a path; what is deeper stays in the residual.
-    maps
-        Which objects are maps; but for its most common keys, a map is a residual of its own.
-    readers
-        Engines that read the files by themselves, and are to find paths in columns of their own: ``"duckdb"`` shreds
-        rare keys of the root, too, with what is frequent below them, and makes no column without a type
-        (docs/interop.md).
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"task": %d}' % n for n in range(72)] + ['{"task": "none"}'] * 28
@@ -71,12 +55,19 @@ class AutoPolicy:
     """
 
     name: ClassVar[str] = "auto"  # What `infer` takes.
-    min_row_share: float = 0.15
+    min_row_share: float = 0.15  # A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
+    # So many of the most frequent scalar paths are shredded even so, down to a quarter of that share.
     least_columns: int = 10
+    # A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the path
+    # is a column without a type.
     min_type_share: float = 0.3
+    # Most leaves; those in most rows are kept, of the ones in as many rows those that save most bytes.
     max_columns: int = 300
-    max_depth: int = 50
+    max_depth: int = 50  # Most segments of a path; what is deeper stays in the residual.
+    # Which objects are maps; but for its most common keys, a map is a residual of its own.
     maps: MapRules = field(default_factory=MapRules)
+    # Engines that read the files by themselves, and are to find paths in columns of their own: ``"duckdb"`` shreds rare
+    # keys of the root, too, with what is frequent below them, and makes no column without a type (docs/interop.md).
     readers: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -104,7 +95,7 @@ class _Walk:
     policy: AutoPolicy
     profile: Profile
     least_share: float
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: Decisions = field(default_factory=Decisions)
     leaves: dict[VariantPath, ShreddingSchema] = field(default_factory=dict)
     of_root: dict[Segment, int] = field(default_factory=dict)
 
@@ -141,7 +132,7 @@ class _Walk:
             return self.array(path_profile, path, column)
         assert column.arrow is not None
         leaf = self.leaves[path] = ShreddingSchema.primitive(column.arrow)
-        self.note(path_profile, path, column.name, column.share, bytes_saved(path_profile, leaf), mix(column))
+        self.decisions.note(path, path_profile, column.name, column.share, bytes_saved(path_profile, leaf), mix(column))
         return True
 
     def object(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
@@ -152,7 +143,7 @@ class _Walk:
             words = f"{reason}; only keys in {self.policy.maps.common:.0%} of them have columns"
         if not fields:
             return self.untyped(path_profile, path, reason or "only empty objects")
-        self.note(path_profile, path, "object", column.share, 0, words)
+        self.decisions.note(path, path_profile, "object", column.share, 0, words)
         at = len(self.decisions)
         first = first_by_case(fields)
         shredded = [self.field(child, path / str(child.segment), first) for child in fields]
@@ -176,7 +167,7 @@ class _Walk:
         return column is not None and column.arrow is not None
 
     def array(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
-        self.note(path_profile, path, "array", column.share, 0, mix(column))
+        self.decisions.note(path, path_profile, "array", column.share, 0, mix(column))
         at = len(self.decisions)
         element = path_profile.element
         if element is not None and self.node(element, path / WILDCARD):
@@ -195,17 +186,12 @@ class _Walk:
         if self.for_duckdb:
             return self.leave(path_profile, path, f"{reason}; for DuckDB, no column is without a type")
         self.leaves[path] = ShreddingSchema.variant()
-        self.note(path_profile, path, "variant", 0.0, 0, reason)
+        self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
         return True
 
     def leave(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
-        self.note(path_profile, path, None, 0.0, 0, reason)
+        self.decisions.note(path, path_profile, None, 0.0, 0, reason)
         return False
-
-    def note(
-        self, path_profile: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
-    ) -> None:
-        self.decisions.append(Decision.of(path, path_profile, kind, share, saved, reason))
 
     def keep_the_best(self) -> None:
         """Drop the leaves over the budget, and the decisions for groups that then have none."""
@@ -217,12 +203,12 @@ class _Walk:
             del self.leaves[path]
         needed = {VariantPath(path.segments[:size]) for path in self.leaves for size in range(len(path) + 1)}
         reason = f"over the budget of {self.policy.max_columns} columns: others are in more rows, or save more"
-        self.decisions = [
+        self.decisions = Decisions(
             decision
             if decision.path in needed or not decision.shredded
             else Decision(decision.path, None, decision.count, decision.row_share, 0.0, 0, reason)
             for decision in self.decisions
-        ]
+        )
 
 
 def _least_share(policy: AutoPolicy, profile: Profile) -> float:

@@ -16,7 +16,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
-from parquet_variant.shredding.column_gain import bytes_saved, typed_share
+from parquet_variant.shredding.costs import bytes_saved, typed_share
 from parquet_variant.shredding.profile import Profile
 
 if TYPE_CHECKING:
@@ -42,17 +42,21 @@ class Decision:
     bytes_saved: int  # Estimate of the bytes that leave the residual and need not be stored with each value.
     reason: str  # Why, in words.
 
-    @classmethod
-    def of(
-        cls, path: VariantPath, path_profile: PathProfile, kind: str | None, share: float, saved: int, reason: str
-    ) -> Decision:
-        """The choice of a type for a path of a profile."""
-        return cls(path, kind, path_profile.count, path_profile.row_share, share, saved, reason)
-
     @property
     def shredded(self) -> bool:
         """Whether the path has a column or group of its own."""
         return self.type is not None
+
+
+class Decisions(list[Decision]):
+    """Decisions on paths of a profile."""
+
+    def note(
+        self, path: VariantPath, path_profile: PathProfile, kind: str | None, share: float, saved: int, reason: str
+    ) -> None:
+        """Add one."""
+        row_share = path_profile.row_share
+        self.append(Decision(path, kind, path_profile.count, row_share, share, saved, reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +183,7 @@ def decisions_for(
     `chosen` and `left`: what to call what is in the schema and what is not.
     `why`: says more of a path, in the schema or not; None for nothing.
     """
-    decisions: list[Decision] = []
+    decisions = Decisions()
 
     def reason(path: VariantPath, otherwise: str) -> str:
         return (why(path) if why is not None else None) or otherwise
@@ -193,9 +197,7 @@ def decisions_for(
             text = reason(path, chosen)
             if share < 1:
                 text = f"{text}: {types_in_words(path_profile)}"
-            decisions.append(
-                Decision.of(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
-            )
+            decisions.note(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
         fields = dict(node.fields)
         known = {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
         names = sorted({*fields, *known}) if node.kind == "object" else []
@@ -208,7 +210,7 @@ def decisions_for(
             walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
     def outside(path_profile: PathProfile, path: VariantPath) -> None:
-        decisions.append(Decision.of(path, path_profile, None, 0.0, 0, reason(path, left)))
+        decisions.note(path, path_profile, None, 0.0, 0, reason(path, left))
 
     walk(profile.root, schema, VariantPath())
     return tuple(decisions)

@@ -20,10 +20,10 @@ import numpy as np
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.primitive_types import MAX_PRECISION, ddl_name, decimal
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.column_gain import bytes_saved, typed_share
+from parquet_variant.shredding.costs import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
-from parquet_variant.shredding.policies.decision import Decision, InferenceResult, check_constants
+from parquet_variant.shredding.policies.decision import Decisions, InferenceResult, check_constants
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
@@ -44,19 +44,6 @@ class SparkPolicy:
     A profile says nothing of the order of rows: given one, the policy looks at all of it; given an array, at its first
     rows, as Spark does.
 
-    Parameters
-    ----------
-    rows, sample_bytes
-        How much of an array it looks at, from the start.
-    min_share
-        A field is shredded from this share of the rows on.
-    max_width
-        Most columns of the file, ``value`` columns included.
-    max_depth
-        Deepest level.
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"task": %d, "id": 1}' % n for n in range(72)] + ['{"task": "none", "id": 2}'] * 28
@@ -65,11 +52,12 @@ class SparkPolicy:
     """
 
     name: ClassVar[str] = "spark"  # What `infer` takes.
+    # How much of an array it looks at, from the start.
     rows: int = 4096
     sample_bytes: int = 64 << 20
-    min_share: float = 0.1
-    max_width: int = 300
-    max_depth: int = 50
+    min_share: float = 0.1  # A field is shredded from this share of the rows on.
+    max_width: int = 300  # Most columns of the file, ``value`` columns included.
+    max_depth: int = 50  # Deepest level.
 
     def __post_init__(self) -> None:
         check_constants(self)
@@ -104,7 +92,7 @@ class _Walk:
     policy: SparkPolicy
     profile: Profile
     left: int
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: Decisions = field(default_factory=Decisions)
 
     def node(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
         self.left -= 1  # every node has a `value` column
@@ -120,9 +108,9 @@ class _Walk:
         leaf = _spark_type(path_profile, column)
         if leaf.type is None:
             return self.untyped(path_profile, path, "more than 38 digits")
-        self.note(
-            path_profile,
+        self.decisions.note(
             path,
+            path_profile,
             ddl_name(leaf.type),
             typed_share(path_profile, leaf),
             bytes_saved(path_profile, leaf),
@@ -145,25 +133,27 @@ class _Walk:
 
     def object(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
         at = len(self.decisions)
-        self.note(path_profile, path, "object", 1.0, 0, "all objects")
+        self.decisions.note(path, path_profile, "object", 1.0, 0, "all objects")
         shredded = {}
         in_array = path.has_wildcard
         least = self.policy.min_share * (self.profile.rows - self.profile.null_rows)
         for child in path_profile.fields:
             name, times = str(child.segment), child.count if in_array else child.rows
             if times < least:
-                self.note(child, path / name, None, 0.0, 0, f"{times:,} times, under {least:,.0f}")
+                self.decisions.note(path / name, child, None, 0.0, 0, f"{times:,} times, under {least:,.0f}")
             elif self.left > 0:
                 shredded[name] = self.node(child, path / name)
             else:
-                self.note(child, path / name, None, 0.0, 0, f"over the width of {self.policy.max_width} columns")
+                self.decisions.note(
+                    path / name, child, None, 0.0, 0, f"over the width of {self.policy.max_width} columns"
+                )
         if shredded:
             return ShreddingSchema.object(shredded)
         del self.decisions[at]
         return self.untyped(path_profile, path, "no field is frequent enough")
 
     def array(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:
-        self.note(path_profile, path, "array", 1.0, 0, "all arrays")
+        self.decisions.note(path, path_profile, "array", 1.0, 0, "all arrays")
         if path_profile.element is None or path_profile.rows < self.policy.min_share * (
             self.profile.rows - self.profile.null_rows
         ):
@@ -172,13 +162,8 @@ class _Walk:
         return ShreddingSchema.array(self.node(path_profile.element, path / WILDCARD))
 
     def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> ShreddingSchema:
-        self.note(path_profile, path, "variant", 0.0, 0, reason)
+        self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
         return ShreddingSchema.variant()
-
-    def note(
-        self, path_profile: PathProfile, path: VariantPath, kind: str | None, share: float, saved: int, reason: str
-    ) -> None:
-        self.decisions.append(Decision.of(path, path_profile, kind, share, saved, reason))
 
 
 def _spark_type(path_profile: PathProfile, column: ColumnType) -> ShreddingSchema:

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.report_text import Report
 from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.scanning.parts import Part
 from parquet_variant.vortex.scanning.scanner import VortexScan, scan
 
 
 @dataclass(frozen=True, slots=True)
-class VortexFilesReport:
+class VortexFilesReport(Report):
     """What a query reads, of how much.
 
     Parameters
@@ -50,7 +51,7 @@ class VortexFilesReport:
     ranges: int
     ranges_read: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The report for machines."""
         return {
             "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
