@@ -70,7 +70,7 @@ def _work() -> None:
     from parquet_variant.machine_code import entry_points
 
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one thread
-    vars(jit)["levels_here"] = lambda: ()  # of no level: for this CPU, with all that it can
+    vars(entry_points)["levels_here"] = lambda: ()  # of no level: for this CPU, with all that it can
     sets = {data.name: data for data in data_sets()}
     for line in sys.stdin:
         data, name = line.split()

@@ -17,8 +17,8 @@ import pyarrow as pa
 from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
 from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_values
+from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
 from parquet_variant.parquet.pages.levels import Entries
