@@ -100,7 +100,7 @@ def _shredding(path: str, variant: str) -> ShreddingSchema | None:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
     if is_delta(path):
-        from parquet_variant.delta.reading.data_files import data_files
+        from parquet_variant.delta.reading.read import data_files
 
         files = data_files(path)
         return ShreddingSchema.from_parquet(files[0], variant) if files else None

@@ -26,7 +26,7 @@ def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
                 file=path,
             )
         return [path]
-    from parquet_variant.delta.reading.data_files import data_files as files_of_table
+    from parquet_variant.delta.reading.read import data_files as files_of_table
 
     files = files_of_table(path, allow_outside=allow_outside)
     if not files:

@@ -94,25 +94,25 @@ def align_table(
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def check_known(given: pa.DataType | pa.Schema, kind: DeltaType, match: Matcher, place: tuple[str, ...] = ()) -> None:
+def check_known(present: pa.DataType | pa.Schema, kind: DeltaType, match: Matcher, place: tuple[str, ...] = ()) -> None:
     """Refuse data with fields that a table has not, at any depth: `align_table` leaves them out.
 
     Raises `DeltaError`: reason ``"unknown-column"``.
     """
-    if isinstance(kind, StructType) and (isinstance(given, pa.Schema) or pa.types.is_struct(given)):
-        places = [match(given, f) for f in kind.fields]
-        for index, each in enumerate(given):
+    if isinstance(kind, StructType) and (isinstance(present, pa.Schema) or pa.types.is_struct(present)):
+        places = [match(present, f) for f in kind.fields]
+        for index, each in enumerate(present):
             if index not in places:
                 known = ", ".join(_dotted((*place, f.name)) for f in kind.fields)
                 name = _dotted((*place, each.name))
                 raise DeltaError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
             f = kind.fields[places.index(index)]
             check_known(each.type, f.type, match, (*place, f.name))
-    elif isinstance(kind, ArrayType) and _is_list(given):
-        check_known(given.value_type, kind.element, match, (*place, "element"))
-    elif isinstance(kind, MapType) and pa.types.is_map(given):
-        check_known(given.key_type, kind.key, match, (*place, "key"))
-        check_known(given.item_type, kind.value, match, (*place, "value"))
+    elif isinstance(kind, ArrayType) and _is_list(present):
+        check_known(present.value_type, kind.element, match, (*place, "element"))
+    elif isinstance(kind, MapType) and pa.types.is_map(present):
+        check_known(present.key_type, kind.key, match, (*place, "key"))
+        check_known(present.item_type, kind.value, match, (*place, "value"))
 
 
 def align_column(
@@ -173,19 +173,18 @@ class _Alignment:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
-        list_type = pa.list_(_part("element", kind.element, values, kind.contains_null))
-        return _with_buffers(array, list_type, values)
+        element = self.field(Field("element", kind.element, kind.contains_null), values.type)
+        return _with_buffers(array, pa.list_(element), values)
 
     def _map(self, array: pa.MapArray, kind: MapType, place: tuple[str, ...]) -> pa.Array:
         keys = self.column(array.keys, kind.key, (*place, "key"))
         items = self.column(array.items, kind.value, (*place, "value"))
-        fields = [_part("key", kind.key, keys, False), _part("value", kind.value, items, kind.value_contains_null)]
+        fields = [
+            self.field(Field("key", kind.key, False), keys.type),
+            self.field(Field("value", kind.value, kind.value_contains_null), items.type),
+        ]
         entries = pa.StructArray.from_arrays([keys, items], fields=fields)
         return _with_buffers(array, pa.map_(*fields), entries)
-
-
-def _part(name: str, kind: DeltaType, values: pa.Array, nullable: bool) -> pa.Field:
-    return pa.field(name, values.type, nullable, EXTENSION_METADATA if kind == VARIANT else None)
 
 
 def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:

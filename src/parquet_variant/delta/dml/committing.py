@@ -74,7 +74,7 @@ def run_change(current: Snapshot, operation: str, plan: Callable[[Snapshot], Cha
     """
     problem = ""
     for _ in range(_RETRIES):
-        check_writable(current.protocol, current.metadata, current.storage.uri)
+        check_writable(current.protocol, current.storage.uri)
         change = plan(current)
         changed = [each for each in change.files if each.changed]
         result = _result(current, change, changed)

@@ -39,6 +39,7 @@ from parquet_variant.io.engine import Engine
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
 
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
 Kind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
 
 
@@ -239,7 +240,7 @@ def _merge_file(plan: ChangePlan, read: _Plan, task: int, attempt: int, file: Ad
     return replace(file_change, matched=np.unique(right))
 
 
-def _joined(read: _Plan, rows: pa.Table) -> tuple[Any, Any, Any]:
+def _joined(read: _Plan, rows: pa.Table) -> tuple[Numbers, ...]:
     """The pairs of rows that the condition joins, and the clause of each."""
     text = (
         f'SELECT {read.target}."{ROW}" AS l, {read.source}."{ROW}" AS r, {read.case("matched")} AS c '
@@ -250,8 +251,8 @@ def _joined(read: _Plan, rows: pa.Table) -> tuple[Any, Any, Any]:
 
 
 def _applied(
-    read: _Plan, rows: int, left: Any, right: Any, clause: Any, path: str
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    read: _Plan, rows: int, left: Numbers, right: Numbers, clause: Numbers, path: str
+) -> tuple[Numbers, Numbers]:
     """For each row of a file, the clause that applies and the row of the source."""
     applied, source = np.full(rows, _NONE), np.full(rows, _NONE)
     acting = clause != _NONE
@@ -270,15 +271,16 @@ def _applied(
     return applied, source
 
 
-def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Any:
+def _numbered(read: _Plan, kind: str, alias: str, rows: pa.Table) -> Numbers:
     """The clause that applies to each of some rows that have no partner."""
     if not len(rows):
         return np.empty(0, dtype=np.int64)
     numbered = rows.set_column(rows.column_names.index(ROW), ROW, pa.array(np.arange(len(rows))))
-    return evaluate({"clause": read.case(kind)}, {alias: numbered}, read.zone)["clause"].to_numpy()
+    clauses: Numbers = evaluate({"clause": read.case(kind)}, {alias: numbered}, read.zone)["clause"].to_numpy()
+    return clauses
 
 
-def _updated(plan: ChangePlan, read: _Plan, before: pa.Table, applied: Any, source: Any) -> pa.Table:
+def _updated(plan: ChangePlan, read: _Plan, before: pa.Table, applied: Numbers, source: Numbers) -> pa.Table:
     schema = plan.current.schema
     parts, places = [], []
     for at, clause in enumerate(read.clauses):
@@ -317,8 +319,8 @@ def _inserts(
             tables = {read.source: read.rows.take(pa.array(chosen))}
             set_columns = {each.column for each in clause.assignments}
             new = assigned(rows, newest.schema, clause.assignments, tables, read.zone)
-            given = new.select([f.name for f in newest.schema.fields if f.name in set_columns])
-            parts += map(changes.write.with_made_columns, identity.of([given]))
+            new = new.select([f.name for f in newest.schema.fields if f.name in set_columns])
+            parts += map(changes.write.with_made_columns, identity.of([new]))
     return pa.concat_tables(parts, promote_options="permissive") if parts else empty
 
 

@@ -20,8 +20,8 @@ from parquet_variant.delta.dml.committing import Change, ChangeResult, run_chang
 from parquet_variant.delta.dml.delete import TARGET, delete_from_file, matching_files, read_condition, reads_of
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.writing.identity import IdentityValues
+from parquet_variant.delta.writing.write import rows_at_hand
 from parquet_variant.errors import DeltaError
-from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.engine import ThreadEngine
 
 
@@ -66,7 +66,7 @@ def replace_where(
     ...     sorted(pv.delta.read_table(folder)["n"].to_pylist())
     [3, 9]
     """
-    tables = _tables(data)
+    tables = rows_at_hand(data)
     current = snapshot(table, storage_options=storage_options)
 
     def plan(newest: Snapshot) -> Change:
@@ -125,7 +125,7 @@ def replace_partitions(
     DeltaError
         ``"not-partitioned"``; and as `delete`.
     """
-    tables = _tables(data)
+    tables = rows_at_hand(data)
     current = snapshot(table, storage_options=storage_options)
     if not current.partition_columns:
         raise DeltaError("the table has no partition columns: use overwrite", reason="not-partitioned")
@@ -153,11 +153,6 @@ def replace_partitions(
         )
 
     return run_change(current, "WRITE", plan)
-
-
-def _tables(data: Any) -> list[pa.Table]:
-    """All rows at hand, since a conflict may ask for them again."""
-    return [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
 
 
 def _insertion(newest: Snapshot, rows: list[pa.Table], identity: IdentityValues, changes: ChangePlan) -> Change:

@@ -112,7 +112,7 @@ def checkpoint(
     '_delta_log/00000000000000000000.checkpoint.parquet'
     """
     current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    check_writable(current.protocol, current.storage.uri)
     configuration = current.metadata.configuration
     if stats_parsed is None:
         stats_parsed = configuration.get("delta.checkpoint.writeStatsAsStruct", "false").lower() == "true"
@@ -288,6 +288,7 @@ def _parsed_partitions(current: Snapshot) -> pa.Array:
 
 _DAY = 86_400_000
 _LOG_RETENTION = "interval 30 days"
+_POINT = re.compile(r"checkpoint\.([0-9a-fA-F-]{36}\.json|([0-9a-fA-F-]{36}\.)?parquet)")
 _NAME = re.compile(r"(\d{20})\.(json|crc|checkpoint\..*|(\d{20})\.compacted\.json)")
 
 
@@ -306,7 +307,7 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
         if match is not None and file.path.count("/") == 1:
             files.append((file, int(match[1]), match[2]))
     old = [version for version, time in commit_times(storage).items() if time <= cutoff]
-    points = [v for _, v, kind in files if kind.startswith("checkpoint.parquet") or _is_v2(kind)]
+    points = [v for _, v, kind in files if _POINT.fullmatch(kind)]
     usable = [version for version in points if old and version <= max(old)]
     if not usable:
         return []
@@ -318,10 +319,6 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
     for path in going:
         storage.delete(path)
     return going + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
-
-
-def _is_v2(kind: str) -> bool:
-    return bool(re.fullmatch(r"checkpoint\.[0-9a-fA-F-]{36}\.(json|parquet)", kind))
 
 
 def _clean_sidecars(storage: Storage, cutoff: int) -> list[str]:

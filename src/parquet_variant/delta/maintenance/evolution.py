@@ -204,7 +204,7 @@ def _commit(
     metadata = replace(metadata or current.metadata, schema_string=schema.to_json())
     check_schema(schema, metadata.partition_columns)
     protocol = with_features(protocol or current.protocol, schema_features(schema))
-    check_writable(protocol, metadata, current.storage.uri)
+    check_writable(protocol, current.storage.uri)
     change = Transaction(
         operation,
         parameters,

@@ -136,7 +136,7 @@ def optimize(
     engine = engine or ThreadEngine(threads, progress)
     schema = schema_option(schema, options)
     current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    check_writable(current.protocol, current.storage.uri)
     everything, drift = reshred or schema is not None, None
     if schema is None and current.shredding_enabled:
         reports = _drifts(engine, current, file_bytes, policy, min_saving)
@@ -144,7 +144,7 @@ def optimize(
         drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
         everything = everything or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
-    made = _bare(plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options))
+    made = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
     return replace(_rewrite(engine, current, made, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 
@@ -183,22 +183,17 @@ def drop_shredding(
     ('variantType',)
     """
     current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    check_writable(current.protocol, current.storage.uri)
     if not has_feature(current.protocol.reader_features, SHREDDING):
         return OptimizeResult(current.version)
     metadata = with_properties(current.metadata, {SHREDDING_PROPERTY: None})
     protocol = without_feature(current.protocol, SHREDDING)
     bare = replace(current, metadata=metadata, protocol=protocol)
-    made = _bare(plan_write(bare, file_bytes=file_bytes, options=options))
+    made = plan_write(bare, file_bytes=file_bytes, options=options)
     packs = _packs(current, file_bytes, everything=True)
     change = Transaction("DROP FEATURE", protocol=protocol, metadata=metadata, reads_table=True)
     engine = ThreadEngine(1, None)
     return _rewrite(engine, current, made, packs, "DROP FEATURE", {"featureName": SHREDDING}, change)
-
-
-def _bare(made: WritePlan) -> WritePlan:
-    """The plan without the table's rules, which the rows have met already."""
-    return replace(made, rules=Rules())
 
 
 def _packs(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
@@ -264,8 +259,9 @@ def _rewrite(
     if not packs and change is None:
         return OptimizeResult(current.version)
     removes = [remove for pack in packs for remove in current.to_removes(pack, data_change=False)]
-    written = engine.run("optimize", partial(_write, current.without_files(), made), packs)
-    adds = [add for part in written for add in part]
+    made = replace(made, rules=Rules())  # Rows that are copied have met them.
+    done = engine.run("optimize", partial(_write, current.without_files(), made), packs)
+    adds = [add for part in done for add in part]
     transaction = replace(base, parameters=parameters, adds=adds, removes=removes, current=current)
     with removed_unless_committed(current.storage, adds):
         result = commit(current.storage, transaction)

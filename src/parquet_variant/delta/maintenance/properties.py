@@ -16,7 +16,6 @@ from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, has_feature, with_features
 from parquet_variant.delta.protocol.table_properties import (
     CONSTRAINT,
-    ResolvedProperties,
     resolve_properties,
     with_tracking_columns,
 )
@@ -67,9 +66,10 @@ def set_properties(
     """
     current = snapshot(table, storage_options=storage_options)
     resolved = resolve_properties(properties)
-    metadata, protocol = with_resolved(current.metadata, current.protocol, resolved, preview=preview)
+    protocol = with_features(current.protocol, resolved.features, preview=preview)
+    metadata = with_properties(current.metadata, resolved.changes)
     metadata = with_tracking_columns(with_mode(current.metadata, metadata))
-    check_writable(protocol, metadata, current.storage.uri)
+    check_writable(protocol, current.storage.uri)
     _check_constraints(current, protocol, metadata)
     key = "delta.enableRowTracking"
     # Every row of a table that tracks them has an id, also those that are there already.
@@ -106,13 +106,6 @@ def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Me
     configuration = {k: v for k, v in metadata.configuration.items() if changes.get(k, v) is not None}
     configuration |= {k: v for k, v in changes.items() if v is not None}
     return replace(metadata, configuration=configuration)
-
-
-def with_resolved(
-    metadata: Metadata, protocol: Protocol, resolved: ResolvedProperties, *, preview: bool = False
-) -> tuple[Metadata, Protocol]:
-    """The metadata and protocol after a change of properties."""
-    return with_properties(metadata, resolved.changes), with_features(protocol, resolved.features, preview=preview)
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:

@@ -69,7 +69,7 @@ def restore(
         raise DeltaError("restore needs a version or a timestamp", reason="bad-argument")
     current = load_snapshot(open_storage(table, storage_options))
     past = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    check_writable(current.protocol, current.storage.uri)
     now, then = _keys(current.files), _keys(past.files)
     back = past.files.filter(pc.invert(pc.is_in(then, now)))
     gone = current.files.filter(pc.invert(pc.is_in(now, then)))

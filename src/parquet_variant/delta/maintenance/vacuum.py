@@ -73,7 +73,7 @@ def vacuum(
     []
     """
     current = load_snapshot(open_storage(table, storage_options))
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    check_writable(current.protocol, current.storage.uri)
     least = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
     keep = least if retention is None else int(retention.total_seconds() * 1000)
     if keep < least and not force:
@@ -98,7 +98,8 @@ def vacuum(
         for path in going:
             current.storage.delete(path)
         if going:
-            _record(current, len(going), keep)
+            parameters = {"numDeletedFiles": len(going), "retentionMillis": keep}
+            commit(current.storage, Transaction("VACUUM END", parameters, current=current))
     return sorted(going)
 
 
@@ -133,12 +134,3 @@ def _hidden(path: str) -> bool:
         # Temporary files of a writer that died begin with a dot and end in .tmp.
         return not name.endswith(".tmp") or any(part.startswith("_") for part in directories)
     return any(part.startswith(("_", ".")) and "=" not in part for part in directories)
-
-
-def _record(current: Snapshot, deleted: int, keep: int) -> None:
-    transaction = Transaction(
-        "VACUUM END",
-        {"numDeletedFiles": deleted, "retentionMillis": keep},
-        current=current,
-    )
-    commit(current.storage, transaction)

@@ -80,10 +80,10 @@ def check_readable(protocol: Protocol, uri: str) -> None:
             )
 
 
-def check_writable(protocol: Protocol, metadata: Metadata, uri: str) -> None:
+def check_writable(protocol: Protocol, uri: str) -> None:
     """Refuse a table that needs more of a writer than this one can.
 
-    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names the features or properties.
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names the features.
     """
     version = protocol.min_writer_version
     problems: list[str] = []

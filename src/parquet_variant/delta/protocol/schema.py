@@ -134,10 +134,10 @@ def arrow_type(kind: DeltaType, *, physical: bool = False) -> pa.DataType:
     if isinstance(kind, StructType):
         return pa.struct([_arrow_field(f, physical) for f in kind.fields])
     if isinstance(kind, ArrayType):
-        return pa.list_(_element("element", kind.element, kind.contains_null, physical))
+        return pa.list_(_arrow_field(Field("element", kind.element, kind.contains_null), physical))
     if isinstance(kind, MapType):
-        key = _element("key", kind.key, False, physical)
-        return pa.map_(key, _element("value", kind.value, kind.value_contains_null, physical))
+        key, value = Field("key", kind.key, False), Field("value", kind.value, kind.value_contains_null)
+        return pa.map_(_arrow_field(key, physical), _arrow_field(value, physical))
     if kind == VARIANT:
         return VARIANT_STORAGE
     if match := DECIMAL.fullmatch(kind.name):
@@ -318,11 +318,6 @@ def _arrow_field(f: Field, physical: bool) -> pa.Field:
     name = f.physical_name if physical else f.name
     metadata = {_EXTENSION: _VARIANT_NAME} if f.type == VARIANT else None
     return pa.field(name, arrow_type(f.type, physical=physical), f.nullable, metadata)
-
-
-def _element(name: str, kind: DeltaType, nullable: bool, physical: bool) -> pa.Field:
-    metadata = {_EXTENSION: _VARIANT_NAME} if kind == VARIANT else None
-    return pa.field(name, arrow_type(kind, physical=physical), nullable, metadata)
 
 
 def _field_from_arrow(f: pa.Field) -> Field:

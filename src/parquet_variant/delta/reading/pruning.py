@@ -181,7 +181,8 @@ class _Statistics:
     def _path_statistics(self, each: Selected) -> FileStatistics:
         assert each.path is not None and self.place is not None
         _, value = self._nulls(self.place)
-        if each.type is None or pa.types.is_nested(each.type) or not _names_only(each.path):
+        names_only = all(isinstance(segment, str) for segment in each.path.segments)
+        if each.type is None or pa.types.is_nested(each.type) or not names_only:
             return FileStatistics(self.count, may_be_value=value)
         lower, _ = self._typed("minValues", each.path, each.type)
         upper, maybe_nan = self._typed("maxValues", each.path, each.type)
@@ -308,10 +309,6 @@ def _later(upper: pa.Array) -> pa.Array:
         return pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")).cast(pa.duration(upper.type.unit)))
     except pa.ArrowInvalid:
         return pa.nulls(len(upper), upper.type)
-
-
-def _names_only(path: VariantPath) -> bool:
-    return all(isinstance(segment, str) for segment in path.segments)
 
 
 def _get(stats: StatsTable, kind: str, place: tuple[str, ...]) -> pa.Array | None:

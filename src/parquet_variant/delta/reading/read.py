@@ -234,6 +234,27 @@ def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
     return align_table(rows, schema, by_logical_name, _unshredded)
 
 
+def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
+    """Paths or URLs of the Parquet files that the newest version of a table holds; arguments as for `snapshot`.
+
+    Raises `DeltaError` as `snapshot`, and ``"outside-table"`` if a file lies outside of the table, itself or through a
+    link.
+
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.delta.write(folder, {"v": pv.parse_json(["1"])})
+    ...     [file.removeprefix(folder)[:5] for file in data_files(folder)]
+    ['/part']
+    """
+    newest = snapshot(table, allow_outside=allow_outside)
+    root, files = os.fspath(table).rstrip("/"), []
+    for path in newest.files["path"].to_pylist():
+        relative = relative_path(newest.storage, path)
+        newest.storage.filesystem(relative)  # refuses links that lead out of the table
+        files.append(relative if "://" in relative or relative.startswith("/") else f"{root}/{relative}")
+    return files
+
+
 def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:
     """A mask of the rows that a deletion vector leaves; None if there is no vector.
 

@@ -7,7 +7,7 @@ conclusions to `pruning` and the variants in it to `variant_stats`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -24,6 +24,7 @@ from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.schema import VARIANT, PrimitiveType, StructType, arrow_type
 from parquet_variant.delta.statistics.file_stats import (
     TREES,
+    Stats,
     dump_stats,
     leaf_columns,
     python_value,
@@ -86,14 +87,16 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
     return StatsTable(table, parsed)
 
 
-def stats_type(schema: StructType, places: set[Place] | None = None, *, variants: pa.DataType | None = None) -> Any:
+def stats_type(
+    schema: StructType, places: set[Place] | None = None, *, variants: pa.DataType | None = None
+) -> pa.StructType:
     """The Arrow struct of a file's statistics.
 
     `places`: physical places to keep; by default all.
     `variants`: the type of a variant's bounds; by default Z85 text.
     """
-    bounds: dict[str, Any] = {}
-    nulls: dict[str, Any] = {}
+    bounds: Stats = {}
+    nulls: Stats = {}
     for place, kind in leaf_columns(schema):
         if places is not None and place not in places:
             continue
@@ -108,7 +111,7 @@ def stats_type(schema: StructType, places: set[Place] | None = None, *, variants
     return pa.struct([*fields, *(pa.field(name, _struct_of(tree)) for name, tree in trees)])
 
 
-def _struct_of(tree: Mapping[str, Any]) -> pa.StructType:
+def _struct_of(tree: Stats) -> pa.StructType:
     return pa.struct(
         [
             pa.field(name, _struct_of(part)) if isinstance(part, dict) else part.with_name(name)
@@ -199,7 +202,7 @@ def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
 
 
 def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
-    rows: list[dict[str, Any]] = [{} for _ in range(len(parsed))]
+    rows: list[Stats] = [{} for _ in range(len(parsed))]
     for name in ("numRecords", "tightBounds"):
         _put(rows, (name,), _values(part_at(parsed, (name,))))
     for place, kind in leaf_columns(schema):
@@ -227,6 +230,6 @@ def _bounds(column: pa.Array) -> list[str | None]:
     return [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in rows]
 
 
-def _put(rows: list[dict[str, Any]], place: Place, values: list[Any]) -> None:
+def _put(rows: list[Stats], place: Place, values: Sequence[object]) -> None:
     for row, value in zip(rows, values, strict=False):
         set_at(row, place, value)

@@ -116,7 +116,7 @@ def planned_table(
     )
     metadata = with_tracking_columns(with_mode(None, metadata))
     protocol = table_protocol(columns, resolved.features, preview=preview)
-    check_writable(protocol, metadata, storage.uri)
+    check_writable(protocol, storage.uri)
     nothing = no_files()
     return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)
 
@@ -140,18 +140,13 @@ def commit_new(
     try:
         return commit(planned.storage, transaction)
     except DeltaError as error:
-        other = (
-            existing_table(planned.storage) if error.reason == "exists" and mode in ("append", "overwrite") else None
-        )
-        if other is None or not _alike(other.metadata, planned.metadata):
+        if error.reason != "exists" or mode not in ("append", "overwrite"):
             raise
-        return commit_files(other, adds, mode="overwrite" if mode == "overwrite" else "append", txn=txn)
-
-
-def _alike(left: Metadata, right: Metadata) -> bool:
-    return (left.schema_string, left.partition_columns, left.configuration) == (
-        right.schema_string, right.partition_columns, right.configuration,
-    )  # fmt: skip
+        other = load_snapshot(planned.storage)
+        same = replace(other.metadata, id=planned.metadata.id, created_time=planned.metadata.created_time)
+        if same != planned.metadata:
+            raise
+        return commit_files(other, adds, mode=mode, txn=txn)
 
 
 def existing_table(storage: Storage) -> Snapshot | None:

@@ -362,8 +362,8 @@ class _Task:
                 self.done.append(self.open.pop(key))
 
     def _check(self, table: pa.Table) -> None:
-        given = pa.schema([field for field in table.schema if field.name not in self.plan.hidden_columns])
-        check_known(given, self.plan.schema, by_given_name)
+        columns = pa.schema([field for field in table.schema if field.name not in self.plan.hidden_columns])
+        check_known(columns, self.plan.schema, by_given_name)
         for f in self.plan.schema.fields:
             if f.nullable:
                 continue
@@ -385,12 +385,12 @@ class _Task:
         return shred_variant(array.to_unshredded(), schema)
 
     def _choose(self, place: Place, array: VariantArray) -> ShreddingSchema | None:
-        named = (self.plan.shredding or {}).get(".".join(place))
-        if named is not None:
-            return None if named.kind == "variant" else named
-        if array.layout == "final":
-            return array.schema
-        return _inferred(array.to_unshredded())
+        chosen = (self.plan.shredding or {}).get(".".join(place))
+        if chosen is None:
+            if array.layout == "final":
+                return array.schema
+            chosen = infer_shredding_schema(array.to_unshredded())
+        return None if chosen.kind == "variant" else chosen
 
 
 class _File:
@@ -432,8 +432,3 @@ class _File:
     def add(self, data_change: bool) -> Add:
         assert self.info is not None
         return self.plan.add(self.path, self.values, self.info, self._collector.stats(self.info), data_change)
-
-
-def _inferred(array: VariantArray) -> ShreddingSchema | None:
-    schema: ShreddingSchema = infer_shredding_schema(array)
-    return None if schema.kind == "variant" else schema

@@ -58,9 +58,9 @@ class Rules:
                     raise _cannot(f"the value of column {name}", text, error) from None
         return table
 
-    def regenerated(self, rows: pa.Table, schema: StructType, given: Collection[str]) -> pa.Table:
-        """Changed rows, whose generated columns follow from the others, but for those that are given."""
-        names = [name for name, _ in self.generated if name in rows.column_names and name not in given]
+    def regenerated(self, rows: pa.Table, schema: StructType, columns: Collection[str]) -> pa.Table:
+        """Changed rows, whose generated columns follow from the others, but for some columns that are set."""
+        names = [name for name, _ in self.generated if name in rows.column_names and name not in columns]
         if not names or not len(rows):
             return rows
         made = replace(self, defaults=()).completed(rows.drop_columns(names), schema)

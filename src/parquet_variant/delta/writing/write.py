@@ -17,12 +17,11 @@ import pyarrow as pa
 
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.merging import merged_metadata
 from parquet_variant.delta.protocol.schema import StructType, from_arrow_schema, variant_paths
-from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.errors import DeltaError
@@ -88,7 +87,7 @@ def append(
     True
     False
     """
-    current = _current(table, storage_options)
+    current = snapshot(table, storage_options=storage_options)
     if txn is not None and _seen(current, txn):
         return CommitResult(current.version, committed=False)
     if schema_mode not in (None, "merge"):
@@ -97,9 +96,15 @@ def append(
         first, data = peek(data)
         metadata, protocol = merged_metadata(current.metadata, current.protocol, from_arrow_schema(first.schema))
         if metadata != current.metadata:
-            wider = replace(current, metadata=metadata, protocol=protocol)
-            made = plan(wider, schema=schema, file_bytes=file_bytes, **options)
-            return _commit_wider(current, wider, made.write_files(data), txn)
+            made = plan(
+                replace(current, metadata=metadata, protocol=protocol), schema=schema, file_bytes=file_bytes, **options
+            )
+            adds = made.write_files(data)
+            with removed_unless_committed(current.storage, adds):
+                transaction = replace(_put(current, adds, "append", txn), metadata=metadata)
+                if protocol != current.protocol:
+                    transaction = replace(transaction, protocol=protocol)
+                return _checkpointed(current, commit(current.storage, transaction))
     if has_identity(current):
         return _put_with_identity(current, data, "append", txn, {"schema": schema, "file_bytes": file_bytes, **options})
     made = plan(current, schema=schema, file_bytes=file_bytes, **options)
@@ -129,7 +134,7 @@ def overwrite(
     ...     pv.delta.read(folder).to_pylist()
     [2]
     """
-    current = _current(table, storage_options)
+    current = snapshot(table, storage_options=storage_options)
     if txn is not None and _seen(current, txn):
         return CommitResult(current.version, committed=False)
     if has_identity(current):
@@ -175,8 +180,8 @@ def plan(
     ...     pv.delta.commit_files(folder, adds).version, len(pv.delta.read(folder))
     (1, 3)
     """
-    current = _current(table, storage_options)
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    current = snapshot(table, storage_options=storage_options)
+    check_writable(current.protocol, current.storage.uri)
     if not rewriting:
         refuse_identity(current)
     schemas = schemas_by_column(schema_option(schema, options), current.schema)
@@ -219,13 +224,13 @@ def commit_files(
     DeltaError
         ``"conflict"``, ``"append-only"``, ``"too-many-retries"``.
     """
-    current = _current(table, storage_options)
+    current = snapshot(table, storage_options=storage_options)
     files = [a if isinstance(a, Add) else Add.from_dict(a) for a in adds]
 
-    def transaction(snapshot: Snapshot) -> Transaction:
-        return replace(_put(snapshot, files, mode, txn), operation=operation)
+    def transaction(newest: Snapshot) -> Transaction:
+        return replace(_put(newest, files, mode, txn), operation=operation)
 
-    check_writable(current.protocol, current.metadata, current.storage.uri)
+    check_writable(current.protocol, current.storage.uri)
     if mode == "append":
         return _checkpointed(current, commit(current.storage, transaction(current)))
 
@@ -251,20 +256,11 @@ def _put(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int]
     )
 
 
-def _commit_wider(current: Snapshot, wider: Snapshot, adds: Sequence[Add], txn: tuple[str, int] | None) -> CommitResult:
-    """Commit files together with the columns that they brought along."""
-    protocol = wider.protocol if wider.protocol != current.protocol else None
-    transaction = replace(_put(current, adds, "append", txn), metadata=wider.metadata, protocol=protocol)
-    with removed_unless_committed(current.storage, adds):
-        return _checkpointed(current, commit(current.storage, transaction))
-
-
 def _put_with_identity(
     current: Snapshot, data: Any, mode: str, txn: tuple[str, int] | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Add rows, or put them in the place of all, with values of identity columns that no other commit takes."""
-    # All rows at hand, since a conflict asks for them again.
-    tables = [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
+    tables = rows_at_hand(data)
     problem = ""
     for _ in range(_IDENTITY_RETRIES):
         identity = IdentityValues(current)
@@ -293,13 +289,14 @@ def _checkpointed(current: Snapshot, result: CommitResult) -> CommitResult:
     return result
 
 
-def _current(table: str | os.PathLike[str] | Snapshot, options: Mapping[str, str] | None) -> Snapshot:
-    return table if isinstance(table, Snapshot) else load_snapshot(open_storage(table, options))
-
-
-def _seen(snapshot: Snapshot, txn: tuple[str, int]) -> bool:
-    known = snapshot.txns.get(txn[0])
+def _seen(current: Snapshot, txn: tuple[str, int]) -> bool:
+    known = current.txns.get(txn[0])
     return known is not None and known.version >= txn[1]
+
+
+def rows_at_hand(data: Any) -> list[pa.Table]:
+    """All rows of data, since a conflict may ask for them again."""
+    return [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
 
 
 def peek(data: Any) -> tuple[pa.Table, Any]:
