@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import parquet_variant as pv
+from parquet_variant import testing
 from parquet_variant.testing import python_values
 
 
@@ -65,3 +66,21 @@ def test_one_value_gives_one_variant() -> None:
     with pytest.raises(pv.CastError):
         pv.from_python({1, 2})
     assert pv.try_from_python({1, 2}) is None
+
+
+def _one_by_one(column: list[pv.Variant | None]) -> list[str]:
+    return [repr(None if value is None else pv.try_to_python(value)) for value in column]
+
+
+@given(st.lists(st.none() | testing.variants(max_leaves=12) | testing.mutated_variants(), max_size=8))
+def test_a_column_gives_the_objects_of_its_values(column: list[pv.Variant | None]) -> None:
+    array = pv.VariantArray.from_variants(column)
+    assert [repr(item) for item in pv.try_to_python(array)] == _one_by_one(column)
+    try:
+        expected = [None if value is None else value.to_python() for value in column]
+    except pv.VariantError as error:
+        with pytest.raises(pv.VariantError) as raised:
+            array.to_pylist()
+        assert (raised.value.reason, raised.value.offset) == (error.reason, error.offset)
+    else:
+        assert repr(array.to_pylist()) == repr(expected)

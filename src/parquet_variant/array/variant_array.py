@@ -227,7 +227,8 @@ class VariantArray:
 
     def to_pylist(self) -> list[Any]:
         """Python objects; None for SQL NULL and for Variant null."""
-        return [None if value is None else value.to_python() for value in self]
+        objects: list[Any] = import_module("parquet_variant.array.tapes").python_objects(self)
+        return objects
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """An object array of `Variant`; None for SQL NULL."""

@@ -218,8 +218,7 @@ def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
     match kind:
         case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
             unscaled, scale = raw
-            # From a tuple, since arithmetic would round to the context's 28 digits.
-            return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+            return Decimal(f"{unscaled}E-{scale}")  # arithmetic would round to the context's 28 digits
         case VariantType.DATE:
             if 1 <= raw + _EPOCH_DAY <= dt.date.max.toordinal():
                 return dt.date.fromordinal(raw + _EPOCH_DAY)

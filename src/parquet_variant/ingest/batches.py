@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
+from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError
@@ -40,7 +41,6 @@ from parquet_variant.ingest.sources import (
 from parquet_variant.ingest.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.shredding.typed_texts import Counts
 from parquet_variant.types import MAX_OFFSET
 

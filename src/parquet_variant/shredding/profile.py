@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.shredding.profile_merge import (
@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.typed_texts import Counts
 
 MAX_PATHS = 1 << 17
-# Rows of an array that are unshredded at a time, and bytes that are decoded at a time: they bound the tape.
+# Rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
-_BYTES = 16 << 20
 _VERSION = 2
 
 Int64s = npt.NDArray[np.int64]
@@ -105,6 +104,7 @@ class Profile:
 
         Raises `MalformedVariantError` with row and byte offset, for values that are no Variants.
         """
+        from parquet_variant.array.tapes import array_tapes
         from parquet_variant.io.parallel import in_order, thread_count
 
         def of_rows(start: int) -> list[Profile]:
@@ -290,30 +290,6 @@ class Profile:
     def __getstate__(self) -> dict[str, Any]:
         # Without what is cached.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-
-def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
-    """Decode an array, some megabytes at a time; ``first_row`` is the number of its first row, for errors."""
-    from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-    from parquet_variant.kernels.tapes.decode import decode_values
-
-    storage = array.to_unshredded().storage
-    metadata = metadata_parts(storage.field("metadata"))
-    value = binary_parts(storage.field("value"))
-    valid = valid_bytes(storage)
-    start = 0
-    while start < len(array):
-        stop = int(np.searchsorted(value.offsets, value.offsets[start] + _BYTES, "right")) - 1
-        stop = min(max(stop, start + 1), len(array))
-        try:
-            yield decode_values(
-                metadata.indices, metadata.dictionary, value.offsets, value.address, valid,
-                rows=(start, stop), owner=value.owner,
-            )  # fmt: skip
-        except MalformedVariantError as error:
-            error.row = first_row + (error.row or 0)
-            raise
-        start = stop
 
 
 def _packed_table(table: PathTable) -> dict[str, Any]:

@@ -186,8 +186,8 @@ def _maps(
 
 def _variants(slots: ScalarSlots) -> pa.Array:
     """The values as they are, each with metadata of its own names, as Spark casts to Variant."""
+    from parquet_variant.array.tapes import array_tapes
     from parquet_variant.kernels.shredding.json_batch import storage_from_tape
-    from parquet_variant.shredding.profile import array_tapes
 
     if slots.value_positions is not None:
         storage = slots.value_positions.storage()

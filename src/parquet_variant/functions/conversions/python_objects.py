@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, overload
 
 from parquet_variant.array.row_by_row import row_by_row
+from parquet_variant.array.tapes import python_objects
 from parquet_variant.array.variant_array import VariantArray, is_one_value
 from parquet_variant.encoding.python_values import MAX_DEPTH
 from parquet_variant.encoding.variant import Variant
@@ -106,7 +107,11 @@ def to_python(array: Any) -> Any:
     >>> pv.to_python(pv.parse_json(['{"a": [1, 2.50]}', "null", None]))
     [{'a': [1, Decimal('2.50')]}, None, None]
     """
-    return array.to_python() if isinstance(array, Variant) else python_objects(array, null_on_error=False)
+    return (
+        array.to_python()
+        if isinstance(array, Variant)
+        else python_objects(as_variant_array(array), null_on_error=False)
+    )
 
 
 def try_to_python(array: Any) -> Any:
@@ -121,15 +126,4 @@ def try_to_python(array: Any) -> Any:
     """
     if isinstance(array, Variant):
         return or_none(array.to_python)
-    return python_objects(array, null_on_error=True)
-
-
-def python_objects(array: Any, *, null_on_error: bool) -> list[Any]:
-    """The object of each row; with ``null_on_error`` None for those that would raise."""
-    values = list(as_variant_array(array))
-
-    def of_row(row: int) -> Any:
-        value = values[row]
-        return None if value is None else value.to_python()
-
-    return row_by_row(range(len(values)), of_row, null_on_error=null_on_error)
+    return python_objects(as_variant_array(array), null_on_error=True)

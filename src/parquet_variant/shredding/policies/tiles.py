@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.array.tapes import array_tapes
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
@@ -27,7 +28,7 @@ from parquet_variant.shredding.policies.decision import (
     decisions_for,
     schema_of_leaves,
 )
-from parquet_variant.shredding.profile import Profile, array_tapes
+from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
@@ -24,7 +25,6 @@ from parquet_variant.kernels.kinds import (
     OBJECT,
 )
 from parquet_variant.kernels.tapes.tape import PATH, Tape
-from parquet_variant.shredding.profile import array_tapes
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, code_of
 

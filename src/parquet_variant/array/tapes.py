@@ -1,0 +1,167 @@
+"""A column as tapes, and from them as Python objects.
+
+Owns decoding some megabytes at a time, and building the objects of a tape. Leaves the scalars that have types of their
+own in Python, and what they mean, to `encoding.python_values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
+from parquet_variant.array.row_by_row import row_by_row
+from parquet_variant.encoding.python_values import scalar_to_python
+from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY
+from parquet_variant.errors import MalformedVariantError, VariantError
+from parquet_variant.kernels.arrow_buffers import filled_binary
+from parquet_variant.kernels.kinds import ARRAY
+from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.tapes.decode import decode_values
+from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+
+if TYPE_CHECKING:
+    from parquet_variant.array.variant_array import VariantArray
+
+# Bytes that are decoded at a time: they bound the tape.
+_BYTES = 16 << 20
+_P = PrimitiveId
+
+Int64s = npt.NDArray[np.int64]
+
+
+def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
+    """Decode an array, some megabytes at a time; ``first_row`` is the number of its first row, for errors."""
+    storage = array.to_unshredded().storage
+    metadata = metadata_parts(storage.field("metadata"))
+    value = binary_parts(storage.field("value"))
+    valid = valid_bytes(storage)
+    start = 0
+    while start < len(array):
+        stop = int(np.searchsorted(value.offsets, value.offsets[start] + _BYTES, "right")) - 1
+        stop = min(max(stop, start + 1), len(array))
+        try:
+            yield decode_values(
+                metadata.indices, metadata.dictionary, value.offsets, value.address, valid,
+                rows=(start, stop), owner=value.owner,
+            )  # fmt: skip
+        except MalformedVariantError as error:
+            error.row = first_row + (error.row or 0)
+            raise
+        start = stop
+
+
+def python_objects(array: VariantArray, *, null_on_error: bool = False) -> list[Any]:
+    """The object of each row, None for SQL NULL and Variant null.
+
+    With ``null_on_error`` None for rows that would raise; otherwise the first error is raised, with its row.
+    """
+    unshredded = array.to_unshredded()
+    try:
+        return [item for tape in array_tapes(unshredded, 0) for item in _objects_of(tape)]
+    except (VariantError, pa.ArrowInvalid, UnicodeDecodeError):
+        values = list(variants_of(unshredded.storage))
+    return row_by_row(
+        range(len(values)),
+        lambda row: None if (value := values[row]) is None else value.to_python(),
+        null_on_error=null_on_error,
+    )
+
+
+def _objects_of(tape: Tape) -> list[Any]:
+    """The object of each row of a tape. Raises errors of several kinds for what the scalar fallback may refuse."""
+    names = [key.decode() for key in tape.key_list]
+    kinds = tape.nodes[:, 0] & 0xFF
+    keys = tape.paths[tape.nodes[:, 0] >> 16 & 0xFFFFFFFF, PATH.KEY].tolist()
+    roots: list[Any] = []
+    open_containers: list[tuple[Any, int]] = []
+    parent, stop = None, -1
+    for n, (kind, item, key, end) in enumerate(
+        zip(kinds.tolist(), _scalars_of(tape, kinds), keys, tape.nodes[:, 3].tolist(), strict=True)
+    ):
+        while n == stop:
+            parent, stop = open_containers.pop()
+        if kind >= ARRAY:
+            item = [] if kind == ARRAY else {}
+        if parent is None:
+            roots.append(item)
+        elif key < 0:
+            parent.append(item)
+        else:
+            parent[names[key]] = item
+        if kind >= ARRAY and end > n + 1:
+            open_containers.append((parent, stop))
+            parent, stop = item, end
+    values = iter(roots)
+    return [next(values) if size else None for size in np.diff(tape.row_start).tolist()]
+
+
+def _scalars_of(tape: Tape, kinds: Int64s) -> list[Any]:
+    """The object of each node that is a scalar, None for the others."""
+    items = np.full(len(kinds), None, object)
+    for kind in np.unique(kinds[kinds < ARRAY]).tolist():
+        at = np.flatnonzero(kinds == kind)
+        scalars = np.empty(len(at), object)
+        scalars[:] = _SCALARS.get(_P(kind), _numbers)(tape.nodes[at], _P(kind))
+        items[at] = scalars
+    return items.tolist()
+
+
+def _numbers(nodes: Int64s, kind: _P) -> list[Any]:
+    return nodes[:, 1].tolist()
+
+
+def _floats(nodes: Int64s, kind: _P) -> list[Any]:
+    if kind == _P.FLOAT:
+        return nodes[:, 1].astype(np.uint32).view(np.float32).tolist()
+    return nodes[:, 1].copy().view(np.float64).tolist()
+
+
+def _bytes(nodes: Int64s, kind: _P) -> list[Any]:
+    sizes = nodes[:, 2].copy()
+    data = filled_binary(sizes, partial(copy_spans, nodes[:, 1].copy(), sizes), arrow_type=pa.large_binary())
+    return (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
+
+
+def _of_own_type(nodes: Int64s, kind: _P) -> list[Any]:
+    raws: list[Any] = _bytes(nodes, kind) if kind == _P.UUID else nodes[:, 1].tolist()
+    if kind == _P.TIME and not all(0 <= raw < MICROS_PER_DAY for raw in raws):
+        raise MalformedVariantError("a time is outside the day", reason="bad-time")
+    return [scalar_to_python(TYPE_OF_ID[kind].type, raw) for raw in raws]
+
+
+def _decimals(nodes: Int64s, kind: _P) -> list[Any]:
+    scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
+    if max(scales) > MAX_SCALE:
+        raise MalformedVariantError(f"a decimal's scale is over {MAX_SCALE}", reason="bad-decimal")
+    unscaled = (
+        (high << 64) + low for high, low in zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
+    )
+    return [scalar_to_python(TYPE_OF_ID[kind].type, raw) for raw in zip(unscaled, scales, strict=True)]
+
+
+_SCALARS: dict[_P, Callable[[Int64s, _P], list[Any]]] = {
+    _P.NULL: lambda nodes, kind: [None] * len(nodes),
+    _P.TRUE: lambda nodes, kind: [True] * len(nodes),
+    _P.FALSE: lambda nodes, kind: [False] * len(nodes),
+    _P.DOUBLE: _floats,
+    _P.FLOAT: _floats,
+    _P.STRING: _bytes,
+    _P.BINARY: _bytes,
+    _P.UUID: _of_own_type,
+    _P.DECIMAL4: _decimals,
+    _P.DECIMAL8: _decimals,
+    _P.DECIMAL16: _decimals,
+    _P.DATE: _of_own_type,
+    _P.TIME: _of_own_type,
+    _P.TIMESTAMP: _of_own_type,
+    _P.TIMESTAMP_NTZ: _of_own_type,
+    _P.TIMESTAMP_NANOS: _of_own_type,
+    _P.TIMESTAMP_NTZ_NANOS: _of_own_type,
+}
