@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.io import job_owner
 from parquet_variant.io import staging as staging_module
-from parquet_variant.io.job_owner import JobOwner
+from parquet_variant.io import temporaries
 from parquet_variant.io.staging import StagedFile, Staging, open_staging, sweep
+from parquet_variant.io.temporaries import JobOwner
 
 _CHANGES = ("create_dir", "move", "delete_file", "delete_dir", "open_output_stream")
 
@@ -165,7 +165,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, mon
     new = _seen(whole)
     monkeypatch.setattr(JobOwner, "is_gone", lambda owner: True)
     # One that dies before it says who it is, and a stream between its batches, are dead by their age.
-    monkeypatch.setattr(job_owner, "STALE_AFTER", 0)
+    monkeypatch.setattr(temporaries, "STALE_AFTER", 0)
     outcomes = []
     for dest, old in _kills(work, tmp_path, monkeypatch, first):
         assert _seen(dest) in (old, new), dest

@@ -12,8 +12,8 @@ import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingest.partitioned_files import PartitionedFiles
 from parquet_variant.io import staging as staging_module
-from parquet_variant.io.job_owner import JobOwner
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
+from parquet_variant.io.temporaries import JobOwner
 
 
 def _stage(staging: Staging, task: int, attempt: int = 0, text: str = "", name: str | None = None) -> StagedFile:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.io.job_owner import JobOwner
+from parquet_variant.io.temporaries import JobOwner
 
 # The process ends where a file that is whole, and has no name yet, is to get it.
 _DIES = """

@@ -93,3 +93,10 @@ def test_what_is_no_directory_of_files_is_refused(tmp_path: Path) -> None:
     pv.delta.write(tmp_path / "table", {"v": pv.parse_json(["1"])})
     with pytest.raises(VariantFileError, match=r"pv\.delta\.optimize"):
         pv.parquet.optimize(tmp_path / "table")
+
+
+def test_options_are_checked_before_anything_is_read(tmp_path):
+    for options in ({"writer": "nope"}, {"compression": "nope"}, {"unknown": 1}):
+        with pytest.raises(pv.VariantFileError) as caught:
+            pv.parquet.optimize(tmp_path / "not there", **options)
+        assert caught.value.reason == "bad-option"

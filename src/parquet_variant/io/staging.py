@@ -30,7 +30,7 @@ from parquet_variant.io.commit_journal import (
     publish,
 )
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log, write_errors
-from parquet_variant.io.job_owner import JobOwner, is_dead
+from parquet_variant.io.temporaries import JobOwner, is_dead
 
 # Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
 BAD_RECORDS = "_bad_records"

@@ -142,7 +142,6 @@ class _Parser:
         return token
 
     def _accept(self, *words: str) -> bool:
-        """Take these words if they come next."""
         coming = [token.word for token in self.tokens[self.position : self.position + len(words)]]
         if coming != list(words):
             return False

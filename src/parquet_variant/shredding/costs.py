@@ -214,9 +214,7 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
         whole, scale = arrow.precision - arrow.scale, arrow.scale
     else:
         whole, scale = _INTEGER_DIGITS[arrow], 0
-    wholes, scales = (
-        list(accumulate(path_profile.decimals_by_whole_digits)),
-        list(accumulate(path_profile.decimals_by_scale)),
-    )
+    wholes = list(accumulate(path_profile.decimals_by_whole_digits))
+    scales = list(accumulate(path_profile.decimals_by_scale))
     # The two counts say how many break either limit; at worst none breaks both.
     return max(wholes[min(whole, len(wholes) - 1)] + scales[min(scale, len(scales) - 1)] - count, 0)

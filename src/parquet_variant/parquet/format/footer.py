@@ -216,9 +216,8 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
 
     Raises `VariantFileError` if the bytes are not a Parquet footer.
     """
-    for prefix, known in tuple(
-        _PARSED
-    ):  # Files of one table have one schema: the same bytes at the start of the footer.
+    # Files of one table have one schema: the same bytes at the start of the footer.
+    for prefix, known in tuple(_PARSED):
         if footer.startswith(prefix):
             return known
     try:

@@ -108,9 +108,7 @@ def writer_of(metadata: pq.FileMetaData) -> str:
         return ""
 
 
-def file_statistics(metadata: pq.FileMetaData, root: SchemaNode) -> dict[tuple[str, ...], LeafStatistics]:
-    """What a file says of each leaf column, by schema path."""
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    return {
-        leaf.path: merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups) for leaf in root.leaves()
-    }
+def file_statistics(metadata: pq.FileMetaData, leaf: SchemaNode) -> LeafStatistics:
+    """What a file says of a leaf column."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    return merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)

@@ -16,10 +16,9 @@ from pyarrow import fs
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.format.statistics import leaf_statistics
+from parquet_variant.parquet.format.statistics import file_statistics
 from parquet_variant.parquet.report_text import Report, counted
 from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
-from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
 
 
 @dataclass(slots=True)
@@ -177,11 +176,11 @@ def _count(file: OpenFile, variant: VariantColumn, known: ColumnReport, paths: d
 def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
     typed = group.typed if group.typed is not None and group.typed.leaf is not None else None
     any_leaf = next(iter(group.group.leaves()))
-    path.entries += _statistics(file, typed or group.residual or any_leaf).values
+    path.entries += file_statistics(file.metadata, typed or group.residual or any_leaf).values
     for leaf, name in ((typed, "typed"), (group.residual, "residual")):
         count: int | None = None
         if leaf is not None:
-            known = _statistics(file, leaf)
+            known = file_statistics(file.metadata, leaf)
             count = None if known.nulls is None else known.values - known.nulls
             compressed, plain = _bytes(file, leaf)
             path.bytes += compressed
@@ -191,11 +190,6 @@ def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
             count = 0  # There is no such column, so nothing is in it.
         before = getattr(path, name)
         setattr(path, name, None if before is None or count is None else before + count)
-
-
-def _statistics(file: OpenFile, leaf: SchemaNode) -> LeafStatistics:
-    groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-    return merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
 
 
 def _bytes(file: OpenFile, leaf: SchemaNode) -> tuple[int, int]:

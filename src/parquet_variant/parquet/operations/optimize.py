@@ -201,7 +201,6 @@ def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:
 
 
 def _most(files: Sequence[_ShreddedFile]) -> ShreddingSchema:
-    """The schema that most rows have."""
     rows: Counter[str] = Counter()
     for each in files:
         rows[each.schema.to_json()] += each.rows

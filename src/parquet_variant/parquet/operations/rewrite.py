@@ -199,7 +199,6 @@ class NewForm:
 def _rewrite_file(
     task: int, attempt: int, target: tuple[ParquetSource, str], *, form: NewForm, threads: int, **options: Any
 ) -> FileInfo:
-    """One task: a file, and where it goes."""
     source, dest = target
     with open_file(source) as file:
         main = form.main(file)

@@ -121,7 +121,6 @@ class FilePatcher(PageFileWriter):
 
 
 def _moved_index(index: bytes, moved: int) -> bytes:
-    """An offset index whose pages lie elsewhere."""
     at = find_field(index, 0, numbers.LOCATIONS)
     assert at is not None
     count, _, position = list_items(index, at)

@@ -113,7 +113,6 @@ class StoredPages:
         return chunk
 
     def _entries(self, stored: bytes, size: int, count: int, codec: str) -> Values:
-        """The values of the dictionary's page."""
         plain = pa.py_buffer(stored)
         if codec != "none":
             plain = pa.Codec(codec).decompress(plain, size)

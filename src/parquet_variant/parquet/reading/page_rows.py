@@ -62,7 +62,6 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], chosen: Mask)
 
 
 def _rows(source: pa.NativeFile, footer: bytes, root: SchemaNode, leaves: Sequence[LeafPages], mask: Mask) -> pa.Table:
-    """Some rows of a row group."""
     tables = []
     for group in alike(leaves, mask):
         chosen = np.concatenate([mask[place.first_row : place.first_row + place.rows] for place in group[0][1]])

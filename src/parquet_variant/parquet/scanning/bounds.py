@@ -61,7 +61,6 @@ class BoundsScan:
         return report
 
     def _proven(self, source: ParquetSource) -> list[_Bounds]:
-        """What the footer proves of each row group."""
         with open_file(source) as file:
             # Bounds of other writers may be any number that is below, or above, all values.
             if not writer_of(file.metadata).startswith(_OUR_WRITER):

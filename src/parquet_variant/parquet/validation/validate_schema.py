@@ -63,7 +63,6 @@ def _check_fields(group: SchemaNode, allowed: set[str], path: VariantPath, viola
 
 
 def _check_pair(group: SchemaNode, path: VariantPath, violations: Violations, *, top: bool = False) -> None:
-    """A group with value and typed_value."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
         if not _is_binary(value):

@@ -61,9 +61,8 @@ class _Check:
         self.violations, self.codes, self.metadata = violations, codes, metadata
         self.small: dict[tuple[int, bytes], list[Fault]] = {}
         self.names: list[frozenset[str] | None] = [self._names(each) for each in metadata]
-        self.faulty = {
-            code for code, each in enumerate(metadata) if find_faults(each, b"\x00")
-        }  # Told with the first row that has them.
+        # Told with the first row that has them.
+        self.faulty = {code for code, each in enumerate(metadata) if find_faults(each, b"\x00")}
         for code in sorted(self.faulty):
             row = int(np.flatnonzero(codes == code)[0]) if (codes == code).any() else None
             for fault in find_faults(metadata[code], b"\x00"):

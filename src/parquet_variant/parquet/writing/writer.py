@@ -1,8 +1,8 @@
 """`VariantWriter`: a Parquet file with Variant columns, batch by batch, whole or not at all.
 
-Owns row groups by bytes, what the footer says besides, the temporary name and the rename. Leaves the shape of a
-Variant's storage to `conform`, encodings to `encodings`, the file's bytes to `pages.file_writer` or `pyarrow_file`, and
-the one-call form to `write`.
+Owns row groups by bytes, rows in an order that is asked for, what the footer says besides, the temporary name and the
+rename. Leaves the shape of a Variant's storage to `conform`, encodings to `encodings`, the file's bytes to
+`pages.file_writer` or `pyarrow_file`, and the one-call form to `write`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import builtins
 import os
 import posixpath
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias, Unpack
@@ -19,8 +19,10 @@ from typing import TypeAlias, Unpack
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import FileMode
+from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
@@ -42,8 +44,10 @@ from parquet_variant.parquet.writing.arrow_leaves import (
 )
 from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
+from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
+from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
@@ -70,7 +74,8 @@ class FileInfo:
     @cached_property
     def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
         """For each leaf column, by schema path, what is known of its values in the whole file."""
-        statistics = file_statistics(footer_metadata(self.footer), parse_schema(self.footer, self.path))
+        metadata, root = footer_metadata(self.footer), parse_schema(self.footer, self.path)
+        statistics = {leaf.path: file_statistics(metadata, leaf) for leaf in root.leaves()}
         # The file has no statistics of its dictionaries; which rows are null is known all the same.
         for place, nulls in self.null_rows.items():
             statistics[*place, "metadata"] = LeafStatistics(self.rows, nulls)
@@ -315,13 +320,10 @@ class VariantWriter:
         return self.info
 
     def _sorted(self) -> pa.Table:
-        from parquet_variant.parquet.writing.sort import sorted_rows
-
         table, self._unsorted = pa.concat_tables(self._unsorted), []
-        return sorted_rows(table.combine_chunks(), self._options.sort_by)
+        return _sorted_rows(table.combine_chunks(), self._options.sort_by)
 
     def _key_values(self, schema: pa.Schema) -> dict[str, str]:
-        """The key-value metadata."""
         key_values = {}
         if not all(is_recovered(each.type) for each in schema):
             key_values["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
@@ -381,3 +383,57 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
                 ) from None
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
+    """The table in ascending order of some keys, nulls last; equal rows keep their order.
+
+    `table`: rows with Variant columns, tagged as such, in any layout.
+    `sort_by`: ``"$.path:type"`` into the only top-level Variant column, or the name of an ordinary column. A path
+      without a type is sorted as the type that it is shredded as, or else numbers before texts.
+    Raises `VariantFileError` if there is not exactly one top-level Variant column to take a path from.
+    """
+    selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
+    keys = {
+        f"{selected.name}.{number}": _sortable(key)
+        for selected in selection
+        for number, key in enumerate(_keys(table, selected))
+    }
+    ordered = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
+    return table.take(ordered)
+
+
+def _sortable(key: pa.Array) -> pa.Array:
+    """A key in a form that pyarrow sorts."""
+    if isinstance(key.type, pa.BaseExtensionType):
+        return pc.cast(key, key.type.storage_type)
+    return pc.cast(key, pa.float32()) if pa.types.is_float16(key.type) else key
+
+
+def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
+    from parquet_variant.functions.extraction.variant_get import try_variant_get
+
+    if selected.path is None:
+        if selected.column not in table.column_names:
+            raise VariantFileError(f"cannot sort by {selected.column}: no such column", reason="no-such-column")
+        column = table.column(selected.column)
+        if pa.types.is_nested(column.type):
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: its values are nested; name a path into a Variant, such as "
+                "'$.id:bigint', or a column of plain values",
+                reason="bad-option",
+            )
+        return [chunks_in_form(column, plain_form(column.type))]
+    top = [field.name for field in table.schema if is_tagged(field)]
+    if len(top) != 1:
+        raise VariantFileError(
+            f"cannot sort by {selected.path}: there are {len(top)} Variant columns at the top, not one",
+            reason="several-variant-columns" if top else "no-variant-column",
+        )
+    array = VariantArray(table.column(top[0]))
+    if selected.type is not None:
+        return [try_variant_get(array, selected.path, selected.type)]
+    shredded = None if array.schema is None else array.schema.get(selected.path)
+    own = pa.float64() if shredded is None or shredded.type is None else shredded.type
+    # The text orders what is not of the type.
+    return [try_variant_get(array, selected.path, kind) for kind in dict.fromkeys((own, pa.string()))]

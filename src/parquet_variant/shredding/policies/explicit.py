@@ -36,21 +36,12 @@ class ExplicitPolicy:
     # A `ShreddingSchema`, DDL, the JSON form, or an Arrow schema or type.
     schema: ShreddingSchema | str | pa.Schema | pa.DataType
 
-    def resolved(self) -> ShreddingSchema:
-        """The schema, read from whatever spelling it has.
-
-        Raises `SchemaError` if it cannot be read.
-        """
-        schema = self.schema
-        if isinstance(schema, ShreddingSchema):
-            return schema
-        if isinstance(schema, (pa.Schema, pa.DataType)):
-            return ShreddingSchema.from_arrow(schema)
-        if isinstance(schema, Mapping) or schema.lstrip().startswith("{"):
-            return ShreddingSchema.from_json(schema)
-        return ShreddingSchema.from_ddl(schema)
-
     def choose(self, profile: Profile) -> InferenceResult:
-        """The given schema, and what it does to data of this profile."""
-        schema = self.resolved()
+        """The schema for data of this profile, and why. Raises `SchemaError` if the schema cannot be read."""
+        schema = self.schema
+        if isinstance(schema, (pa.Schema, pa.DataType)):
+            schema = ShreddingSchema.from_arrow(schema)
+        elif isinstance(schema, Mapping) or (isinstance(schema, str) and schema.lstrip().startswith("{")):
+            schema = ShreddingSchema.from_json(schema)
+        schema = ShreddingSchema.of(schema)
         return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows, predict(profile, schema))

@@ -113,17 +113,10 @@ class HintsPolicy:
         if is_map is not None:
             reasons[path] = is_map
             return []
-        inner = (
-            path_profile.fields
-            if column.name == "object"
-            else [path_profile.element]
-            if path_profile.element is not None
-            else []
-        )
         below = []
-        for child in inner:
-            assert child.segment is not None
-            below += self._candidates(child, path / child.segment, reasons)
+        for child in path_profile.fields if column.name == "object" else [path_profile.element]:
+            if child is not None and child.segment is not None:
+                below += self._candidates(child, path / child.segment, reasons)
         return below
 
     def _skip_reason(self, path: VariantPath) -> str | None:
