@@ -1,8 +1,7 @@
 """The `variant` command: its subcommands, and what happens when one fails.
 
-Owns the entry point and the exit codes: 0 done, 1 a problem with the data, 2 wrong usage. Leaves each subcommand to the
-module of its name, in `commands` or `delta_commands`. Typer is imported here, everything heavier only when a command
-runs, so that ``--help`` is quick.
+Owns the entry point and the exit codes: 0 done, 1 a problem with the data, 2 wrong usage. Leaves each subcommand to a
+module in `commands`. Typer is imported here, everything heavier only when a command runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -16,11 +15,19 @@ from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM
 from parquet_variant.lazy_names import optional_libraries
 
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
-FILE_COMMANDS = ("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite")
-DELTA_COMMANDS = ("delete", "update", "merge", "optimize", "vacuum", "history", "restore")
-COMMANDS = (*FILE_COMMANDS, *DELTA_COMMANDS, "warmup", "doctor")
-# `variant table set`: group -> commands of Delta tables, each the module that is named by both.
+COMMANDS = (
+    *("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
+    *("delete", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
+)
+# `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
+# Commands that share a module, each the function of its name; others are the `command` of a module of theirs.
+_MODULES = {
+    **dict.fromkeys(("query", "sql-view"), "query"),
+    **dict.fromkeys(("delete", "update", "merge"), "delta_rows"),
+    **dict.fromkeys(("vacuum", "history", "restore", "table-set"), "delta_versions"),
+    **dict.fromkeys(("warmup", "doctor"), "installation"),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -108,8 +115,6 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
     """The Typer application of some commands, as the click command that runs it."""
     import typer
 
-    from parquet_variant.cli.options.groups import flat
-
     app = typer.Typer(
         name="variant",
         help="Variant data in Parquet: JSON in, shredded columns, queries by path, JSON out.",
@@ -130,16 +135,21 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
         pass
 
     for name in commands:
-        room = "delta_commands" if name in DELTA_COMMANDS else "commands"
-        module = import_module(f"parquet_variant.cli.{room}.{name.replace('-', '_')}")
-        app.command(name=name)(flat(module.command))
+        app.command(name=name)(_command(name))
     for group, names in GROUPS.items() if commands is COMMANDS else ():
         inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)
         inner.callback()(lambda: None)  # or a group of one command is that command
         for name in names:
-            inner.command(name=name)(flat(import_module(f"parquet_variant.cli.delta_commands.{group}_{name}").command))
+            inner.command(name=name)(_command(f"{group}-{name}"))
         app.add_typer(inner)
     return typer.main.get_command(app)
+
+
+def _command(name: str) -> Any:
+    from parquet_variant.cli.options.groups import flat
+
+    module = import_module(f"parquet_variant.cli.commands.{_MODULES.get(name, name)}")
+    return flat(getattr(module, name.replace("-", "_") if name in _MODULES else "command"))
 
 
 def _version(asked: bool) -> None:

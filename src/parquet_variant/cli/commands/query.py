@@ -1,6 +1,7 @@
-"""``variant query``: typed columns out of a Variant column by path, or SQL over them.
+"""``variant query``: typed columns out of a Variant column by path, or SQL over them; ``sql-view``: a view of them.
 
-Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and its like, and SQL to `query_sql`.
+Owns the options and how the answer is shown. Leaves the query to `parquet.scan` and its like, and SQL to `query_sql`
+and `sql_query`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.cli.options.common import (
     AllowOutside,
     AsJson,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from parquet_variant.spark.struct_view import ReadPlan
 
 
-def command(
+def query(
     path: Path,
     sql: Annotated[
         str | None, typer.Argument(metavar="[SQL]", help='Such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".')
@@ -80,6 +82,25 @@ def command(
         if sql is not None:
             return _answer_sql(tables or None, sql, selects, options, shown)
         return _answer_paths(tables, selects, where, options, shown)
+
+
+def sql_view(
+    path: Path,
+    engine: Annotated[SqlEngine, typer.Option(help="Whose SQL.")] = "duckdb",
+    name: Annotated[str, typer.Option(help="The name of the view.")] = "events",
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; by default what is shredded."),
+    ] = None,
+    column: Column = None,
+) -> int:
+    """Print a CREATE VIEW statement: a Variant's paths as typed columns."""
+    from parquet_variant.cli.options.select import read_selects
+    from parquet_variant.sql_query.sql_view import sql_view
+
+    columns = read_selects(select) if select else None
+    print(sql_view(path, columns, name=name, engine=engine, column=column) + ";")
+    return 0
 
 
 def _answer_paths(

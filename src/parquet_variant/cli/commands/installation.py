@@ -1,10 +1,11 @@
-"""``variant doctor``: what is here, and what is missing for which command.
+"""``variant doctor``: what is here, and what is missing for which command; ``variant warmup``: its kernels.
 
-Owns the report. Leaves finding Java to `spark.java`, and kernels to `machine_code`.
+Owns the reports. Leaves finding Java to `spark.java`, and kernels to `machine_code`.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from parquet_variant.cli.options.common import AsJson
@@ -22,7 +23,7 @@ _NEEDS = {
 }
 
 
-def command(as_json: AsJson = False) -> int:
+def doctor(as_json: AsJson = False) -> int:
     """Say what is installed, and what is missing for which command."""
     from parquet_variant.cli.failure import DATA_PROBLEM
     from parquet_variant.cli.output.report import print_grid, print_json
@@ -44,6 +45,27 @@ def command(as_json: AsJson = False) -> int:
         if not missing:
             print("nothing is missing: every command can run")
     return 0 if works else DATA_PROBLEM
+
+
+def warmup(as_json: AsJson = False) -> int:
+    """Compile kernels that were not built with the package: there are some only in a checkout, or on rare platforms."""
+    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.machine_code.cache import cache_home
+    from parquet_variant.machine_code.entry_points import machine_code, warmup
+
+    begun = time.monotonic()
+    with Progress() as progress:
+        compiled = warmup(progress)
+    seconds, level = round(time.monotonic() - begun, 1), machine_code().level
+    if as_json:
+        cache = cache_home() if compiled else None
+        print_json({"kernels": machine_code().way, "level": level, "seconds": seconds, "cache": cache})
+    elif compiled:
+        print(f"kernels compiled for {level} in {seconds} s, kept in {cache_home()}")
+    else:
+        print(f"nothing to do: the kernels were built with the package, for {level}")
+    return 0
 
 
 def _found() -> dict[str, Any]:

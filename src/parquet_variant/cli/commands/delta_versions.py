@@ -1,0 +1,106 @@
+"""``variant vacuum``, ``history``, ``restore`` and ``table set``: versions, files and properties of a Delta table.
+
+Owns the options and the report. Leaves the work to `delta`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from parquet_variant.cli.options.common import AsJson, At, Table, Version
+
+
+def vacuum(
+    table: Table,
+    hours: Annotated[
+        float | None,
+        typer.Option(help="Keep what was removed in the last so many hours. Default: the table's own.", min=0),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the table's own.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Delete files of a Delta table that no recent version holds."""
+    from datetime import timedelta
+
+    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.delta import vacuum
+    from parquet_variant.parquet.report_text import counted
+
+    try:
+        retention = None if hours is None else timedelta(hours=hours)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(f"--hours is {hours}: {error}") from None
+    gone = vacuum(table, retention=retention, dry_run=dry_run, force=force)
+    if as_json:
+        print_json({"files": gone, "deleted": not dry_run})
+        return 0
+    for name in gone:
+        print(name)
+    print(f"{counted(len(gone), 'file')} {'would go' if dry_run else 'deleted'}")
+    return 0
+
+
+def history(
+    table: Table,
+    limit: Annotated[int | None, typer.Option(help="Only the newest so many.", min=1)] = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the commits of a Delta table, newest first."""
+    from parquet_variant.cli.output.report import print_grid, print_json
+    from parquet_variant.delta import history
+
+    commits = history(table, limit)
+    if as_json:
+        for commit in commits:
+            print_json(commit)
+        return 0
+    names = ["version", "timestamp", "operation", "engineInfo"]
+    print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=["version"])
+    return 0
+
+
+def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
+    """Bring an old version of a Delta table back, as a new version."""
+    from parquet_variant.delta import restore
+
+    if (version is None) == (at is None):
+        raise typer.BadParameter("give --version or --at")
+    result = restore(table, version=version, timestamp=at)
+    return _report_version(result.version, "restored, as version", as_json=as_json)
+
+
+def table_set(
+    table: Table,
+    properties: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes."),
+    ],
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Name a feature that is added variantShredding-preview.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Set properties of a Delta table, or remove them."""
+    from parquet_variant.delta import set_properties
+
+    to_set: dict[str, str | bool | int | None] = {}
+    for text in properties:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} has no value: write NAME=VALUE, or NAME= to remove it")
+        to_set[name] = value or None
+    result = set_properties(table, to_set, preview=preview)
+    return _report_version(result.version, "set, in version", as_json=as_json)
+
+
+def _report_version(version: int, what: str, *, as_json: bool) -> int:
+    from parquet_variant.cli.output.report import print_json
+
+    if as_json:
+        print_json({"version": version})
+    else:
+        print(f"{what} {version}")
+    return 0

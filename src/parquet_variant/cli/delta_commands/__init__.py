@@ -1,1 +1,0 @@
-"""Commands that change or tell of Delta tables: one a module."""
