@@ -45,71 +45,38 @@ _MEASURED = 2_000
 
 @dataclass(slots=True)
 class PathSample:
-    """What the sample says of one path.
+    """What the sample says of one path."""
 
-    Parameters
-    ----------
-    count, row_share
-        Values there, and the share of rows that have any.
-    kinds
-        Values by type; numbers that fit one exact type count as that.
-    column
-        The type of the best typed column, as DDL; ``"object"``, ``"array"``, or None if there are only nulls.
-    distinct
-        Distinct scalars, an estimate.
-    lower, upper
-        The range of integers.
-    bytes
-        Encoded bytes of the values as they stand in a residual.
-    typed_bytes
-        Compressed bytes of a typed column for them; None where nothing was measured.
-    reason
-        Why the ``auto`` policy types the path, or does not.
-    chosen
-        Whether it does.
-    examples
-        For each type: number of the row and its text.
-    """
-
+    # Values there, and the share of rows that have any.
     count: int
     row_share: float
-    kinds: dict[str, int]
+    kinds: dict[str, int]  # Values by type; numbers that fit one exact type count as that.
+    # The type of the best typed column, as DDL; ``"object"``, ``"array"``, or None if there are only nulls.
     column: str | None
-    distinct: int
+    distinct: int  # Distinct scalars, an estimate.
+    # The range of integers.
     lower: int | None
     upper: int | None
-    bytes: int
-    typed_bytes: int | None = None
-    reason: str = ""
-    chosen: bool = False
+    bytes: int  # Encoded bytes of the values as they stand in a residual.
+    typed_bytes: int | None = None  # Compressed bytes of a typed column for them; None where nothing was measured.
+    reason: str = ""  # Why the ``auto`` policy types the path, or does not.
+    chosen: bool = False  # Whether it does.
+    # For each type: number of the row and its text.
     examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Sample:
-    """What a sample says.
+    """What a sample says."""
 
-    Parameters
-    ----------
-    rows, text_bytes
-        Its size; bytes of the rows as JSON.
-    paths
-        Every path in it, parents first.
-    ddl
-        The schema that the ``auto`` policy chooses.
-    unshredded_bytes
-        Compressed bytes of the sample in one column without typed ones.
-    residual_ratio
-        Compressed bytes to a byte of residual.
-    """
-
+    # Its size; bytes of the rows as JSON.
     rows: int
     text_bytes: int
-    paths: dict[VariantPath, PathSample]
-    ddl: str
-    unshredded_bytes: int
+    paths: dict[VariantPath, PathSample]  # Every path in it, parents first.
+    ddl: str  # The schema that the ``auto`` policy chooses.
+    unshredded_bytes: int  # Compressed bytes of the sample in one column without typed ones.
     shredded_bytes: int
-    residual_ratio: float
+    residual_ratio: float  # Compressed bytes to a byte of residual.
 
 
 def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> VariantArray:

@@ -118,23 +118,10 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
 class SplitArrays:
     """Second pass: the rows of a task's splits as shredded arrays; bad lines go to a staged file while they are met.
 
-    Parameters
-    ----------
-    splits
-        The task's share of the input.
-    plan
-        What to shred, and with how many threads.
-    text
-        How the text is read.
-    staging
-        The job's way into the destination.
-    task, attempt
-        Number of the task, which names the files, and of this attempt, which keeps them apart.
-
-    Raises
-    ------
-    JsonError, VariantFileError
-        As `profile_splits`, on iteration.
+    `splits`: the task's share of the input; `plan` and `text`: what to shred, and how text is read.
+    `staging`: the job's way into the destination.
+    `task` and `attempt`: the number of the task, which names the files, and of this attempt, which keeps them apart.
+    Raises `JsonError` or `VariantFileError` as `profile_splits`, on iteration.
     """
 
     def __init__(

@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parquet_variant.choices import SqlEngine
-from parquet_variant.cli.options.common import (
-    AllowOutside,
-    AsJson,
-    At,
-    Column,
-    EngineOption,
-    Path,
-    Threads,
-    Version,
-)
+from parquet_variant.cli.options.common import AllowOutside, AsJson, At, Column, EngineOption, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -61,24 +61,14 @@ class XmlOptions:
 class Layout:
     """How the values lie in a text.
 
-    Parameters
-    ----------
-    format
-        As for `pv.parquet.ingest`.
-    root
-        Where the rows are in every document; None if a document is a row.
-    csv, xml
-        How those are read.
-
-    Examples
-    --------
     >>> layout = Layout.of("auto", root="$.pages[*].items[*]")
     >>> layout.prefix, str(layout.rest)
     (('pages',), "$['items'][*]")
     """
 
-    format: InputFormat = "auto"
-    root: VariantPath | None = None
+    format: InputFormat = "auto"  # As for `pv.parquet.ingest`.
+    root: VariantPath | None = None  # Where the rows are in every document; None if a document is a row.
+    # How those are read.
     csv: CsvOptions = field(default_factory=CsvOptions)
     xml: XmlOptions = field(default_factory=XmlOptions)
 

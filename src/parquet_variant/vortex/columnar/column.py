@@ -17,9 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import offsets_of
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-)
+from parquet_variant.kernels.kinds import ARRAY
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 
 Int64s = npt.NDArray[np.int64]
@@ -35,18 +33,10 @@ def code_of(kind: Any, scale: Any = 0) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """A field of the objects of a column.
+    """A field of the objects of a column."""
 
-    Parameters
-    ----------
-    positions
-        The objects that have it, ascending; None if all do.
-    column
-        Its values there.
-    """
-
-    positions: Int64s | None
-    column: Column
+    positions: Int64s | None  # The objects that have it, ascending; None if all do.
+    column: Column  # Its values there.
 
     def places(self, objects: int) -> Int64s:
         """The positions, spelled out."""

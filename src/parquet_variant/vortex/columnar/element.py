@@ -20,10 +20,7 @@ from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array
 from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.functions.walks.shredded_walk import scatter
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    OBJECT,
-)
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.vortex.columnar.column import Child, Column
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant

@@ -20,10 +20,7 @@ from parquet_variant.errors import MalformedVariantError
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots
 from parquet_variant.functions.columns.value_positions import ScalarSlots
 from parquet_variant.kernels.arrow_buffers import offsets_of
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    OBJECT,
-)
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, code_of

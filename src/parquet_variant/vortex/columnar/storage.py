@@ -31,10 +31,7 @@ from parquet_variant.array.capsules import is_storage, without_views
 from parquet_variant.array.parts import stored_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.walks.shredded_walk import scatter
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    OBJECT,
-)
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 from parquet_variant.vortex.columnar.column import Child, Column, Field, nested_ranges

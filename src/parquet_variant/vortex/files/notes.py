@@ -19,27 +19,14 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class ColumnNote:
-    """A Variant column of a file.
+    """A Variant column of a file."""
 
-    Parameters
-    ----------
-    schema
-        What is typed in it, where that does not show in the column's type.
-    in_bytes
-        Paths that were to be typed and are not, with the reason.
-    is_json
-        Whether it was a column of JSON text.
-    has_texts
-        Whether texts that are not what the values print lie in a column beside it.
-    data
-        The statistics of its shredded children, as bytes; none if empty.
-    """
-
-    schema: ShreddingSchema | None = None
+    schema: ShreddingSchema | None = None  # What is typed in it, where that does not show in the column's type.
+    # Paths that were to be typed and are not, with the reason.
     in_bytes: Mapping[str, str] = field(default_factory=dict)
-    is_json: bool = False
-    has_texts: bool = False
-    data: bytes = b""
+    is_json: bool = False  # Whether it was a column of JSON text.
+    has_texts: bool = False  # Whether texts that are not what the values print lie in a column beside it.
+    data: bytes = b""  # The statistics of its shredded children, as bytes; none if empty.
 
     @cached_property
     def statistics(self) -> RangeStatistics | None:

@@ -25,10 +25,7 @@ from parquet_variant.array.parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    OBJECT,
-)
+from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.parquet.scanning.path_statistics import scalar_statistics
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind
@@ -53,45 +50,24 @@ _EXACT = ("integer", "decimal")
 
 @dataclass(frozen=True, eq=False)
 class ChildStatistics:
-    """A typed child of a path, range by range.
+    """A typed child of a path, range by range."""
 
-    Parameters
-    ----------
-    type
-        Its Arrow type.
-    counts
-        How many values each range has.
-    lower, upper
-        Scalars that no value is below or above, NaN apart; null where there is none, or none is known. Long texts are
-        cut.
-    has_nan
-        Ranges with a NaN.
-    """
-
-    type: pa.DataType
-    counts: Int64s
+    type: pa.DataType  # Its Arrow type.
+    counts: Int64s  # How many values each range has.
+    # Scalars that no value is below or above, NaN apart; null where there is none, or none is known. Long texts are
+    # cut.
     lower: pa.Array
     upper: pa.Array
-    has_nan: Bools
+    has_nan: Bools  # Ranges with a NaN.
 
 
 @dataclass(frozen=True, eq=False)
 class PathStatistics:
-    """The typed children of a path, range by range.
+    """The typed children of a path, range by range."""
 
-    Parameters
-    ----------
-    children
-        One a type.
-    unknown
-        Ranges with values that are in no typed child.
-    nested
-        Ranges with objects or arrays at the path.
-    """
-
-    children: tuple[ChildStatistics, ...]
-    unknown: Bools
-    nested: Bools
+    children: tuple[ChildStatistics, ...]  # One a type.
+    unknown: Bools  # Ranges with values that are in no typed child.
+    nested: Bools  # Ranges with objects or arrays at the path.
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,7 @@ class _GroupPart:
     """A group some fields down, each in the column that its encoding has for the fields of an object."""
 
     fields: ClassVar[str]
-    levels: tuple[str, ...]
+    levels: tuple[str, ...]  # The fields on the way.
 
     def group(self, column: str | None) -> Any:
         """The last group, as an expression."""
@@ -118,24 +118,12 @@ class _GroupPart:
 
 @dataclass(frozen=True, slots=True)
 class StoragePart(_GroupPart):
-    """A part of a storage struct, or the whole column.
-
-    Parameters
-    ----------
-    levels
-        The shredded fields on the way.
-    only_value
-        Whether of the last group only ``value`` is needed.
-    has_metadata
-        Whether bytes are read.
-    has_value
-        Whether the last group has a ``value`` at all.
-    """
+    """A part of a storage struct, or the whole column."""
 
     fields: ClassVar[str] = "typed_value"
-    only_value: bool
-    has_metadata: bool
-    has_value: bool
+    only_value: bool  # Whether of the last group only ``value`` is needed.
+    has_metadata: bool  # Whether bytes are read.
+    has_value: bool  # Whether the last group has a ``value`` at all.
 
     def expression(self, column: str | None) -> Any:
         """What is read, as an expression: a struct, or the whole column."""
@@ -222,18 +210,10 @@ def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType 
 
 @dataclass(frozen=True, slots=True)
 class ColumnarPart(_GroupPart):
-    """The columns of a group that a path needs.
-
-    Parameters
-    ----------
-    levels
-        The fields on the way.
-    names
-        The columns of the last group; none if nothing is there.
-    """
+    """The columns of a group that a path needs."""
 
     fields: ClassVar[str] = "object"
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # The columns of the last group; none if nothing is there.
 
     def expression(self, column: str | None) -> Any:
         """As `Part` says."""
