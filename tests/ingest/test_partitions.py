@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingest import partitioned_files
+from parquet_variant.ingest.destinations import parquet as parquet_destination
 from parquet_variant.ingest.partition_by import PartitionBy
 from parquet_variant.io.hive import partition_texts, typed_partitions
 
@@ -110,7 +110,7 @@ def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, whe
 
 
 def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
-    monkeypatch.setattr(partitioned_files, "MOST_OPEN_FILES", 3)
+    monkeypatch.setattr(parquet_destination, "MOST_OPEN_FILES", 3)
     source = tmp_path / "rows.ndjson"
     source.write_text("".join(json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100)))
     result = pv.parquet.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)

@@ -18,15 +18,10 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.explorer.footers import Footers, read_footers
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sample import json_rows, look_at, parquet_rows
-from parquet_variant.io.commit_journal import everything_below
-from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
-from parquet_variant.sql_query.paths import is_delta, is_vortex, refuse_versions
-
-_JSON = (".json", ".ndjson", ".jsonl", ".gz", ".zst", ".bz2", ".lz4")
-_PARQUET_MAGIC = b"PAR1"
+from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse_versions
 
 
 def report_of(
@@ -42,26 +37,9 @@ def report_of(
     refuse_versions(path, version)
     if is_vortex(path):
         return _of_vortex(path, column)
-    if _is_json(path):
+    if is_json(path):
         return _of_json(path)
     return _of_parquet(path, "parquet", locate(path), column)
-
-
-def _is_json(path: str) -> bool:
-    """Whether a name is that of JSON; a directory is, if it holds no Parquet."""
-    if path.lower().endswith(_JSON):
-        return True
-    filesystem, root = filesystem_of(path)
-    info = filesystem.get_file_info(root)
-    if info.type == pa.fs.FileType.File:
-        with filesystem.open_input_stream(root) as stream:
-            return bool(stream.read(4) != _PARQUET_MAGIC)
-    if info.type == pa.fs.FileType.Directory:
-        names = [each.path for each in everything_below(filesystem, root)]
-        return not any(name.endswith((".parquet", ".parq", ".pq")) for name in names) and any(
-            name.lower().endswith(_JSON) for name in names
-        )
-    return False
 
 
 def _of_parquet(path: str, kind: str, sources: list[ParquetSource], column: str | None) -> ExploreReport:

@@ -10,9 +10,8 @@ import os
 from typing import Unpack
 
 from parquet_variant.choices import OutputFormat
-from parquet_variant.ingest.job import IngestJob
+from parquet_variant.ingest.job import IngestJob, IngestResult
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
-from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress, ThreadEngine
 
 

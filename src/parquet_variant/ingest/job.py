@@ -1,9 +1,9 @@
 """The steps of an ingest, the same on every engine: plan, infer, write, commit; nothing is left when one fails.
 
-Owns the order of the steps, and the rows by which encodings are chosen once for all tasks (a task tries only columns
-that have no values among them). Leaves the options to `request`, running the tasks to the engine (`io.engine`;
-`spark.engine`), what a task does to `task`, what is written to `destinations`, and the choice of the schema to
-`shredding`.
+Owns the order of the steps, their result, and the rows by which encodings are chosen once for all tasks (a task tries
+only columns that have no values among them). Leaves the options to `request`, running the tasks to the engine
+(`io.engine`; `spark.engine`), what a task does to `task`, what is written to `destinations`, and the choice of the
+schema to `shredding`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from math import ceil
@@ -19,11 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError, without_secrets
 from parquet_variant.ingest.destination import Destination
 from parquet_variant.ingest.json_column import beside_fields, plan_parts, split_rows, table_sources
 from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
-from parquet_variant.ingest.result import IngestResult
 from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, whole_splits
 from parquet_variant.ingest.splits import Split
 from parquet_variant.ingest.task import ProfiledSplits, TaskPlan, WrittenSplits, first_rows, pack_splits, profile_splits
@@ -36,6 +35,65 @@ from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_texts import TypedText
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What an ingest did.
+
+    Parameters
+    ----------
+    dest
+        The directory that was written; passwords and signatures of a URL are left out.
+    files
+        The Parquet files in it that this ingest wrote, as paths below `dest`.
+    rows
+        Rows written.
+    bad_records
+        Lines that were no JSON: quarantined, never dropped silently.
+    bad_records_path
+        The directory of the bad-records output (NDJSON); None where every line was good.
+    bytes_read
+        Bytes of JSON text, after decompression.
+    bytes_written
+        Bytes of the Parquet files.
+    schema
+        What was shredded; None if nothing was written.
+    inference
+        Why, path by path; None where the schema was given.
+    typed_texts
+        What became of strings that were to be dates, timestamps, UUIDs or binary.
+    """
+
+    dest: str
+    files: tuple[str, ...]
+    rows: int
+    bad_records: int
+    bad_records_path: str | None
+    bytes_read: int
+    bytes_written: int
+    schema: ShreddingSchema | None
+    inference: InferenceResult | None = None
+    typed_texts: tuple[TypedText, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("dest", "bad_records_path"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, without_secrets(text))
+
+    def __repr__(self) -> str:
+        bad = f", {self.bad_records:,} bad ones in {self.bad_records_path}" if self.bad_records else ""
+        sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
+        return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same in plain types, with the schema as DDL."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
+        fields["files"] = list(self.files)
+        fields["typed_texts"] = [asdict(each) for each in self.typed_texts]
+        fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
+        return fields
+
 
 _LARGEST_SPLIT = 128 << 20
 _SMALLEST_SPLIT = 4 << 20

@@ -12,7 +12,7 @@ from parquet_variant.lazy_names import lazy_names
 
 _OWNERS = {
     "FileInfo": "parquet.writing.writer",
-    "IngestResult": "ingest.result",
+    "IngestResult": "ingest.job",
     "OptimizeResult": "parquet.operations.optimize",
     "Scan": "parquet.scanning.scan",
     "VariantWriter": "parquet.writing.writer",
@@ -38,9 +38,9 @@ __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
     from parquet_variant.ingest.ingest import ingest as ingest
+    from parquet_variant.ingest.job import IngestResult as IngestResult
     from parquet_variant.ingest.profile import infer as infer
     from parquet_variant.ingest.profile import profile as profile
-    from parquet_variant.ingest.result import IngestResult as IngestResult
     from parquet_variant.parquet.operations.annotate import annotate as annotate
     from parquet_variant.parquet.operations.inspect import inspect as inspect
     from parquet_variant.parquet.operations.optimize import OptimizeResult as OptimizeResult

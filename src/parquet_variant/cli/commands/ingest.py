@@ -16,8 +16,7 @@ from parquet_variant.cli.options.groups import JsonOptions, PolicyOptions, Write
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output.progress import Progress
-    from parquet_variant.ingest.job import IngestJob
-    from parquet_variant.ingest.result import IngestResult
+    from parquet_variant.ingest.job import IngestJob, IngestResult
 
 
 ColumnName: TypeAlias = Annotated[

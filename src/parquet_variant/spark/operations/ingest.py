@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.ingest.job import IngestJob
+from parquet_variant.ingest.job import IngestJob, IngestResult
 from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
-from parquet_variant.ingest.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import staging_beside

@@ -1,7 +1,7 @@
 """`ColumnarVariant`: rows of Variants in the columnar encoding.
 
 Owns the array: its rows, choosing some, putting arrays one after the other. Leaves the values to `column`, the
-way from and to Variant bytes to `encode` and `decode`, and extraction to `element`.
+way from and to Variant bytes to `encoding`, and extraction to `element`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import VariantType
 from parquet_variant.vortex.columnar.column import Column
-from parquet_variant.vortex.columnar.decode import decode_columnar
-from parquet_variant.vortex.columnar.encode import encode_columnar
+from parquet_variant.vortex.columnar.encoding import decode_columnar, encode_columnar
 
 Int64s = npt.NDArray[np.int64]
 

@@ -1,13 +1,12 @@
 """`inspect`: what is in Vortex files, without reading their rows.
 
-Owns the report of files. Leaves what a writer noted to `notes`.
+Owns the report of files. Leaves what a writer noted to `trailer`.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,41 +16,40 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.columnar.storage import FAMILIES
 from parquet_variant.vortex.files.library import open_file
-from parquet_variant.vortex.files.notes import ColumnNote
 from parquet_variant.vortex.files.paths import some_vortex_files
+from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.logical.encodings import VariantDType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VortexColumnReport:
-    """A Variant column of Vortex files.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    dtype
-        The logical type, ``variant`` or ``variant?``: whether rows may be absent.
-    layouts
-        How many files have it in which layout.
-    types
-        The types that are columns of their own, by path.
-    in_bytes
-        What was to be typed and is not, because the layout cannot hold it, with the reason.
-    ranges
-        Ranges of rows with statistics of the typed columns.
-    is_json, has_texts
-        Whether it was JSON text, and whether that text is kept byte by byte.
-    """
+    """A Variant column of Vortex files."""
 
     name: str
-    dtype: str
-    layouts: dict[str, int]
-    types: dict[str, tuple[str, ...]]
-    in_bytes: dict[str, str]
-    ranges: int
-    is_json: bool
-    has_texts: bool
+    dtype: str = str(
+        VariantDType(nullable=False)
+    )  # The logical type: ``variant``, or ``variant?`` if rows may be absent.
+    layouts: dict[str, int] = field(default_factory=dict)  # How many files have it in which layout.
+    # The types that are columns of their own, by path.
+    types: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # What was to be typed and is not, because the layout cannot hold it, with the reason.
+    in_bytes: dict[str, str] = field(default_factory=dict)
+    ranges: int = 0  # Ranges of rows with statistics of the typed columns.
+    # Whether it was JSON text, and whether that text is kept byte by byte.
+    is_json: bool = False
+    has_texts: bool = False
+
+    def add(self, column: pa.Field, layout: str, note: ColumnNote) -> None:
+        """Count one file in."""
+        if column.nullable:
+            self.dtype = str(VariantDType(nullable=True))
+        self.layouts[layout] = self.layouts.get(layout, 0) + 1
+        self.in_bytes.update(note.in_bytes)
+        self.ranges += 0 if note.statistics is None else note.statistics.count
+        self.is_json |= note.is_json
+        self.has_texts |= note.has_texts
+        for path, name in _columnar(column.type) if layout == "columnar" else _typed(column.type, note):
+            self.types[path] = tuple(dict.fromkeys((*self.types.get(path, ()), name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,48 +65,7 @@ class VortexReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report for machines."""
-        return {
-            "format": "vortex", "files": self.files, "rows": self.rows, "bytes": self.bytes, "checked": self.checked,
-            "columns": [
-                {
-                    "name": each.name, "dtype": each.dtype, "layouts": each.layouts, "in_bytes": each.in_bytes,
-                    "types": {path: list(types) for path, types in each.types.items()}, "ranges": each.ranges,
-                    "is_json": each.is_json, "has_texts": each.has_texts,
-                }
-                for each in self.columns
-            ],
-            "other_columns": list(self.other_columns),
-        }  # fmt: skip
-
-
-@dataclass
-class _FoundColumn:
-    """What is gathered of a column, file by file."""
-
-    nullable: bool = False
-    layouts: Counter[str] = field(default_factory=Counter)
-    types: dict[str, dict[str, None]] = field(default_factory=dict)
-    in_bytes: dict[str, str] = field(default_factory=dict)
-    ranges: int = 0
-    is_json: bool = False
-    has_texts: bool = False
-
-    def add(self, column: pa.Field, layout: str, note: ColumnNote) -> None:
-        self.nullable |= column.nullable
-        self.layouts[layout] += 1
-        self.in_bytes.update(note.in_bytes)
-        self.ranges += 0 if note.statistics is None else note.statistics.count
-        self.is_json |= note.is_json
-        self.has_texts |= note.has_texts
-        for path, name in _columnar(column.type) if layout == "columnar" else _typed(column.type, note):
-            self.types.setdefault(path, {})[name] = None
-
-    def report(self, name: str) -> VortexColumnReport:
-        types = {path: tuple(kinds) for path, kinds in self.types.items()}
-        dtype = str(VariantDType(self.nullable))
-        return VortexColumnReport(
-            name, dtype, dict(self.layouts), types, self.in_bytes, self.ranges, self.is_json, self.has_texts
-        )
+        return {"format": "vortex", **asdict(self)}
 
 
 def _typed(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
@@ -159,7 +116,7 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
     ({'variant': 1}, {"$['a']": ('bigint',)}, ["$['l']"])
     """
     files = some_vortex_files(path)
-    columns: dict[str, _FoundColumn] = {}
+    columns: dict[str, VortexColumnReport] = {}
     others: dict[str, None] = {}
     rows = checked = 0
     for name in files:
@@ -171,9 +128,9 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
             if layout is None:
                 others[each.name] = None
             elif column in (None, each.name):
-                columns.setdefault(each.name, _FoundColumn()).add(each, layout, file.notes.get(each.name, ColumnNote()))
+                report = columns.setdefault(each.name, VortexColumnReport(each.name))
+                report.add(each, layout, file.notes.get(each.name, ColumnNote()))
     if column is not None and not columns:
         raise VariantFileError(f"there is no Variant column {column!r} in {path}", reason="no-such-column")
     size = sum(Path(each).stat().st_size for each in files)
-    reports = tuple(each.report(name) for name, each in columns.items())
-    return VortexReport(len(files), rows, size, checked, reports, tuple(others))
+    return VortexReport(len(files), rows, size, checked, tuple(columns.values()), tuple(others))

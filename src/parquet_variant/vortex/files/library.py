@@ -21,9 +21,8 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
-from parquet_variant.vortex.files.notes import ColumnNote, read_notes, text_column
 from parquet_variant.vortex.files.storing import StoredLayout, layout_of
-from parquet_variant.vortex.files.trailer import CheckedSource
+from parquet_variant.vortex.files.trailer import CheckedSource, ColumnNote, read_notes, text_column
 
 # The rows of a block that the library's writer makes. Up to 0.93 it ends the process (a recursion without end) when it
 # gives Arrow rows of its Variant type from more than one block at once.

@@ -18,9 +18,9 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.vortex.files.library import OpenFile, open_file
-from parquet_variant.vortex.files.notes import text_column
 from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
+from parquet_variant.vortex.files.trailer import text_column
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
 from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
 

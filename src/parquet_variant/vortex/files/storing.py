@@ -32,8 +32,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.vortex.columnar.storage import from_storage, is_columnar_storage, to_storage
-from parquet_variant.vortex.columnar.whole_rows import whole_rows
+from parquet_variant.vortex.columnar.storage import from_storage, is_columnar_storage, to_storage, whole_rows
 from parquet_variant.vortex.logical.encodings import AnyVariant
 
 StoredLayout = Literal["variant", "struct", "columnar"]

@@ -1,7 +1,8 @@
 """What this package writes into a Vortex file beside the columns: checksums, and a note for each Variant column.
 
-Owns the trailer and reading a file through its checksums. Leaves what a note says to `notes`. vortex-data has neither:
-its readers take a damaged block for data (and may end the process over it), and its zone maps are not given to Python.
+Owns the trailer, the notes' form, and reading a file through its checksums. Leaves statistics to `range_statistics`.
+vortex-data has neither: its readers take a damaged block for data (and may end the process over it), and its zone maps
+are not given to Python.
 
 The trailer lies between the last segment and the postscript. A Vortex reader finds the postscript from the end of the
 file and everything else by its offset, so that it never looks there; who writes the file anew drops it::
@@ -13,10 +14,13 @@ where the tail has the lengths of checksums and note, the CRC-32 of both and of 
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,8 @@ import numpy as np
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.footer_cache import Fingerprint, state_of
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
 BLOCK_BYTES = 1 << 16
 _END = struct.Struct("<HH4s")
@@ -152,3 +158,64 @@ class CheckedSource:
             file=self.path,
             offset=offset,
         )
+
+
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True)
+class ColumnNote:
+    """A Variant column of a file."""
+
+    schema: ShreddingSchema | None = None  # What is typed in it, where that does not show in the column's type.
+    # Paths that were to be typed and are not, with the reason.
+    in_bytes: Mapping[str, str] = field(default_factory=dict)
+    is_json: bool = False  # Whether it was a column of JSON text.
+    has_texts: bool = False  # Whether texts that are not what the values print lie in a column beside it.
+    data: bytes = b""  # The statistics of its shredded children, as bytes; none if empty.
+
+    @cached_property
+    def statistics(self) -> RangeStatistics | None:
+        """The statistics; None if there are none."""
+        return RangeStatistics.from_bytes(self.data) if self.data else None
+
+
+def text_column(name: str) -> str:
+    """The name of the column with the texts of another."""
+    return f"{name}$text"
+
+
+def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
+    """Put the notes of columns by name into bytes."""
+    about = {
+        name: {
+            "schema": None if note.schema is None else note.schema.to_ddl(),
+            "in_bytes": dict(note.in_bytes),
+            "is_json": note.is_json,
+            "has_texts": note.has_texts,
+            "statistics": len(note.data),
+        }
+        for name, note in notes.items()
+    }
+    head = json.dumps(about).encode()
+    return b"".join([_LENGTH.pack(len(head)), head, *(note.data for note in notes.values())])
+
+
+def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
+    """Read what `write_notes` made; nothing of a file of another writer.
+
+    >>> read_notes(write_notes({"v": ColumnNote(is_json=True)}))["v"].is_json
+    True
+    """
+    if data is None:
+        return {}
+    (length,) = _LENGTH.unpack_from(data)
+    at = _LENGTH.size + length
+    notes = {}
+    for name, about in json.loads(data[_LENGTH.size : at]).items():
+        size, earlier = about.pop("statistics", 0), about.pop("bytes", 0)  # an earlier form, which is left alone
+        ddl = about.pop("schema")
+        schema = None if ddl is None else ShreddingSchema.from_ddl(ddl)
+        notes[name] = ColumnNote(schema, **about, data=data[at : at + size])
+        at += size + earlier
+    return notes

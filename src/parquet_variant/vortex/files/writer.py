@@ -1,7 +1,7 @@
 """`write`: Variant columns into a Vortex file, read back before it is there.
 
 Owns the public operation, the choice of each column's layout, and that a file that lost something never gets its name.
-Leaves the layouts to `storing`, JSON text to `json_columns`, and what stands beside the columns to `notes`.
+Leaves the layouts to `storing`, JSON text to `json_columns`, and what stands beside the columns to `trailer`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import BLOCK_ROWS, open_file, vortex, vortex_errors
-from parquet_variant.vortex.files.notes import ColumnNote, text_column, write_notes
 from parquet_variant.vortex.files.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
-from parquet_variant.vortex.files.trailer import append_trailer
+from parquet_variant.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
 from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, is_json
 from parquet_variant.vortex.logical.range_statistics import collect_statistics

@@ -28,9 +28,9 @@ from parquet_variant.query.selection import Selected
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import OpenFile, open_file, vortex
-from parquet_variant.vortex.files.notes import ColumnNote
 from parquet_variant.vortex.files.reader import choose_variant
 from parquet_variant.vortex.files.storing import StoredLayout, unstored_rows
+from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.logical.encodings import element_of
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 from parquet_variant.vortex.scanning.parts import ColumnarPart, Part, TypedPart, group_of, part_of
@@ -42,36 +42,18 @@ _GIVEN_TYPED = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 @dataclass(frozen=True)
 class VortexScan(PlannedQuery):
-    """A planned query.
+    """A planned query."""
 
-    Parameters
-    ----------
-    file
-        The file.
-    selection, hidden
-        Output columns, and those that only the filter looks at.
-    predicate
-        The filter, bound; None for all rows.
-    column
-        The Variant column; None if no path is asked for.
-    pushdown
-        Whether rows may be left out before they are read; the answer is the same without.
-    cast
-        Whether values of other types are cast.
-    zone
-        The session time zone of casts.
-    threads
-        How many batches are worked on at the same time; by default one for each CPU that this process may use.
-    """
-
-    file: OpenFile
+    file: OpenFile  # The file.
+    # Output columns, and those that only the filter looks at.
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
-    predicate: Predicate | None
-    column: str | None
-    pushdown: bool
-    cast: bool
-    zone: str
+    predicate: Predicate | None  # The filter, bound; None for all rows.
+    column: str | None  # The Variant column; None if no path is asked for.
+    pushdown: bool  # Whether rows may be left out before they are read; the answer is the same without.
+    cast: bool  # Whether values of other types are cast.
+    zone: str  # The session time zone of casts.
+    # How many batches are worked on at the same time; by default one for each CPU that this process may use.
     threads: int | None = None
 
     @property

@@ -23,31 +23,17 @@ from parquet_variant.vortex.scanning.scanner import VortexScan, scan
 
 @dataclass(frozen=True, slots=True)
 class VortexFilesReport(Report):
-    """What a query reads, of how much.
+    """What a query reads, of how much."""
 
-    Parameters
-    ----------
-    files, rows, bytes
-        In all.
-    columns
-        What is asked of each file: ordinary columns, and parts of the Variant column.
-    filters_in_file
-        Whether Vortex applies a part of the filter, and so may skip zones of the files.
-    layouts
-        How the Variant columns lie in the files.
-    rows_read
-        Rows of the ranges that statistics do not rule out.
-    ranges, ranges_read
-        Ranges of rows with statistics of shredded children, and those that are left.
-    """
-
+    # In all.
     files: int
     rows: int
     bytes: int
-    columns: tuple[str, ...]
-    filters_in_file: bool
-    layouts: tuple[str, ...]
-    rows_read: int
+    columns: tuple[str, ...]  # What is asked of each file: ordinary columns, and parts of the Variant column.
+    filters_in_file: bool  # Whether Vortex applies a part of the filter, and so may skip zones of the files.
+    layouts: tuple[str, ...]  # How the Variant columns lie in the files.
+    rows_read: int  # Rows of the ranges that statistics do not rule out.
+    # Ranges of rows with statistics of shredded children, and those that are left.
     ranges: int
     ranges_read: int
 
