@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.parts import metadata_of_all, storage_of
+from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
