@@ -6,9 +6,12 @@ Owns how a path is read and written. Leaves the rest of the SQL to `duckdb_diale
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp, parser
+
+from parquet_variant.path import WILDCARD, Segment
 
 _WORD = re.compile(r"[^\W\d]\w*")
 # After these a colon is that of a slice.
@@ -145,12 +148,24 @@ class PathParser:
 
 def path_text(self: Any, node: exp.JSONExtract) -> str:
     """A path as it is written after the colon."""
+    return with_steps(str(self.sql(node, "this")), steps_of(node))
+
+
+def steps_of(node: exp.JSONExtract) -> tuple[Segment, ...]:
+    """The steps of a path behind a colon."""
+    return tuple(WILDCARD if isinstance(step.this, exp.Expr) else step.this for step in node.expression.expressions[1:])
+
+
+def with_steps(column: str, steps: Sequence[Segment]) -> str:
+    """A column with a path behind it, as a query writes it.
+
+    >>> with_steps("v", ["a", "b c", 0, WILDCARD])
+    "v:a['b c'][0][*]"
+    """
     text = ""
-    for step in node.expression.expressions[1:]:
-        if isinstance(step, exp.JSONPathSubscript):
-            text += "[*]" if isinstance(step.this, exp.Expr) else f"[{step.this}]"
-        elif str(step.this).isidentifier():
-            text += f".{step.this}"
+    for step in steps:
+        if isinstance(step, str):
+            text += f".{step}" if step.isidentifier() else "['" + step.replace("'", "''") + "']"
         else:
-            text += "['" + str(step.this).replace("'", "''") + "']"
-    return f"{self.sql(node, 'this')}:{text.removeprefix('.')}"
+            text += f"[{step}]" if isinstance(step, int) else "[*]"
+    return f"{column}:{text.removeprefix('.')}" if text else column

@@ -74,16 +74,14 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
     if what == "query" and not isinstance(tree, _QUERIES):
         explains = isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"
         raise SqlError("the SQL is no query: write one SELECT" + (", and ask with --explain" if explains else ""))
-    _refuse_lost(tree)
-    if engine == "duckdb":
-        _refuse_functions(tree)
+    _refuse_lost(tree, engine)
     if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
         raise SqlError(f"the SQL has a parameter, {to_sql(parameter, engine)}, and takes none: write the value")
     return tree
 
 
-def _refuse_lost(tree: exp.Expr) -> None:
-    """Refuse what would change tables, and what sqlglot reads but does not write."""
+def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
+    """Refuse what would change tables or reach for files, and what sqlglot reads but does not write."""
     change = tree.find(exp.DML, exp.Create, exp.Drop, exp.Alter, exp.Into)
     if change is not None:
         raise SqlError(f"the SQL is no query: {type(change).__name__.upper()} makes or changes a table")
@@ -91,10 +89,7 @@ def _refuse_lost(tree: exp.Expr) -> None:
         options = fetch.args.get("limit_options")
         if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
             raise SqlError("FETCH takes a number of ROWS ONLY here: write LIMIT 50%, or QUALIFY rank() OVER (…) <= 5")
-
-
-def _refuse_functions(tree: exp.Expr) -> None:
-    for table in tree.find_all(exp.Table):
+    for table in tree.find_all(exp.Table) if engine == "duckdb" else ():
         function = table.this
         if isinstance(function, exp.Func) and function.name.lower() not in _IN_FROM:
             raise SqlError(

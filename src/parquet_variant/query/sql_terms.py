@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_types import sql_type, sql_type_named
@@ -61,7 +62,7 @@ def read_term(
     if isinstance(node, exp.Paren):
         return read_term(node.this, is_variant, engine)
     if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
-        return _extended(read_term(node.this, is_variant, engine), _steps(node))
+        return _extended(read_term(node.this, is_variant, engine), steps_of(node))
     if isinstance(node, exp.Bracket) or (isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier)):
         inner = read_term(node.this, is_variant, engine)
         if inner is not None and inner.type is None:  # v['a'].b
@@ -96,10 +97,6 @@ def _typed(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: 
             )
         kind = kind.value_type
     return replace(term, type=kind, cast=True)
-
-
-def _steps(node: exp.JSONExtract) -> tuple[Segment, ...]:
-    return tuple(WILDCARD if isinstance(step.this, exp.Expr) else step.this for step in node.expression.expressions[1:])
 
 
 def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:

@@ -20,7 +20,7 @@ _OWNERS = {
     "merge": "spark.operations.change",
     "optimize": "spark.operations.change",
     "plan_read": "spark.struct_view",
-    "profile": "spark.operations.profile",
+    "profile": "spark.operations.write",
     "read": "spark.operations.read",
     "register_functions": "spark.functions",
     "rewrite": "spark.operations.change",
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from parquet_variant.spark.operations.change import rewrite as rewrite
     from parquet_variant.spark.operations.change import update as update
     from parquet_variant.spark.operations.ingest import ingest as ingest
-    from parquet_variant.spark.operations.profile import profile as profile
     from parquet_variant.spark.operations.read import read as read
     from parquet_variant.spark.operations.sql import sql as sql
     from parquet_variant.spark.operations.write import infer_schema as infer_schema
+    from parquet_variant.spark.operations.write import profile as profile
     from parquet_variant.spark.operations.write import write as write
     from parquet_variant.spark.session import local_session as local_session
     from parquet_variant.spark.struct_view import plan_read as plan_read

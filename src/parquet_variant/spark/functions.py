@@ -73,9 +73,9 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
 
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {
-        "parse_json": udf(_parse_json, VariantType()),
-        "try_parse_json": udf(_try_parse_json, VariantType()),
-        "to_json": udf(_to_json, StringType()),
+        "parse_json": udf(_parser(pv.parse_json), VariantType()),
+        "try_parse_json": udf(_parser(pv.try_parse_json), VariantType()),
+        "to_json": udf(lambda values: pv.to_json(_variants(values)), StringType()),
         "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
     }
     for suffix, arrow_type in FUNCTION_TYPES.items():
@@ -87,18 +87,8 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
     return [f"{prefix}{name}" for name in functions]
 
 
-def _parse_json(text: pa.Array) -> pa.Array:
-    return to_spark(pv.parse_json(text))
-
-
-def _try_parse_json(text: pa.Array) -> pa.Array:
-    parsed = pv.try_parse_json(text)
-    assert isinstance(parsed, VariantArray)
-    return to_spark(parsed)
-
-
-def _to_json(values: pa.Array) -> pa.Array:
-    return pv.to_json(_variants(values))
+def _parser(parse: Callable[..., Any]) -> Callable[[pa.Array], pa.Array]:
+    return lambda text: to_spark(parse(text))
 
 
 def _variants(values: pa.Array) -> VariantArray:

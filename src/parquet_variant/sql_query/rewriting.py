@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.query.predicate import And, Predicate
+from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
@@ -29,6 +29,7 @@ from parquet_variant.sql_query.values import USE, Values
 Outputs = Sequence[OutputColumn] | None
 _NUMBERS = count(1)
 # What a query is made of that needs no more of its columns than their least and greatest values.
+_CLAUSES = ["where", "group", "having", "qualify", "windows", "distinct", "order", "sort", "cluster", "limit", "offset"]
 _BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
 
 
@@ -56,9 +57,7 @@ class Rewritten:
 
     def predicate(self, use: TableUse) -> Predicate | None:
         """All that is pushed down to one use of a table."""
-        if not use.filters:
-            return None
-        return use.filters[0] if len(use.filters) == 1 else And(tuple(use.filters))
+        return joined(And, use.filters) if use.filters else None
 
 
 def rewrite(
@@ -81,24 +80,19 @@ class _Rewriter:
         self.rewritten = Rewritten()
 
     def whole(self, tree: exp.Expr) -> Rewritten:
+        inner, prefix = tree, ""
         if isinstance(tree, (exp.Describe, exp.Summarize)):
+            inner, prefix = tree.this, f"{type(tree).__name__.upper()} "
             self.rewritten.describes = isinstance(tree, exp.Describe)
-            inner = tree.this
             if isinstance(inner, exp.Table):
                 inner = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
-            self.rewritten.outputs = self.query(inner, Scope({}))
-            if isinstance(tree, exp.Summarize) and any(each.kind is not None for each in self.rewritten.outputs or ()):
-                raise SqlError(
-                    "SUMMARIZE compares values: select typed columns, such as SUMMARIZE SELECT v:a::int FROM t"
-                )
-            prefix = "DESCRIBE " if isinstance(tree, exp.Describe) else "SUMMARIZE "
-            self.rewritten.text = prefix + to_sql(inner, self.engine)
-            return self.rewritten
-        self.rewritten.outputs = self.query(tree, Scope({}))
+        self.rewritten.outputs = self.query(inner, Scope({}))
+        if isinstance(tree, exp.Summarize) and any(each.kind is not None for each in self.rewritten.outputs or ()):
+            raise SqlError("SUMMARIZE compares values: select typed columns, such as SUMMARIZE SELECT v:a::int FROM t")
         self.rewritten.only_bounds = self.engine == "duckdb" and _asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
-            _parts_of_instants(tree)
-        self.rewritten.text = to_sql(tree, self.engine)
+            _parts_of_instants(inner)
+        self.rewritten.text = prefix + to_sql(inner, self.engine)
         return self.rewritten
 
     # ---- queries: each gives its outputs, and rewrites its node in place
@@ -122,7 +116,7 @@ class _Rewriter:
         if isinstance(node, exp.Pivot):
             node.set("this", self._pivoted(node.this, scope))
             return None
-        self._generic(node, scope)
+        Values(self, scope).children(node)
         return None
 
     def _with(self, node: exp.Expr, scope: Scope) -> None:
@@ -171,19 +165,7 @@ class _Rewriter:
         for lateral in node.args.get("laterals") or []:
             self._lateral(lateral, scope)
         outputs = values.select_list(node)
-        for key in (
-            "where",
-            "group",
-            "having",
-            "qualify",
-            "windows",
-            "distinct",
-            "order",
-            "sort",
-            "cluster",
-            "limit",
-            "offset",
-        ):
+        for key in _CLAUSES:
             clause = node.args.get(key)
             for each in clause if isinstance(clause, list) else [clause]:
                 if isinstance(each, exp.Expr):
@@ -201,9 +183,6 @@ class _Rewriter:
                     "is a Variant: cast it, as in ::string" if each.is_variant else "holds Variants: give them types"
                 )
                 raise SqlError(f"{what} compares values, and {each.name or 'an output'} {wrong}")
-
-    def _generic(self, node: exp.Expr, scope: Scope) -> None:
-        Values(self, scope).children(node)
 
     # ---- FROM
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from typing import Any, Literal
 
@@ -22,13 +23,16 @@ from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.parquet.format.footer_cache import state_of
 from parquet_variant.query.duckdb_engine import connect
+from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.renamed import renamed
 from parquet_variant.sql_query.batches import Batches, ScanOptions
-from parquet_variant.sql_query.explain import path_text
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
+from parquet_variant.sql_query.scopes import TableUse
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.sql_query.values import told_apart_in
@@ -105,8 +109,7 @@ def plan_sql(
     """
     check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
-    catalog = _Catalog(tables, version, timestamp)
-    rewritten = rewrite(query, catalog.bind, engine=engine, zone=zone)
+    rewritten = rewrite(query, _binder(tables, version, timestamp), engine=engine, zone=zone)
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
     return SqlQuery(query, rewritten, plans, options)
@@ -186,33 +189,57 @@ class SqlQuery:
         return answer.set_column(1, "column_type", pa.array(kinds, pa.string()))
 
 
-class _Catalog:
-    """The names and paths of a query's FROM, each bound once."""
+def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> Callable[[str], BoundTable]:
+    """What finds the table of a name or path of FROM; each is bound once."""
+    named = {name.lower(): (name, table) for name, table in tables.items()}
+    if len(named) < len(tables):
+        told_apart_in(next(name for name in tables if named[name.lower()][0] != name), list(tables))
 
-    def __init__(self, tables: Mapping[str, Any], version: int | None, timestamp: Any) -> None:
-        self.tables = {name.lower(): (name, table) for name, table in tables.items()}
-        if len(self.tables) < len(tables):
-            told_apart_in(next(name for name in tables if self.tables[name.lower()][0] != name), list(tables))
-        self.version, self.timestamp = version, timestamp
-        self.bound: dict[str, BoundTable] = {}
+    @cache
+    def bind(name: str) -> BoundTable:
+        if name.lower() in named:
+            shown, table = named[name.lower()]
+            return bind(shown) if name != shown else bind_table(table, shown, version=version, timestamp=timestamp)
+        if _is_path(name):
+            return bind_table(name, name)
+        known = ", ".join(shown for shown, _ in named.values())
+        raise SqlError(
+            f"there is no table {name}: "
+            + (f"choose from {known}, or " if known else "")
+            + "write a path in quotes, as "
+            "in FROM 'events/'",
+            reason="no-such-table",
+        )
 
-    def bind(self, name: str) -> BoundTable | None:
-        key = name.lower() if name.lower() in self.tables else name
-        if key not in self.bound:
-            if key in self.tables:
-                shown, table = self.tables[key]
-                self.bound[key] = bind_table(table, shown, version=self.version, timestamp=self.timestamp)
-            elif _is_path(name):
-                self.bound[key] = bind_table(name, name)
-            else:
-                known = ", ".join(shown for shown, _ in self.tables.values())
-                raise SqlError(
-                    f"there is no table {name}: " + (f"choose from {known}, or " if known else "") + "write a path in "
-                    "quotes, as in FROM 'events/'",
-                    reason="no-such-table",
-                )
-        return self.bound[key]
+    return bind
 
 
 def _is_path(name: str) -> bool:
     return any(sign in name for sign in "/\\.*") or os.path.exists(name)  # noqa: PTH110 - any text may come
+
+
+# ---- what a planned query reads, in the words of the query
+
+
+def path_text(need: NeededColumn) -> str:
+    """A column as a query writes it.
+
+    >>> import pyarrow as pa
+    >>> from parquet_variant.path import VariantPath
+    >>> path_text(NeededColumn("v", VariantPath.parse("$.a['b c'][0][*]"), pa.int64()))
+    "v:a['b c'][0][*]::array<bigint>"
+    """
+    if need.path is None:
+        return need.column
+    text = with_steps(need.column, need.path.segments)
+    return text if need.output is None else f"{text}::{sql_type_name(need.output)}"
+
+
+def columns_text(use: TableUse) -> list[str]:
+    """What is asked of a table."""
+    return list(dict.fromkeys(map(path_text, use.needed.values())))
+
+
+def filter_text(use: TableUse) -> list[str]:
+    """What rows must meet to be read."""
+    return [predicate_text(each, lambda name: path_text(use.needed[name])) for each in use.filters]

@@ -57,16 +57,12 @@ def register_getters(connection: Any, getters: list[Getter], options: ScanOption
     variant = duckdb.sqltype("STRUCT(metadata BLOB, value BLOB)")
     for getter in getters:
         if getter.term is None:
-            connection.create_function(
-                getter.name, partial(_call, getter.function), [variant],
-                "BOOLEAN" if getter.function == "is_variant_null" else "VARCHAR", type="arrow", null_handling="special",
-            )  # fmt: skip
-            continue
-        output = getter.term.output
-        kind = variant if output is None else _duckdb_type(connection, output)
-        connection.create_function(
-            getter.name, _getter(getter.term, options, failures), [variant], kind, type="arrow", null_handling="special"
-        )
+            work: Any = partial(_call, getter.function)
+            kind: Any = "BOOLEAN" if getter.function == "is_variant_null" else "VARCHAR"
+        else:
+            work = _getter(getter.term, options, failures)
+            kind = variant if getter.term.output is None else _duckdb_type(connection, getter.term.output)
+        connection.create_function(getter.name, work, [variant], kind, type="arrow", null_handling="special")
 
 
 def _call(function: str, column: Any) -> pa.Array:

@@ -20,7 +20,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind
+from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
@@ -266,7 +266,7 @@ def _scan_again(
     own = None if plan.predicate is None else _renamed(plan.predicate, before)
     asked = None if predicate is None else bind(predicate, {each.name: each.output for each in outputs}, plan.zone)
     both = [each for each in (own, asked) if each is not None]
-    whole = None if not both else both[0] if len(both) == 1 else And(tuple(both))
+    whole = joined(And, both) if both else None
     return replace(plan, selection=outputs, hidden=kept if own is not None else (), predicate=whole)
 
 

@@ -317,21 +317,14 @@ class Values:
         else:
             name = f"{use.number}.{name}"
         use.needed[name] = use.table.needs(column, term.path, term.type)
-        column_node = exp.column(
-            exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
-        )
-        column_node.meta[USE], column_node.meta["type"] = use.number, term.output
-        return column_node
+        return _reference(hit.relation, name, use, type=term.output)
 
     def _get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
         if self.engine == "spark":
             kind = "variant" if term.type is None else sql_type_name(term.type)
             arguments = [inner, exp.Literal.string(str(term.path)), exp.Literal.string(kind)]
             return exp.Anonymous(this="try_variant_get", expressions=arguments)
-        return self._call(self.rewriter.getter(term), inner)
-
-    def _call(self, name: str, *arguments: exp.Expr) -> exp.Expr:
-        return exp.Anonymous(this=name, expressions=list(arguments))
+        return exp.Anonymous(this=self.rewriter.getter(term), expressions=[inner])
 
     def _is_local(self, node: exp.Column) -> bool:
         return node.parts[0].name.lower() in self.scope.locals
@@ -371,13 +364,10 @@ class Values:
         use.needed[name] = use.table.needs(name)
         if self.in_having and self._alias(node) is not None:
             return node  # an output's name, unless the column is grouped by: the engine knows
-        column_node: exp.Expr = exp.column(
-            exp.to_identifier(name, quoted=True), table=exp.to_identifier(hit.relation.alias, quoted=True)
-        )
-        column_node.meta[USE], column_node.meta["written"] = use.number, node
+        reference = _reference(hit.relation, name, use, written=node)
         for part in hit.rest:
-            column_node = exp.Dot(this=column_node, expression=exp.to_identifier(part, quoted=True))
-        return column_node
+            reference = exp.Dot(this=reference, expression=exp.to_identifier(part, quoted=True))
+        return reference
 
     def _whole_table(self, node: exp.Column) -> bool:
         names = {each.alias.lower() for each in self.scope.visible() if each.use is not None}
@@ -462,6 +452,13 @@ class Values:
                 own = {each.name for each in relation.columns if (each.name or "").lower() not in left_out}
                 hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in own]
             star.set("except_", hidden or None)
+
+
+def _reference(relation: Relation, name: str, use: TableUse, **facts: object) -> exp.Expr:
+    """A column of a table, with what is to be known of it later."""
+    column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
+    column.meta.update(facts, **{USE: use.number})
+    return column
 
 
 def told_apart_in(name: str, names: Sequence[str]) -> None:

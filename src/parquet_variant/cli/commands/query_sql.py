@@ -105,7 +105,7 @@ def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str
 
 
 def _one(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, Any]]:
-    from parquet_variant.sql_query.explain import columns_text, filter_text
+    from parquet_variant.sql_query.sql import columns_text, filter_text
 
     use = query.rewritten.uses[number]
     scan: Any = query.plans[use.relation]

@@ -225,16 +225,9 @@ class Scan(PlannedQuery):
         outputs = range(len(self.every_column))
         for source in filter(self._may_hold, self.sources):
             with open_file(source) as file:
-                plan, task = self._plan(file), ScanTask(source, (), 0, 0)
-                for group in plan.groups:
-                    size = plan.chunk_bytes(file, [group], outputs)
-                    if task.row_groups and task.bytes + size > target_bytes:
-                        tasks.append(task)
-                        task = ScanTask(source, (), 0, 0)
-                    rows = task.rows + file.metadata.row_group(group.number).num_rows
-                    task = ScanTask(source, (*task.row_groups, group.number), rows, task.bytes + size)
-                if task.row_groups:
-                    tasks.append(task)
+                plan = self._plan(file)
+                sizes = {group.number: plan.chunk_bytes(file, [group], outputs) for group in plan.groups}
+                tasks += tasks_of_groups(file, sizes, target_bytes)
         return tasks
 
     # ---- rows
@@ -385,6 +378,19 @@ def scan(
         typed = with_types(sources[0], typed)
     asked = question.bound(typed, zone)
     return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, errors, zone, threads)
+
+
+def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int) -> Iterator[ScanTask]:
+    """Row groups of a file, by their numbers and the bytes that are read of each, as tasks of about so many bytes."""
+    task = ScanTask(file.source, (), 0, 0)
+    for number, size in sizes.items():
+        if task.row_groups and task.bytes + size > target_bytes:
+            yield task
+            task = ScanTask(file.source, (), 0, 0)
+        rows = task.rows + file.metadata.row_group(number).num_rows
+        task = ScanTask(file.source, (*task.row_groups, number), rows, task.bytes + size)
+    if task.row_groups:
+        yield task
 
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

@@ -24,7 +24,7 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
-from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan
+from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan, tasks_of_groups
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
@@ -116,19 +116,9 @@ class BatchReader(DataSourceReader):
         for source in files:
             with open_file(source) as file:
                 leaves = {leaf.leaf for node in file.schema.children if node.name in names for leaf in node.leaves()}
-                groups: list[int] = []
-                taken = rows = 0
-                for number in range(file.metadata.num_row_groups):
-                    group = file.metadata.row_group(number)
-                    more = sum(group.column(leaf).total_compressed_size for leaf in leaves)
-                    if groups and taken + more > size:
-                        yield ScanTask(source, tuple(groups), rows, taken)
-                        groups, taken, rows = [], 0, 0
-                    groups.append(number)
-                    taken += more
-                    rows += group.num_rows
-                if groups:
-                    yield ScanTask(source, tuple(groups), rows, taken)
+                groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+                sizes = (sum(group.column(leaf).total_compressed_size for leaf in leaves) for group in groups)
+                yield from tasks_of_groups(file, dict(enumerate(sizes)), size)
 
     def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:
@@ -162,12 +152,11 @@ def _packed(tasks: Iterable[ScanTask], size: int) -> list[InputPartition]:
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The table in Spark's types, in batches of bounded size."""
-    arrays = []
-    for field in target:
-        if field.name not in table.column_names:  # of another file, with mergeSchema
-            arrays.append(pa.nulls(len(table), field.type))
-            continue
-        arrays.append(one_chunk(table.column(field.name)))
+    there = set(table.column_names)  # with mergeSchema, others are of another file
+    arrays = [
+        one_chunk(table.column(field.name)) if field.name in there else pa.nulls(len(table), field.type)
+        for field in target
+    ]
     sizes = sum(
         (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))
     )

@@ -42,18 +42,14 @@ class TaskFiles(WriterCommitMessage):
 class _Tasks:
     """What batch and stream writers share: the work of a task. Pickled into every task."""
 
-    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, job: str | None = None) -> None:
         staging = open_staging(options.path, "overwrite" if overwrite else "append")
         assert staging is not None  # only the mode "ignore" gives none
         self.options = options
         self.end = QuietEnd()
         self.frame = Frame(schema, options.column, options.schema)
         self.partitioning = Partitioning(options.partition_by, schema, self.frame.column)
-        self.staging: Staging = self._named(staging, options).begin()
-
-    @staticmethod
-    def _named(staging: Staging, options: WriteOptions) -> Staging:
-        return staging
+        self.staging: Staging = (staging if job is None else replace(staging, job=job)).begin()
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
@@ -102,14 +98,10 @@ class StreamWriter(_Tasks, DataSourceStreamArrowWriter):
     """``df.writeStream.format("variant")``: every micro-batch is seen once, also if it is run again."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
-        super().__init__(options, schema, overwrite)
+        # The committing process makes a writer of its own: the job's name must be the same there.
+        super().__init__(options, schema, overwrite, options.stream_id())
         # Each batch's commit removes the directory: that it is gone does not mean that the stream has ended.
         self.staging = replace(self.staging, begun=False)
-
-    @staticmethod
-    def _named(staging: Staging, options: WriteOptions) -> Staging:
-        # The committing process makes a writer of its own: the job's name must be the same there.
-        return replace(staging, job=options.stream_id())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Make a micro-batch visible, unless it already is."""

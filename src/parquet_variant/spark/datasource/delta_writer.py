@@ -17,7 +17,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from parquet_variant.delta.log.commit import is_uncommitted
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import parse_schema
@@ -76,26 +75,22 @@ class _DeltaTasks:
         return self.planned
 
     def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
-        try:
-            self._commit_adds(messages, txn)
-        except VariantError as error:
-            if is_uncommitted(error):
-                self._remove(messages)
-            raise
-
-    def _commit_adds(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
         adds = _adds(messages)
         mode: Literal["append", "overwrite"] = "overwrite" if self.overwrite else "append"
-        if self.planned is not None:
-            result = commit_new(self.planned, adds, mode, txn)
-            self.planned = None
-        else:
-            newest = load_snapshot(open_storage(self.path))
-            if newest.schema != self.plan.schema:
-                raise DeltaError(
-                    "the table's schema changed while its files were written: run it again", reason="conflict"
-                )
-            result = commit_files(newest, adds, mode=mode, txn=txn)
+        try:
+            if self.planned is not None:
+                result = commit_new(self.planned, adds, mode, txn)
+                self.planned = None
+            else:
+                newest = load_snapshot(open_storage(self.path))
+                if newest.schema != self.plan.schema:
+                    raise DeltaError(
+                        "the table's schema changed while its files were written: run it again", reason="conflict"
+                    )
+                result = commit_files(newest, adds, mode=mode, txn=txn)
+        except VariantError:  # nothing was committed
+            self._remove(messages)
+            raise
         if not result.committed:
             self._remove(messages)
 

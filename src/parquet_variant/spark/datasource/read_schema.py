@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from parquet_variant.array.capsules import EXTENSION_NAME
@@ -38,7 +38,7 @@ def read_schema(options: ReadOptions) -> StructType:
                 fields.append(StructField(name, _type_of_path(name, *typed_path)))
         return StructType(fields)
     schema = _whole_schema(options)
-    variants = [field.name for field in schema.fields if _has_variants(field.dataType)]
+    variants = [field.name for field in to_arrow_schema(schema, timezone="UTC") if holds_variants(field.type)]
     if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
         raise VariantError(
             f"{options.column} is no VARIANT column: choose from {', '.join(variants) or 'none'}",
@@ -83,15 +83,6 @@ def _type_of_path(name: str, path: str, kind: str | None) -> DataType:
             reason="unsupported-type",
         )
     return VariantType() if arrow is None else from_arrow_type(arrow)
-
-
-def _has_variants(kind: DataType) -> bool:
-    """Whether a column is a VARIANT, or holds some."""
-    if isinstance(kind, StructType):
-        return any(_has_variants(field.dataType) for field in kind.fields)
-    if isinstance(kind, MapType):
-        return _has_variants(kind.valueType)
-    return _has_variants(kind.elementType) if isinstance(kind, ArrayType) else isinstance(kind, VariantType)
 
 
 def _spark_type(field: pa.Field) -> DataType:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.spark.datasource.options import ReadOptions
-from parquet_variant.spark.struct_view import ReadPlan, plan_read, struct_view
+from parquet_variant.spark.struct_view import plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
 
 if TYPE_CHECKING:
@@ -70,9 +71,7 @@ def read(
     options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}
     options |= {"versionAsOf": version, "timestampAsOf": timestamp}
     options["columns"] = None if columns is None else json.dumps(columns)
-    for name, value in options.items():
-        if value is not None:
-            reader = reader.option(name, value)
+    reader = reader.options(**{name: value for name, value in options.items() if value is not None})
     source = absolute(path)  # of the driver, not of wherever the JVM was started
     plan = None
     if columns is not None and where is None and engine != "python" and not ReadOptions.of({"path": source}).delta:
@@ -85,18 +84,11 @@ def read(
         )
         raise VariantError(f"the JVM alone cannot read {source}: {reasons}; use engine auto", reason="no-struct-view")
     with from_spark_errors():
-        frames = [] if plan is None else _views(spark, plan, engine)
+        frames: list[DataFrame] = []
+        with suppress(VariantError) if engine == "auto" else nullcontext():
+            frames = [] if plan is None else struct_view(spark, plan)
         if not frames:
             return reader.load(source)
         if plan is not None and plan.python:
             frames.append(reader.load(list(plan.python)))
         return reduce(lambda left, right: left.unionAll(right), frames)
-
-
-def _views(spark: SparkSession, plan: ReadPlan, engine: str) -> list[DataFrame]:
-    try:
-        return struct_view(spark, plan)
-    except VariantError:
-        if engine == "jvm":
-            raise
-        return []
