@@ -163,6 +163,17 @@ def test_files_are_compressed_as_the_table_says(tmp_path: Path) -> None:
 # ---- type widening, read
 
 
+def test_a_codec_of_another_writer_that_is_not_known_is_told_by_its_property(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, {"n": [1]}, properties={"delta.parquet.compression.codec": "snappy"})
+    log = tmp_path / "_delta_log" / f"{0:020}.json"
+    log.write_text(log.read_text().replace('"snappy"', '"LZO"'))
+    for work in (lambda: pv.delta.append(tmp_path, {"n": [2]}), lambda: pv.delta.update(tmp_path, {"n": "3"})):
+        with pytest.raises(DeltaError, match=r"delta\.parquet\.compression\.codec is 'lzo'") as caught:
+            work()
+        assert caught.value.reason == "bad-property"
+    assert pv.delta.append(tmp_path, {"n": [2]}, compression="zstd").committed
+
+
 def test_the_golden_table_whose_types_were_widened(delta_golden: Path) -> None:
     table = delta_golden / "type-widening"
     rows = pv.delta.read_table(table)

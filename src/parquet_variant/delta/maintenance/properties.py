@@ -14,11 +14,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, has_feature, with_features
-from parquet_variant.delta.protocol.table_properties import (
-    CONSTRAINT,
-    resolve_properties,
-    with_tracking_columns,
-)
+from parquet_variant.delta.protocol.table_properties import CONSTRAINT, resolve_properties, with_tracking_columns
 from parquet_variant.delta.reading.read import iter_files
 from parquet_variant.delta.writing.rules import Rules, rules_of
 from parquet_variant.errors import DeltaError

@@ -1,7 +1,7 @@
 """Statistics of one data file, as the log's JSON (PROTOCOL.md, "Per-file Statistics").
 
-Owns which columns get them, how ordinary values are spelled and rounded, and the tree of counts and bounds. Leaves the
-bounds of variants to `shredding.statistics`, their text to `variant_stats`, and using them to `pruning`.
+Owns which columns get them, how ordinary values are spelled and rounded, and the text. Leaves gathering them to
+`writing.stats_collector`, the text of variants' bounds to `variant_stats`, and using them to `pruning`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -20,21 +19,14 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.schema import (
-    VARIANT,
     VOID,
-    ArrayType,
     DeltaType,
     Field,
-    MapType,
     PrimitiveType,
     StructType,
     leaves,
 )
-from parquet_variant.delta.statistics.variant_stats import encode_bounds
-from parquet_variant.encoding.variant import Variant
-from parquet_variant.path import VariantPath
-from parquet_variant.shredding.leaf_statistics import LeafStatistics
-from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
+from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
 
 # A file's statistics, or a part of them: values and such trees by name.
 Stats: TypeAlias = "dict[str, Any]"
@@ -86,68 +78,6 @@ def _column_names(text: str) -> list[tuple[str, ...]]:
     ]
 
 
-@dataclass
-class FileStats:
-    """Collects what the footer does not tell (nulls of variants, lists and maps) and builds the JSON."""
-
-    schema: StructType  # The columns of the data file, without partition columns.
-    places: frozenset[tuple[str, ...]]  # The leaf columns that get statistics.
-    _nulls: dict[tuple[str, ...], int] = field(default_factory=dict)
-    _unknown: frozenset[tuple[str, ...]] = frozenset()
-
-    def see(self, table: pa.Table) -> None:
-        """Count the nulls of variants, lists and maps in rows that are going to be written."""
-        for place, kind in self._indexed():
-            if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
-                self._nulls[place] = self._nulls.get(place, 0) + column_at(table, place).null_count
-
-    def count_without(self, before: Stats | None, gone: pa.Table) -> None:
-        """Take the nulls of a file, less those of rows that went."""
-        self.see(gone)
-        counts = {place: value_at(before, place) for place in self._nulls}
-        self._nulls = {place: n - self._nulls[place] for place, n in counts.items() if isinstance(n, int)}
-        self._unknown = frozenset(counts) - frozenset(self._nulls)
-
-    def build(
-        self,
-        rows: int,
-        leaf: Callable[[tuple[str, ...]], LeafStatistics | None],
-        variants: Mapping[tuple[str, ...], Mapping[VariantPath, Bounds]],
-        *,
-        hidden_nan: bool,
-    ) -> Stats:
-        """The statistics of a file.
-
-        `leaf`: what the file says of a leaf column, by schema path.
-        `variants`: the bounds of every variant column that has some.
-        `hidden_nan`: whether float columns may hold NaN.
-        """
-        nulls: Stats = {}
-        low: Stats = {}
-        high: Stats = {}
-        for place, kind in self._indexed():
-            if kind == VARIANT or isinstance(kind, (ArrayType, MapType)):
-                set_at(nulls, place, None if place in self._unknown else self._nulls.get(place, 0))
-                bounds = variants.get(place, {})
-                _set_variant(low, place, {p: b.lower for p, b in bounds.items()})
-                _set_variant(high, place, {p: b.upper for p, b in bounds.items()})
-                continue
-            known = leaf(place)
-            if known is None:
-                continue
-            if known.nulls is not None:
-                set_at(nulls, place, known.nulls)
-            if isinstance(kind, PrimitiveType) and known.lower is not None and known.upper is not None:
-                if hidden_nan and kind.name in ("float", "double"):
-                    continue
-                set_at(low, place, spelled_bound(python_value(known.lower), kind, up=False))
-                set_at(high, place, spelled_bound(python_value(known.upper), kind, up=True))
-        return {"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls, "tightBounds": True}
-
-    def _indexed(self) -> Iterator[tuple[tuple[str, ...], DeltaType]]:
-        return (leaf for leaf in leaf_columns(self.schema) if leaf[0] in self.places)
-
-
 def leaf_columns(schema: StructType) -> list[tuple[tuple[str, ...], DeltaType]]:
     """The columns that may have statistics by physical names, in order: leaves of structs; lists and maps whole."""
     return [(_physical(way), way[-1].type) for way in leaves(schema)]
@@ -175,12 +105,6 @@ def value_at(tree: Any, place: tuple[str, ...]) -> Any:
     for name in place:
         tree = tree.get(name) if isinstance(tree, dict) else None
     return tree
-
-
-def _set_variant(tree: Stats, place: tuple[str, ...], bounds: Mapping[VariantPath, Variant | None]) -> None:
-    known = {path: bound for path, bound in bounds.items() if bound is not None}
-    if known:
-        set_at(tree, place, encode_bounds(known))
 
 
 def python_value(scalar: pa.Scalar) -> Any:

@@ -37,15 +37,17 @@ from parquet_variant.delta.statistics.file_stats import Stats, dump_stats, index
 from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
 from parquet_variant.delta.writing.stats_collector import StatsCollector
-from parquet_variant.errors import DeltaError, SchemaError, bad_option
+from parquet_variant.errors import DeltaError, SchemaError, VariantFileError, bad_option
 from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.parquet.pages.codecs import codec_number
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
 _ASSUMED_COMPRESSION = 3
+_CODEC = "delta.parquet.compression.codec"
 CHANGE_TYPE = "_change_type"
 CLUSTERING = "delta.clustering"
 CHANGE_DATA = "_change_data/"
@@ -189,8 +191,16 @@ class WritePlan:
     @cached_property
     def codec(self) -> str:
         """The compression of files."""
-        default = self.configuration.get("delta.parquet.compression.codec", DEFAULT_COMPRESSION)
-        return str(self.options.get("compression", default)).lower()
+        if "compression" in self.options:
+            return str(self.options["compression"]).lower()
+        codec = self.configuration.get(_CODEC, DEFAULT_COMPRESSION).lower()
+        try:
+            codec_number(codec)
+        except VariantFileError as error:
+            raise DeltaError(
+                f"the table's property {_CODEC} is {codec!r}: {error.message}", reason="bad-property"
+            ) from None
+        return codec
 
     def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
         """Write rows that changed to files of change data.

@@ -1,21 +1,37 @@
 """What is told of a data file in the log: gathered from its rows while they are written, and from its footer.
 
-Owns putting the two together. Leaves the bounds of variants to `shredding.statistics`, and the JSON to
-`statistics.file_stats`.
+Owns putting the two together in the tree of counts and bounds. Leaves the bounds of variants to `shredding.statistics`,
+and the spelling of others to `statistics.file_stats`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.protocol.schema import StructType, reachable_variants
-from parquet_variant.delta.statistics.file_stats import FileStats, Stats, column_at, value_at
-from parquet_variant.delta.statistics.variant_stats import decode_bounds
+from parquet_variant.delta.protocol.schema import (
+    VARIANT,
+    ArrayType,
+    DeltaType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    reachable_variants,
+)
+from parquet_variant.delta.statistics.file_stats import (
+    Stats,
+    column_at,
+    leaf_columns,
+    python_value,
+    set_at,
+    spelled_bound,
+    value_at,
+)
+from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.errors import DeltaError
 from parquet_variant.functions.storage.shred_variant import shred_variant
 from parquet_variant.parquet.writing.writer import FileInfo
@@ -42,14 +58,16 @@ class StatsCollector:
     """
 
     def __init__(self, schema: StructType, places: frozenset[Place], *, variant_stats: bool) -> None:
-        self._stats = FileStats(schema, places)
+        self._leaves = [leaf for leaf in leaf_columns(schema) if leaf[0] in places]
+        # What the footer does not tell: nulls of variants, lists and maps.
+        self._nulls = {place: 0 for place, kind in self._leaves if not _is_plain(kind)}
         # Variants outside of lists and maps: those that have one value a row.
         self._variants = list(reachable_variants(schema)) if variant_stats else []
         self._columns: dict[Place, _VariantColumn] = {}
 
     def see(self, table: pa.Table) -> None:
         """Take note of rows that are going to be written."""
-        self._stats.see(table)
+        self._count(table)
         for place in self._variants:
             for chunk in column_at(table, place).chunks:
                 self._columns.setdefault(place, _VariantColumn()).see(VariantArray.from_storage(chunk))
@@ -57,14 +75,16 @@ class StatsCollector:
     def stats(self, info: FileInfo) -> Stats:
         """The statistics of the file that was written."""
         bounds = {place: column.bounds(place, partial(_leaf, info)) for place, column in self._columns.items()}
-        return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
+        return self._tree(info, self._nulls, bounds)
 
     def stats_without(self, before: Stats, gone: pa.Table, info: FileInfo) -> Stats:
         """The statistics of a file that was written anew without some rows, from those `before`.
 
         `gone` has the rows that went, in the columns with Variants, lists and maps; `info` is the file as it is.
         """
-        self._stats.count_without(before.get("nullCount"), gone)
+        self._count(gone)
+        counts = {place: value_at(before.get("nullCount"), place) for place in self._nulls}
+        nulls = {place: count - self._nulls[place] for place, count in counts.items() if isinstance(count, int)}
         bounds: dict[Place, dict[VariantPath, Bounds]] = {}
         for place in self._variants:
             with suppress(DeltaError):
@@ -72,7 +92,35 @@ class StatsCollector:
                 paths = {} if text is None else decode_bounds(str(text))
                 known = {path: path_bounds(info, place, path) for path in paths}
                 bounds[place] = {path: each for path, each in known.items() if each is not None}
-        return self._stats.build(info.rows, info.statistics.get, bounds, hidden_nan=info.may_hold_nan)
+        return self._tree(info, nulls, bounds)
+
+    def _count(self, table: pa.Table) -> None:
+        for place in self._nulls:
+            self._nulls[place] += column_at(table, place).null_count
+
+    def _tree(
+        self, info: FileInfo, nulls: Mapping[Place, int], variants: Mapping[Place, Mapping[VariantPath, Bounds]]
+    ) -> Stats:
+        counts: Stats = {}
+        low: Stats = {}
+        high: Stats = {}
+        for place, kind in self._leaves:
+            if not _is_plain(kind):
+                set_at(counts, place, nulls.get(place))
+                bounds = variants.get(place, {})
+                for tree, side in ((low, "lower"), (high, "upper")):
+                    known = {path: bound for path, each in bounds.items() if (bound := getattr(each, side)) is not None}
+                    set_at(tree, place, encode_bounds(known) if known else None)
+            elif (leaf := _leaf(info, place)) is not None:
+                set_at(counts, place, leaf.nulls)
+                if isinstance(kind, PrimitiveType) and leaf.lower is not None and leaf.upper is not None:
+                    set_at(low, place, spelled_bound(python_value(leaf.lower), kind, up=False))
+                    set_at(high, place, spelled_bound(python_value(leaf.upper), kind, up=True))
+        return {"numRecords": info.rows, "minValues": low, "maxValues": high, "nullCount": counts, "tightBounds": True}
+
+
+def _is_plain(kind: DeltaType) -> bool:
+    return kind != VARIANT and not isinstance(kind, (ArrayType, MapType))
 
 
 def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> Bounds | None:
