@@ -349,6 +349,7 @@ def test_a_deletion_vector_of_billions_in_a_few_bytes_ends(make_table: Any) -> N
         (("fields", 0, "name"), {"a": 1}),
         (("fields", 1, "name"), "other"),
         (("fields", 0, "metadata"), "text"),
+        (("fields", 0, "nullable"), {}),
         (("fields", 0, "type"), True),
         (("fields", 0, "type"), {"type": {"type": 5}}),
         (("fields", 0, "metadata"), {"delta.columnMapping.id": "x", "delta.columnMapping.physicalName": "k"}),

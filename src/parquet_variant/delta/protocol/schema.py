@@ -386,17 +386,18 @@ def _from_json(data: Any) -> DeltaType:
     if kind == "struct":
         return StructType(tuple(_field_from_json(f) for f in data["fields"]))
     if kind == "array":
-        return ArrayType(_from_json(data["elementType"]), data.get("containsNull", True))
+        return ArrayType(_from_json(data["elementType"]), bool(data.get("containsNull", True)))
     if kind == "map":
-        return MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), data.get("valueContainsNull", True))
+        nullable = bool(data.get("valueContainsNull", True))
+        return MapType(_from_json(data["keyType"]), _from_json(data["valueType"]), nullable)
     # PROTOCOL.md prints the element type variant as {"type": "variant"}.
     return PrimitiveType(kind) if isinstance(kind, str) else _from_json(kind)
 
 
 def _field_from_json(data: dict[str, Any]) -> Field:
-    name, metadata = data["name"], data.get("metadata") or {}
-    if not isinstance(name, str) or not isinstance(metadata, dict):
+    name, nullable, metadata = data["name"], data.get("nullable", True), data.get("metadata") or {}
+    if not isinstance(name, str) or not isinstance(nullable, bool) or not isinstance(metadata, dict):
         raise TypeError(f"{name!r} is no field")
-    f = Field(name, _from_json(data["type"]), data.get("nullable", True), metadata)
+    f = Field(name, _from_json(data["type"]), nullable, metadata)
     _ = f.field_id  # which must be a number
     return f
