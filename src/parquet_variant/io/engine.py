@@ -77,10 +77,20 @@ class Engine(Protocol):
 class ThreadEngine:
     """An engine that runs tasks in threads.
 
-    `threads`: how many work at the same time; by default the CPUs that this process may use.
-    `progress`: called with the step, the tasks done and the tasks in all.
-    Raises `VariantError` for fewer threads than 1.
+    Parameters
+    ----------
+    threads
+        How many work at the same time; by default the CPUs that this process may use.
+    progress
+        Called with the step, the tasks done and the tasks in all.
 
+    Raises
+    ------
+    VariantError
+        For fewer threads than 1.
+
+    Examples
+    --------
     >>> ThreadEngine(2, None).reduce("add", lambda task, attempt, item: item * 10, [1, 2, 3], lambda a, b: a + b)
     60
     """

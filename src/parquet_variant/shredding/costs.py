@@ -28,14 +28,21 @@ _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 @dataclass(frozen=True, slots=True)
 class PathCost:
-    """What becomes of the places where a path could have a value: the four counts are all of them."""
+    """What becomes of the places where a path could have a value: the four counts are all of them.
 
-    # Values in the typed column or group; Variant nulls; values of other types; places without a value.
+    Parameters
+    ----------
+    typed, null, residual, missing
+        Values in the typed column or group; Variant nulls; values of other types; places without a value.
+    residual_bytes
+        Encoded bytes that stay in the residual, with all that is inside them.
+    """
+
     typed: int
     null: int
     residual: int
     missing: int
-    residual_bytes: int  # Encoded bytes that stay in the residual, with all that is inside them.
+    residual_bytes: int
 
     @property
     def places(self) -> int:

@@ -26,20 +26,32 @@ _SHIFTED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One path at which the schema and the data have parted."""
+    """One path at which the schema and the data have parted.
 
-    path: VariantPath  # The path.
-    # ``"hot"``: frequent, and not shredded; ``"shifted"``: shredded as a type that the data has left; ``"dead"``:
-    # shredded, and no longer in the data.
+    Parameters
+    ----------
+    path
+        The path.
+    change
+        ``"hot"``: frequent, and not shredded; ``"shifted"``: shredded as a type that the data has left; ``"dead"``:
+        shredded, and no longer in the data.
+    before, after
+        The nodes in the existing schema and in the one that fits, by DDL name; None if not shredded.
+    row_share
+        Share of the new rows that have the path.
+    typed_before, typed_after
+        Share of the path's values that are typed under either schema.
+    bytes_saved
+        Estimate of the bytes, in the profiled data, that the change would take off the residual; negative if it adds.
+    """
+
+    path: VariantPath
     change: Change
-    # The nodes in the existing schema and in the one that fits, by DDL name; None if not shredded.
     before: str | None
     after: str | None
-    row_share: float  # Share of the new rows that have the path.
-    # Share of the path's values that are typed under either schema.
+    row_share: float
     typed_before: float
     typed_after: float
-    # Estimate of the bytes, in the profiled data, that the change would take off the residual; negative if it adds.
     bytes_saved: int
 
     def __str__(self) -> str:
@@ -50,15 +62,28 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DriftReport:
-    """What has drifted, and what to do."""
+    """What has drifted, and what to do.
 
-    schema: ShreddingSchema  # The schema that fits the new data, by the policy.
-    # The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns stay,
-    # since older rows may have them, unless ``drop_dead`` was asked for.
+    Parameters
+    ----------
+    schema
+        The schema that fits the new data, by the policy.
+    merged
+        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns stay,
+        since older rows may have them, unless ``drop_dead`` was asked for.
+    drifts
+        The differences, those that save most first.
+    pays
+        Whether shredding again under `merged` saves at least the share of bytes that was asked for.
+    saved_share
+        Estimate of the share of the encoded bytes that `merged` takes off the residual.
+    """
+
+    schema: ShreddingSchema
     merged: ShreddingSchema
-    drifts: tuple[Drift, ...]  # The differences, those that save most first.
-    pays: bool  # Whether shredding again under `merged` saves at least the share of bytes that was asked for.
-    saved_share: float  # Estimate of the share of the encoded bytes that `merged` takes off the residual.
+    drifts: tuple[Drift, ...]
+    pays: bool
+    saved_share: float
 
     def to_shred(self, existing: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
         """What files are to shred: `merged` if that pays, else what they do; `schema` if `reshred` asks for it."""

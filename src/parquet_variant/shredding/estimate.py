@@ -21,11 +21,21 @@ from parquet_variant.shredding.profile_path import PathProfile
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is expected at a path that is a leaf of the schema."""
+    """What is expected at a path that is a leaf of the schema.
 
-    path: VariantPath  # The path.
-    values: int  # Values there, Variant nulls included.
-    typed: int  # How many of them the typed column will hold; 0 for a column without a type.
+    Parameters
+    ----------
+    path
+        The path.
+    values
+        Values there, Variant nulls included.
+    typed
+        How many of them the typed column will hold; 0 for a column without a type.
+    """
+
+    path: VariantPath
+    values: int
+    typed: int
 
     @property
     def typed_share(self) -> float | None:
@@ -44,10 +54,17 @@ class Actual(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Expected and found, at one path."""
+    """Expected and found, at one path.
 
-    path: VariantPath  # The path.
-    # Share of the values that are typed; None if there are no values, or the file does not tell.
+    Parameters
+    ----------
+    path
+        The path.
+    predicted, actual
+        Share of the values that are typed; None if there are no values, or the file does not tell.
+    """
+
+    path: VariantPath
     predicted: float | None
     actual: float | None
 

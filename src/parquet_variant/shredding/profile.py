@@ -61,26 +61,44 @@ class Profile:
     in a sample of the rows, chosen by hash too. The latter's figures are scaled up from the sample. What is left out is
     counted in `overflow_values`.
 
+    Parameters
+    ----------
+    rows
+        Rows, SQL NULL included.
+    null_rows
+        SQL NULL rows.
+    values
+        Values at any path, those left out included.
+    capped
+        The figures by path, complete for every path in it.
+    sample
+        The figures by path of some rows.
+    path_sketch
+        The smallest hashes of the distinct paths, to estimate their number.
+    max_paths
+        Distinct paths that are all kept.
+    typed_texts
+        What became of texts that were to be typed while the rows were read.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x", "b": []}', None]))
     >>> profile.rows, profile.null_rows
     (3, 1)
-    >>> {str(each.path): each.count for each in profile}
+    >>> {str(found.path): found.count for found in profile}
     {'$': 2, "$['a']": 2, "$['b']": 1}
     >>> profile.merge(Profile()) == profile
     True
     """
 
-    rows: int = 0  # Rows, SQL NULL included.
-    null_rows: int = 0  # SQL NULL rows.
-    values: int = 0  # Values at any path, those left out included.
-    # The figures by path, complete for every path in it.
+    rows: int = 0
+    null_rows: int = 0
+    values: int = 0
     capped: PathTable = field(default_factory=no_paths, repr=False)
-    sample: RowSample = field(default_factory=RowSample, repr=False)  # The figures by path of some rows.
-    # The smallest hashes of the distinct paths, to estimate their number.
+    sample: RowSample = field(default_factory=RowSample, repr=False)
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
-    max_paths: int = MAX_PATHS  # Distinct paths that are all kept.
-    # What became of texts that were to be typed while the rows were read.
+    max_paths: int = MAX_PATHS
     typed_texts: Counts = field(default_factory=Counter)
 
     # -- made from data
@@ -102,7 +120,10 @@ class Profile:
         A typed column does not keep the width of integers nor the zeros at the end of decimals: these may differ
         between the two forms of the same values.
 
-        Raises `MalformedVariantError` with row and byte offset, for values that are no Variants.
+        Raises
+        ------
+        MalformedVariantError
+            With row and byte offset, for values that are no Variants.
         """
         from parquet_variant.array.tapes import array_tapes
         from parquet_variant.io.parallel import in_order, thread_count

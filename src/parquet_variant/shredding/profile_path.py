@@ -53,6 +53,8 @@ def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int6
 class PathProfile:
     """Figures of one path.
 
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": 2.75}', '{"a": null}', '{}']))

@@ -60,18 +60,30 @@ class TypedText:
 class TextTypes:
     """Which texts become which type.
 
-    Raises `VariantError` with reason ``"bad-option"`` for another type.
-    Raises `PathError` for what is no pattern.
+    Parameters
+    ----------
+    types
+        Paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``), each with ``date``, ``timestamp``,
+        ``timestamp_ntz``, ``uuid`` or ``binary`` (base64). The first that fits a path counts.
+    detect_timestamps
+        Whether all other texts that are dates or timestamps become such.
 
+    Raises
+    ------
+    VariantError
+        With reason ``"bad-option"`` for another type.
+    PathError
+        For what is no pattern.
+
+    Examples
+    --------
     >>> rules = TextTypes({"$..*_id": "uuid"}, detect_timestamps=True)
     >>> bool(rules), bool(TextTypes())
     (True, False)
     """
 
-    # Paths or patterns (``$.created_at``, ``$..*_id``, ``$.items[*].at``), each with ``date``, ``timestamp``,
-    # ``timestamp_ntz``, ``uuid`` or ``binary`` (base64). The first that fits a path counts.
     types: Mapping[str, str] = field(default_factory=dict)
-    detect_timestamps: bool = False  # Whether all other texts that are dates or timestamps become such.
+    detect_timestamps: bool = False
 
     def __post_init__(self) -> None:
         check_mapping("types", self.types)

@@ -17,12 +17,24 @@ _DRAFT_OBJECT = frozenset({"object", "array", "typed_value", "untyped_value"})
 
 @dataclass(frozen=True, slots=True)
 class VariantColumn:
-    """A Variant column of a file."""
+    """A Variant column of a file.
 
-    name: str  # How a person names it: the schema path without the levels that only lists and maps have.
-    node: SchemaNode  # The group in the schema tree.
-    layout: str  # ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
-    repeated: bool  # Whether it lies inside a list or map, and so has not one value a row.
+    Parameters
+    ----------
+    name
+        How a person names it: the schema path without the levels that only lists and maps have.
+    node
+        The group in the schema tree.
+    layout
+        ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
+    repeated
+        Whether it lies inside a list or map, and so has not one value a row.
+    """
+
+    name: str
+    node: SchemaNode
+    layout: str
+    repeated: bool
 
     @property
     def path(self) -> tuple[str, ...]:

@@ -23,20 +23,33 @@ from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_grou
 
 @dataclass(slots=True)
 class PathReport:
-    """A path of a Variant column."""
+    """A path of a Variant column.
 
-    path: str  # The normalized path; ``[*]`` stands for every element.
-    # For each type that files shred it as (``object``, ``array``, ``variant`` for none, else as a schema says it): in
-    # how many files.
+    Parameters
+    ----------
+    path
+        The normalized path; ``[*]`` stands for every element.
+    types
+        For each type that files shred it as (``object``, ``array``, ``variant`` for none, else as a schema says it): in
+        how many files.
+    entries
+        Values that could be there: rows, or elements of the lists above.
+    typed, residual
+        How many of them are in the typed column and in the residual; None if unknown (groups have no counts).
+    bytes, uncompressed_bytes
+        Of the path's own columns, in the file and decompressed.
+    residual_bytes
+        Of its column of other values, in the file.
+    """
+
+    path: str
     types: dict[str, int] = field(default_factory=dict)
-    entries: int = 0  # Values that could be there: rows, or elements of the lists above.
-    # How many of them are in the typed column and in the residual; None if unknown (groups have no counts).
+    entries: int = 0
     typed: int | None = 0
     residual: int | None = 0
-    # Of the path's own columns, in the file and decompressed.
     bytes: int = 0
     uncompressed_bytes: int = 0
-    residual_bytes: int = 0  # Of its column of other values, in the file.
+    residual_bytes: int = 0
 
     @property
     def typed_share(self) -> float | None:

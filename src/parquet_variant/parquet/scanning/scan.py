@@ -119,21 +119,45 @@ class ScanTask:
 
 @dataclass(frozen=True, repr=False)
 class Scan(PlannedQuery):
-    """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows."""
+    """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows.
 
-    sources: tuple[ParquetSource, ...]  # The files.
-    selection: tuple[Selected, ...]  # The output columns.
-    hidden: tuple[Selected, ...] = ()  # Columns that only the filter looks at.
-    predicate: Predicate | None = None  # The bound filter, or None.
-    column: str | None = None  # The Variant column's name, if there are several.
-    skipping: bool = True  # Whether statistics are used.
-    errors: Errors = "null"  # What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
-    zone: str = "UTC"  # The session time zone of casts.
-    # How many row groups are read at the same time; by default one for each CPU that this process may use.
+    Parameters
+    ----------
+    sources
+        The files.
+    selection
+        The output columns.
+    hidden
+        Columns that only the filter looks at.
+    predicate
+        The bound filter, or None.
+    column
+        The Variant column's name, if there are several.
+    skipping
+        Whether statistics are used.
+    errors
+        What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
+    zone
+        The session time zone of casts.
+    threads
+        How many row groups are read at the same time; by default one for each CPU that this process may use.
+    coarse
+        Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
+    dictionaries
+        The names of text columns that come as dictionaries.
+    """
+
+    sources: tuple[ParquetSource, ...]
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...] = ()
+    predicate: Predicate | None = None
+    column: str | None = None
+    skipping: bool = True
+    errors: Errors = "null"
+    zone: str = "UTC"
     threads: int | None = None
-    # Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
     coarse: bool = False
-    dictionaries: frozenset[str] = frozenset()  # The names of text columns that come as dictionaries.
+    dictionaries: frozenset[str] = frozenset()
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:

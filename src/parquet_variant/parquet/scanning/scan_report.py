@@ -15,23 +15,36 @@ from parquet_variant.parquet.scanning.scan_plan import FilePlan
 
 @dataclass(slots=True)
 class ScanReport(Report):
-    """Files, row groups, columns and bytes: what is read, and what there is."""
+    """Files, row groups, columns and bytes: what is read, and what there is.
 
-    # Files of which any row group is read.
+    Parameters
+    ----------
+    files_read, files_total
+        Files of which any row group is read.
+    row_groups_read, row_groups_total
+        Row groups that may hold a match.
+    rows_read, rows_total
+        Their rows.
+    bytes_read, bytes_total
+        Compressed bytes of the column chunks needed, and of all column chunks.
+    columns
+        For each leaf column that is read: in how many row groups.
+    columns_total
+        Leaf columns of the widest file.
+    residuals
+        For each residual column that an answer may be in: in how many of the row groups read it is needed.
+    """
+
     files_read: int = 0
     files_total: int = 0
-    # Row groups that may hold a match.
     row_groups_read: int = 0
     row_groups_total: int = 0
-    # Their rows.
     rows_read: int = 0
     rows_total: int = 0
-    # Compressed bytes of the column chunks needed, and of all column chunks.
     bytes_read: int = 0
     bytes_total: int = 0
-    columns: dict[str, int] = field(default_factory=dict)  # For each leaf column that is read: in how many row groups.
-    columns_total: int = 0  # Leaf columns of the widest file.
-    # For each residual column that an answer may be in: in how many of the row groups read it is needed.
+    columns: dict[str, int] = field(default_factory=dict)
+    columns_total: int = 0
     residuals: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:

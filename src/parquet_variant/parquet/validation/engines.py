@@ -20,12 +20,24 @@ from parquet_variant.parquet.scanning.groups import shredded_groups
 
 @dataclass(frozen=True, slots=True)
 class EngineLimit:
-    """What an engine does with files that have a trait."""
+    """What an engine does with files that have a trait.
 
-    engine: str  # Name and versions.
-    trait: str  # The trait of `FileTraits` that it is about.
-    why: str  # What happens.
-    source: str  # Where this is known from.
+    Parameters
+    ----------
+    engine
+        Name and versions.
+    trait
+        The trait of `FileTraits` that it is about.
+    why
+        What happens.
+    source
+        Where this is known from.
+    """
+
+    engine: str
+    trait: str
+    why: str
+    source: str
 
 
 _MEASURED = "measured 2026-11-20"

@@ -31,14 +31,24 @@ from parquet_variant.shredding.leaf_statistics import order_key
 
 @dataclass(slots=True, repr=False)
 class ValidationReport(Report):
-    """What a validation found."""
+    """What a validation found.
 
-    # How much was checked.
+    Parameters
+    ----------
+    files, rows
+        How much was checked.
+    violations
+        What breaks the specification, file by file.
+    omitted
+        Violations beyond the limit, which are only counted.
+    engines
+        Which engines will not read the files as they are, and why. No violations.
+    """
+
     files: int = 0
     rows: int = 0
-    violations: list[Violation] = field(default_factory=list)  # What breaks the specification, file by file.
-    omitted: int = 0  # Violations beyond the limit, which are only counted.
-    # Which engines will not read the files as they are, and why. No violations.
+    violations: list[Violation] = field(default_factory=list)
+    omitted: int = 0
     engines: list[EngineNote] = field(default_factory=list)
 
     @property

@@ -13,14 +13,29 @@ from parquet_variant.parquet.report_text import Report
 
 @dataclass(frozen=True, slots=True)
 class Violation(Report):
-    """A place where a file breaks the specification."""
+    """A place where a file breaks the specification.
 
-    file: str  # The file.
-    column: str  # The Variant column.
-    reason: str  # A stable code, such as ``"conflict"``.
-    message: str  # One line that says what is wrong.
-    path: str | None = None  # The normalized path in the Variant; None for the column as a whole.
-    # Where; 0-based, the row counts from the start of the file. None for what holds for all of them.
+    Parameters
+    ----------
+    file
+        The file.
+    column
+        The Variant column.
+    reason
+        A stable code, such as ``"conflict"``.
+    message
+        One line that says what is wrong.
+    path
+        The normalized path in the Variant; None for the column as a whole.
+    row_group, row
+        Where; 0-based, the row counts from the start of the file. None for what holds for all of them.
+    """
+
+    file: str
+    column: str
+    reason: str
+    message: str
+    path: str | None = None
     row_group: int | None = None
     row: int | None = None
 

@@ -58,17 +58,31 @@ Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] |
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What a writer wrote."""
+    """What a writer wrote.
 
-    path: str  # The file.
-    # Its counts.
+    Parameters
+    ----------
+    path
+        The file.
+    rows, bytes, row_groups
+        Its counts.
+    variants
+        The schema paths of the Variant columns.
+    may_hold_nan
+        Whether a float column may hold a NaN, which the statistics do not show.
+    footer
+        The Thrift bytes of its footer.
+    null_rows
+        Rows in which a Variant column is null, by schema path.
+    """
+
+    path: str
     rows: int
     bytes: int
     row_groups: int
-    variants: tuple[tuple[str, ...], ...]  # The schema paths of the Variant columns.
-    may_hold_nan: bool = True  # Whether a float column may hold a NaN, which the statistics do not show.
-    footer: builtins.bytes = field(repr=False, default=b"")  # The Thrift bytes of its footer.
-    # Rows in which a Variant column is null, by schema path.
+    variants: tuple[tuple[str, ...], ...]
+    may_hold_nan: bool = True
+    footer: builtins.bytes = field(repr=False, default=b"")
     null_rows: Mapping[tuple[str, ...], int] = field(repr=False, default_factory=dict)
 
     @cached_property

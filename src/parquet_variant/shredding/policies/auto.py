@@ -44,6 +44,28 @@ _LEAST_OF_ROOT = 0.0001
 class AutoPolicy:
     """Shred what is frequent.
 
+    Parameters
+    ----------
+    min_row_share
+        A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
+    least_columns
+        So many of the most frequent scalar paths are shredded even so, down to a quarter of that share.
+    min_type_share
+        A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the
+        path is a column without a type.
+    max_columns
+        Most leaves; those in most rows are kept, of the ones in as many rows those that save most bytes.
+    max_depth
+        Most segments of a path; what is deeper stays in the residual.
+    maps
+        Which objects are maps; but for its most common keys, a map is a residual of its own.
+    readers
+        Engines that read the files by themselves, and are to find paths in columns of their own: ``"duckdb"`` shreds
+        rare keys of the root, too, with what is frequent below them, and makes no column without a type
+        (docs/interop.md).
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"task": %d}' % n for n in range(72)] + ['{"task": "none"}'] * 28
@@ -55,19 +77,12 @@ class AutoPolicy:
     """
 
     name: ClassVar[str] = "auto"  # What `infer` takes.
-    min_row_share: float = 0.15  # A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
-    # So many of the most frequent scalar paths are shredded even so, down to a quarter of that share.
+    min_row_share: float = 0.15
     least_columns: int = 10
-    # A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the path
-    # is a column without a type.
     min_type_share: float = 0.3
-    # Most leaves; those in most rows are kept, of the ones in as many rows those that save most bytes.
     max_columns: int = 300
-    max_depth: int = 50  # Most segments of a path; what is deeper stays in the residual.
-    # Which objects are maps; but for its most common keys, a map is a residual of its own.
+    max_depth: int = 50
     maps: MapRules = field(default_factory=MapRules)
-    # Engines that read the files by themselves, and are to find paths in columns of their own: ``"duckdb"`` shreds rare
-    # keys of the root, too, with what is frequent below them, and makes no column without a type (docs/interop.md).
     readers: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -29,18 +29,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The choice for one path."""
+    """The choice for one path.
 
-    path: VariantPath  # The path; ``[*]`` is every element of an array.
-    # The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a column of its own without a type,
-    # or None if the path is not shredded. Nothing below such a path is listed.
+    Parameters
+    ----------
+    path
+        The path; ``[*]`` is every element of an array.
+    type
+        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a column of its own without a
+        type, or None if the path is not shredded. Nothing below such a path is listed.
+    count
+        Values at the path.
+    row_share
+        Share of all rows that have the path.
+    typed_share
+        Share of the values, Variant nulls aside, that the typed column (or group) holds; the rest is the residual.
+    bytes_saved
+        Estimate of the bytes that leave the residual and need not be stored with each value.
+    reason
+        Why, in words.
+    """
+
+    path: VariantPath
     type: str | None
-    count: int  # Values at the path.
-    row_share: float  # Share of all rows that have the path.
-    # Share of the values, Variant nulls aside, that the typed column (or group) holds; the rest is the residual.
+    count: int
+    row_share: float
     typed_share: float
-    bytes_saved: int  # Estimate of the bytes that leave the residual and need not be stored with each value.
-    reason: str  # Why, in words.
+    bytes_saved: int
+    reason: str
 
     @property
     def shredded(self) -> bool:
@@ -61,18 +77,33 @@ class Decisions(list[Decision]):
 
 @dataclass(frozen=True, slots=True)
 class InferenceResult:
-    """What `infer` gives."""
+    """What `infer` gives.
 
-    schema: ShreddingSchema  # What to shred.
-    decisions: tuple[Decision, ...]  # One for each path that was looked at, parents first.
-    policy: Policy  # The policy that chose.
-    rows: int  # Rows of the profile.
-    # How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
+    Parameters
+    ----------
+    schema
+        What to shred.
+    decisions
+        One for each path that was looked at, parents first.
+    policy
+        The policy that chose.
+    rows
+        Rows of the profile.
+    predictions
+        How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
+    costs
+        For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
+        profile.
+    typed_texts
+        What became of texts that were to be typed, in the rows that were looked at.
+    """
+
+    schema: ShreddingSchema
+    decisions: tuple[Decision, ...]
+    policy: Policy
+    rows: int
     predictions: tuple[Prediction, ...] = ()
-    # For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
-    # profile.
     costs: Costs | None = None
-    # What became of texts that were to be typed, in the rows that were looked at.
     typed_texts: tuple[TypedText, ...] = ()
 
     def __repr__(self) -> str:

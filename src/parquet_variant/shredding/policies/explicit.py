@@ -21,6 +21,13 @@ from parquet_variant.shredding.profile import Profile
 class ExplicitPolicy:
     """Shred what the user says, whatever the data.
 
+    Parameters
+    ----------
+    schema
+        A `ShreddingSchema`, DDL, the JSON form, or an Arrow schema or type.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> result = infer(pv.parse_json(['{"a": 1, "c": 2}', '{"a": "x"}']), ExplicitPolicy("a bigint, b date"))
@@ -33,7 +40,6 @@ class ExplicitPolicy:
     """
 
     name: ClassVar[str] = "explicit"  # What `infer` takes.
-    # A `ShreddingSchema`, DDL, the JSON form, or an Arrow schema or type.
     schema: ShreddingSchema | str | pa.Schema | pa.DataType
 
     def choose(self, profile: Profile) -> InferenceResult:

@@ -35,9 +35,28 @@ from parquet_variant.shredding.profile_path import PathProfile
 class HintsPolicy:
     """The user's types where given, and the most frequent paths.
 
-    Raises `VariantError` for a pattern that is no regular expression (``bad-policy``).
-    Raises `PathError` or `SchemaError` for a path or type that cannot be read.
+    Parameters
+    ----------
+    types
+        A DDL or Arrow type for each path that is to have it.
+    max_columns
+        How many paths are shredded without being named, at most.
+    skip
+        Paths that are not shredded, with all that is below them.
+    skip_regexp
+        Regular expressions; a path is not shredded if one is found in its dotted form (``a.b``, ``a.[*].b``).
+    maps
+        Which objects are maps, and so not looked into unless named.
 
+    Raises
+    ------
+    VariantError
+        For a pattern that is no regular expression (``bad-policy``).
+    PathError, SchemaError
+        For a path or type that cannot be read.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = pv.parse_json(['{"a": 1, "b": {"c": 2, "d": 3}, "x_1": 4}'])
@@ -47,13 +66,11 @@ class HintsPolicy:
     """
 
     name: ClassVar[str] = "hints"  # What `infer` takes.
-    # A DDL or Arrow type for each path that is to have it.
     types: Mapping[str, str | pa.DataType] | tuple[tuple[str, str | pa.DataType], ...] = ()
-    max_columns: int = 1024  # How many paths are shredded without being named, at most.
-    skip: Iterable[str] = ()  # Paths that are not shredded, with all that is below them.
-    # Regular expressions; a path is not shredded if one is found in its dotted form (``a.b``, ``a.[*].b``).
+    max_columns: int = 1024
+    skip: Iterable[str] = ()
     skip_regexp: Iterable[str] = ()
-    maps: MapRules = field(default_factory=MapRules)  # Which objects are maps, and so not looked into unless named.
+    maps: MapRules = field(default_factory=MapRules)
     _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
     _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())

@@ -23,17 +23,29 @@ _LOOKED_AT = 64
 class MapRules:
     """What makes an object a map.
 
+    Parameters
+    ----------
+    keys
+        It has at least so many distinct keys.
+    filled
+        An object has at most this share of them, on average.
+    alike
+        At least this share of the values under the keys are of one type; and if they are objects, of the keys in these.
+    surely
+        With so many keys that look alike it is a map even if the objects share them (a single document, for one).
+    common
+        A key of a map in this share of its objects is treated as the field of a record if it leads to scalars.
+
+    Examples
+    --------
     >>> MapRules().keys
     32
     """
 
-    keys: int = 32  # It has at least so many distinct keys.
-    filled: float = 0.2  # An object has at most this share of them, on average.
-    # At least this share of the values under the keys are of one type; and if they are objects, of the keys in these.
+    keys: int = 32
+    filled: float = 0.2
     alike: float = 0.9
-    # With so many keys that look alike it is a map even if the objects share them (a single document, for one).
     surely: int = 1000
-    # A key of a map in this share of its objects is treated as the field of a record if it leads to scalars.
     common: float = 0.5
 
     def __post_init__(self) -> None:

@@ -44,6 +44,19 @@ class SparkPolicy:
     A profile says nothing of the order of rows: given one, the policy looks at all of it; given an array, at its first
     rows, as Spark does.
 
+    Parameters
+    ----------
+    rows, sample_bytes
+        How much of an array it looks at, from the start.
+    min_share
+        A field is shredded from this share of the rows on.
+    max_width
+        Most columns of the file, ``value`` columns included.
+    max_depth
+        Deepest level.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"task": %d, "id": 1}' % n for n in range(72)] + ['{"task": "none", "id": 2}'] * 28
@@ -52,12 +65,11 @@ class SparkPolicy:
     """
 
     name: ClassVar[str] = "spark"  # What `infer` takes.
-    # How much of an array it looks at, from the start.
     rows: int = 4096
     sample_bytes: int = 64 << 20
-    min_share: float = 0.1  # A field is shredded from this share of the rows on.
-    max_width: int = 300  # Most columns of the file, ``value`` columns included.
-    max_depth: int = 50  # Deepest level.
+    min_share: float = 0.1
+    max_width: int = 300
+    max_depth: int = 50
 
     def __post_init__(self) -> None:
         check_constants(self)

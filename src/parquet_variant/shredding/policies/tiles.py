@@ -74,6 +74,17 @@ class TilesPolicy:
 
     A profile does not know which paths occur together: given one, the policy takes it as one tile, without itemsets.
 
+    Parameters
+    ----------
+    tile_rows
+        Rows of a tile. For the report by row group, the rows of a row group.
+    min_share
+        A path with a type is materialised if it is in this share of the tile's rows.
+    max_columns
+        Most leaves of the union; those that most rows ask for are kept.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> rows = pv.parse_json(['{"i": 1, "t": "push"}'] * 4 + ['{"i": 2, "geo": {"lat": 1.5}}'] * 4)
     >>> result = TilesPolicy(tile_rows=4).choose_rows(rows)
@@ -84,9 +95,9 @@ class TilesPolicy:
     """
 
     name: ClassVar[str] = "tiles"  # What `infer` takes.
-    tile_rows: int = 4096  # Rows of a tile. For the report by row group, the rows of a row group.
-    min_share: float = 0.6  # A path with a type is materialised if it is in this share of the tile's rows.
-    max_columns: int = 300  # Most leaves of the union; those that most rows ask for are kept.
+    tile_rows: int = 4096
+    min_share: float = 0.6
+    max_columns: int = 300
 
     def __post_init__(self) -> None:
         check_constants(self)

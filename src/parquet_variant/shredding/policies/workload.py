@@ -38,6 +38,18 @@ _QUOTED_PATH = re.compile(r"""'(\$(?:[^']|'')*)'|"(\$[^"]*)\"""")
 class WorkloadPolicy:
     """What is queried is shredded first.
 
+    Parameters
+    ----------
+    weights
+        Paths with how often (or how dearly) they are queried. An index stands for every element. Paths that the data
+        does not have are passed over; a path to an object or array takes all below it, in the order of frequency.
+    max_columns
+        Most leaves.
+    rest
+        The policy for what is left of the budget; None for nothing but the workload.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = pv.parse_json(['{"a": 1, "b": {"c": "x"}}', '{"a": 2, "b": {"d": "y"}}'])
@@ -47,11 +59,8 @@ class WorkloadPolicy:
     """
 
     name: ClassVar[str] = "workload"  # What `infer` takes.
-    # Paths with how often (or how dearly) they are queried. An index stands for every element. Paths that the data does
-    # not have are passed over; a path to an object or array takes all below it, in the order of frequency.
     weights: Mapping[str, float] | tuple[tuple[str, float], ...]
-    max_columns: int = 300  # Most leaves.
-    # The policy for what is left of the budget; None for nothing but the workload.
+    max_columns: int = 300
     rest: Policy | None = field(default_factory=AutoPolicy)
 
     def __post_init__(self) -> None:
@@ -67,8 +76,12 @@ class WorkloadPolicy:
     def of_queries(cls, queries: Iterable[str], **options: Any) -> WorkloadPolicy:
         """Weigh paths by how many of some SQL texts name them, in quotes: ``variant_get(v, '$.a.b', 'int')``.
 
-        `queries`: SQL texts; those that name no path count for nothing.
-        `**options`: ``max_columns`` and ``rest``.
+        Parameters
+        ----------
+        queries
+            SQL texts; those that name no path count for nothing.
+        **options
+            ``max_columns`` and ``rest``.
         """
         seen: Counter[str] = Counter()
         for query in queries:
@@ -83,8 +96,12 @@ class WorkloadPolicy:
     def of_schema(cls, schema: ShreddingSchema, **options: Any) -> WorkloadPolicy:
         """Weigh the leaves of an earlier schema alike, so that they stay where the data still has them.
 
-        `schema`: the earlier schema.
-        `**options`: ``max_columns`` and ``rest``.
+        Parameters
+        ----------
+        schema
+            The earlier schema.
+        **options
+            ``max_columns`` and ``rest``.
         """
         return cls({str(path): 1.0 for path, _ in schema.leaves()}, **options)
 
