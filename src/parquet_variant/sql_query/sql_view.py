@@ -119,7 +119,7 @@ def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
                 return first[key.lower()], key
     elif schema.kind == "array" and schema.element is not None:
         children = [schema.element]
-    return next((found for child in children if (found := _twins(child)) is not None), None)
+    return next((twins for child in children if (twins := _twins(child)) is not None), None)
 
 
 def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tuple[Selected, ...]:

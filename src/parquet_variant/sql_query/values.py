@@ -454,10 +454,10 @@ class Values:
             star.set("except_", hidden or None)
 
 
-def _reference(relation: Relation, name: str, use: TableUse, **facts: object) -> exp.Expr:
+def _reference(relation: Relation, name: str, use: TableUse, **known: object) -> exp.Expr:
     """A column of a table, with what is to be known of it later."""
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
-    column.meta.update(facts, **{USE: use.number})
+    column.meta.update(known, **{USE: use.number})
     return column
 
 

@@ -161,11 +161,13 @@ def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch
         (row_bytes(array, field.type) for array, field in zip(arrays, target, strict=True)), np.zeros(len(table))
     )
     for start, stop in slices_by_bytes(sizes, _BATCH_BYTES):
-        parts = [_given(array.slice(start, stop - start), field) for array, field in zip(arrays, target, strict=True)]
+        parts = [
+            _as_field(array.slice(start, stop - start), field) for array, field in zip(arrays, target, strict=True)
+        ]
         yield pa.RecordBatch.from_arrays(parts, schema=target)
 
 
-def _given(array: pa.Array, field: pa.Field) -> pa.Array:
+def _as_field(array: pa.Array, field: pa.Field) -> pa.Array:
     """A column as the read's schema has it."""
     try:
         return as_spark(array, field.type)

@@ -89,8 +89,8 @@ class BatchWriter(_Tasks, DataSourceArrowWriter):
 
 def _files(messages: Iterable[WriterCommitMessage | None]) -> list[StagedFile]:
     """The files to commit: those with rows, or one without if there are no rows at all."""
-    written = [message for message in messages if isinstance(message, TaskFiles) and message.files]
-    with_rows = [message for message in written if message.rows] or written[:1]
+    with_files = [message for message in messages if isinstance(message, TaskFiles) and message.files]
+    with_rows = [message for message in with_files if message.rows] or with_files[:1]
     return [file for message in with_rows for file in message.files]
 
 

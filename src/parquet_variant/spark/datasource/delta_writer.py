@@ -53,7 +53,7 @@ class _DeltaTasks:
         schemas = None if options.schema is None else {self.frame.column: options.schema}
         self.plan = plan(current, schema=schemas, **options.write)
 
-    def _written(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
+    def _actions(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
         """Write a partition into files of the table that no version names yet."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
@@ -118,13 +118,13 @@ class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
         """Write a partition; a task that ends after its job leaves nothing."""
-        written = self._written(iterator)
+        actions = self._actions(iterator)
         try:
             self.staging.check_running()
         except VariantError:
-            self._remove([written])
+            self._remove([actions])
             raise
-        return written
+        return actions
 
     @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -156,7 +156,7 @@ class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
         """Write a partition of a micro-batch."""
-        return self._written(iterator)
+        return self._actions(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit a micro-batch as one version, unless it already is."""

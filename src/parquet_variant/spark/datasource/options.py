@@ -60,22 +60,22 @@ class WriteOptions:
 
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
-        given = _Given(options, _WRITE_OPTIONS, "write")
-        write = {name: value for option, name, read in _FOR_WRITER if (value := given.value(option, read)) is not None}
+        texts = _Texts(options, _WRITE_OPTIONS, "write")
+        write = {name: value for option, name, read in _FOR_WRITER if (value := texts.value(option, read)) is not None}
         WriterOptions.of(write)  # on the driver, not in the first task
-        layout = given.value("layout")
+        layout = texts.value("layout")
         if layout not in (None, "final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
-        path = given.path()
+        path = texts.path()
         return cls(
             path,
-            given.value("column"),
-            ShreddingSchema.variant() if layout == "unshredded" else given.value("schema", _schema),
+            texts.value("column"),
+            ShreddingSchema.variant() if layout == "unshredded" else texts.value("schema", _schema),
             write,
-            given.value("checkpointLocation"),
-            is_delta(given.texts, path),
-            tuple(given.value("partitionBy", _names) or ()),
-            given.value("txnAppId"),
+            texts.value("checkpointLocation"),
+            is_delta(texts.by_name, path),
+            tuple(texts.value("partitionBy", _names) or ()),
+            texts.value("txnAppId"),
         )
 
 
@@ -113,39 +113,39 @@ class ReadOptions:
 
         Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
         """
-        given = _Given(options, _READ_OPTIONS, "read")
+        texts = _Texts(options, _READ_OPTIONS, "read")
         for name, of_streams in _VERSIONS.items():
-            if stream is not None and of_streams != stream and (text := given.value(name)) is not None:
+            if stream is not None and of_streams != stream and (text := texts.value(name)) is not None:
                 hint = "it is of streams; use versionAsOf" if of_streams else "streams have startingVersion"
                 raise _bad(name, text, hint)
-        columns, text = "columns", given.value("paths") or ""
+        columns, text = "columns", texts.value("paths") or ""
         if text.lstrip().startswith("["):
             # Not our option: `load([…])` says so, that several files or directories are to be read.
-            sources = tuple(absolute(source) for source in given.value("paths", json.loads))
+            sources = tuple(absolute(source) for source in texts.value("paths", json.loads))
         else:
-            sources = (given.path(),)
-            columns = "columns" if given.value("columns") or not text else "paths"
-        delta = len(sources) == 1 and is_delta(given.texts, sources[0])
-        if not delta and (wrong := [name for name in _VERSIONS if given.value(name) is not None]):
-            raise _bad(wrong[0], given.value(wrong[0]), "it is of Delta tables, and this is none")
-        if delta and (most := given.value("maxFilesPerTrigger")) is not None:
+            sources = (texts.path(),)
+            columns = "columns" if texts.value("columns") or not text else "paths"
+        delta = len(sources) == 1 and is_delta(texts.by_name, sources[0])
+        if not delta and (wrong := [name for name in _VERSIONS if texts.value(name) is not None]):
+            raise _bad(wrong[0], texts.value(wrong[0]), "it is of Delta tables, and this is none")
+        if delta and (most := texts.value("maxFilesPerTrigger")) is not None:
             raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
-        zone = given.value("timeZone") or "UTC"
+        zone = texts.value("timeZone") or "UTC"
         zone_of(zone)  # on the driver
         return cls(
             sources,
-            given.value("column"),
-            given.value(columns, _projection) if given.value(columns) else None,
-            given.value("partitionBytes", _at_least_one) or 64 << 20,
+            texts.value("column"),
+            texts.value(columns, _projection) if texts.value(columns) else None,
+            texts.value("partitionBytes", _at_least_one) or 64 << 20,
             delta,
-            given.value("versionAsOf", _whole),
-            given.value("timestampAsOf"),
+            texts.value("versionAsOf", _whole),
+            texts.value("timestampAsOf"),
             zone,
-            given.value("startingVersion", _whole),
-            given.value("where"),
-            bool(given.value("mergeSchema", _flag)),
-            not given.value("recursiveFileLookup", _flag),
-            given.value("maxFilesPerTrigger", _at_least_one),
+            texts.value("startingVersion", _whole),
+            texts.value("where"),
+            bool(texts.value("mergeSchema", _flag)),
+            not texts.value("recursiveFileLookup", _flag),
+            texts.value("maxFilesPerTrigger", _at_least_one),
         )
 
 
@@ -235,21 +235,21 @@ _NO_TABLES = (
 )
 
 
-class _Given:
+class _Texts:
     """What is given, by name: in any case, as in Spark, and with the underscores of our parameters, too."""
 
     def __init__(self, options: Mapping[str, str], known: tuple[str, ...], what: str) -> None:
-        self.texts = {name.lower().replace("_", ""): value for name, value in options.items()}
-        if "provider" in self.texts:  # which Spark names where a table is made, and nothing at all where one is read
+        self.by_name = {name.lower().replace("_", ""): value for name, value in options.items()}
+        if "provider" in self.by_name:  # which Spark names where a table is made, and nothing at all where one is read
             raise VariantError(_NO_TABLES, reason="bad-option")
-        unknown = self.texts.keys() - _OF_SPARK - {name.lower() for name in known}
+        unknown = self.by_name.keys() - _OF_SPARK - {name.lower() for name in known}
         if unknown:
             name = min(unknown)
             raise VariantError(f"unknown {what} option {name!r}: {choice_of(name, known)}", reason="bad-option")
 
     def value(self, option: str, read: Callable[[str], Any] = str) -> Any:
         """What an option says; None if it is not there."""
-        text = self.texts.get(option.lower())
+        text = self.by_name.get(option.lower())
         try:
             return None if text is None else read(text)
         except (ValueError, TypeError) as error:
@@ -257,9 +257,9 @@ class _Given:
 
     def path(self) -> str:
         """Where the files are."""
-        if not self.texts.get("path"):
+        if not self.by_name.get("path"):
             raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
-        return absolute(self.texts["path"])
+        return absolute(self.by_name["path"])
 
 
 def _bad(option: str, text: str, hint: str) -> VariantError:
