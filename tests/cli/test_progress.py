@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from parquet_variant.cli.output import progress as module
-from parquet_variant.cli.output.progress import Progress
+from parquet_variant.cli import output as module
+from parquet_variant.cli.output import Progress
 
 
 def test_a_quick_command_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,8 @@ GROUPS = {"table": ("set",)}
 # Commands that share a module, each the function of its name; others are the `command` of a module of theirs.
 _MODULES = {
     **dict.fromkeys(("query", "sql-view"), "query"),
+    **dict.fromkeys(("inspect", "validate", "explore"), "inspect"),
+    **dict.fromkeys(("optimize", "rewrite"), "optimize"),
     **dict.fromkeys(("delete", "update", "merge"), "delta_rows"),
     **dict.fromkeys(("vacuum", "history", "restore", "table-set"), "delta_versions"),
     **dict.fromkeys(("warmup", "doctor"), "installation"),
@@ -146,7 +148,7 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
 
 
 def _command(name: str) -> Any:
-    from parquet_variant.cli.options.groups import flat
+    from parquet_variant.cli.options.common import flat
 
     module = import_module(f"parquet_variant.cli.commands.{_MODULES.get(name, name)}")
     return flat(getattr(module, name.replace("-", "_") if name in _MODULES else "command"))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output import Progress
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> Varian
         with open_file(source) as file:
             variant = choose_column(file.schema, column, file.name)
             parts += _first_rows(file, variant, _ROWS // len(chosen), _BYTES // len(chosen))
-    return VariantArray.concat(parts) if parts else VariantArray.from_storage(_no_rows())
+    return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
 def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) -> Iterator[VariantArray]:
@@ -115,22 +115,13 @@ def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
         text = chunk[:rows]
         while len(text) > 1 and text.nbytes > size:
             text = text[: len(text) // 2]
-        storage = _parsed(text)
-        parts.append(VariantArray(storage.filter(storage.is_valid())))
+        array = try_parse_json(text)
+        assert isinstance(array, VariantArray)
+        parts.append(VariantArray(array.storage.filter(array.storage.is_valid())))
         rows, size = rows - len(text), size - text.nbytes
         if rows <= 0 or size <= 0:
             break
-    return VariantArray.concat(parts) if parts else VariantArray.from_storage(_no_rows())
-
-
-def _parsed(text: pa.Array) -> pa.StructArray:
-    array = try_parse_json(text)
-    assert isinstance(array, VariantArray)
-    return array.storage
-
-
-def _no_rows() -> pa.StructArray:
-    return _parsed(pa.array([], pa.string()))
+    return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
 def look_at(rows: VariantArray) -> Sample:

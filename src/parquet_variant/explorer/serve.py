@@ -122,8 +122,6 @@ def _answer(body: bytes, run: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, float, str, Decimal, dt.date, dt.time)):
         return None if value is None else str(value)
-    if isinstance(value, (Decimal, dt.date, dt.time, dt.datetime)):
-        return str(value)
     return json.dumps(value, default=str, ensure_ascii=False)

@@ -20,12 +20,19 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
-from parquet_variant.ingest.destination import Destination
 from parquet_variant.ingest.json_column import beside_fields, plan_parts, split_rows, table_sources
 from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, whole_splits
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import ProfiledSplits, TaskPlan, WrittenSplits, first_rows, pack_splits, profile_splits
+from parquet_variant.ingest.task import (
+    Destination,
+    ProfiledSplits,
+    TaskPlan,
+    WrittenSplits,
+    first_rows,
+    pack_splits,
+    profile_splits,
+)
 from parquet_variant.io.engine import Engine
 from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
@@ -39,41 +46,18 @@ from parquet_variant.shredding.typed_texts import TypedText
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What an ingest did.
+    """What an ingest did."""
 
-    Parameters
-    ----------
-    dest
-        The directory that was written; passwords and signatures of a URL are left out.
-    files
-        The Parquet files in it that this ingest wrote, as paths below `dest`.
-    rows
-        Rows written.
-    bad_records
-        Lines that were no JSON: quarantined, never dropped silently.
-    bad_records_path
-        The directory of the bad-records output (NDJSON); None where every line was good.
-    bytes_read
-        Bytes of JSON text, after decompression.
-    bytes_written
-        Bytes of the Parquet files.
-    schema
-        What was shredded; None if nothing was written.
-    inference
-        Why, path by path; None where the schema was given.
-    typed_texts
-        What became of strings that were to be dates, timestamps, UUIDs or binary.
-    """
-
-    dest: str
-    files: tuple[str, ...]
-    rows: int
-    bad_records: int
-    bad_records_path: str | None
-    bytes_read: int
-    bytes_written: int
-    schema: ShreddingSchema | None
-    inference: InferenceResult | None = None
+    dest: str  # The directory that was written; passwords and signatures of a URL are left out.
+    files: tuple[str, ...]  # The Parquet files in it that this ingest wrote, as paths below `dest`.
+    rows: int  # Rows written.
+    bad_records: int  # Lines that were no JSON: quarantined, never dropped silently.
+    bad_records_path: str | None  # The directory of the bad-records output (NDJSON); None where every line was good.
+    bytes_read: int  # Bytes of JSON text, after decompression.
+    bytes_written: int  # Bytes of the Parquet files.
+    schema: ShreddingSchema | None  # What was shredded; None if nothing was written.
+    inference: InferenceResult | None = None  # Why, path by path; None where the schema was given.
+    # What became of strings that were to be dates, timestamps, UUIDs or binary.
     typed_texts: tuple[TypedText, ...] = ()
 
     def __post_init__(self) -> None:
@@ -209,10 +193,6 @@ def _open(request: IngestRequest) -> Destination | None:
         from parquet_variant.ingest.destinations.vortex import open_vortex
 
         return open_vortex(request)
-    if request.one_file:
-        from parquet_variant.ingest.destinations.parquet import ParquetFileDestination
-
-        return ParquetFileDestination.open(request)
     from parquet_variant.ingest.destinations.parquet import open_parquet
 
     return open_parquet(request)

@@ -1,13 +1,15 @@
-"""What one task of an ingest does to its splits, in whatever engine: text to profile, text to a staged file.
+"""What one task of an ingest does to its splits, in whatever engine, and what a destination makes of what tasks wrote.
 
-Owns the two passes over a task's splits. Leaves reading and parsing them to `batches`, running the tasks to the
-engines, and the files that are written to `destinations`.
+Owns the two passes over a task's splits (text to profile, text to a staged file), and what destinations share: what
+every task does, and what makes the whole visible or leaves nothing; a directory whose files are staged, and one file
+that is written aside. Leaves reading and parsing to `batches`, running the tasks to the engines, and the files that are
+written to `destinations`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,17 +17,19 @@ from operator import call
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.errors import VariantFileError
 from parquet_variant.ingest.batches import Use, steps
-from parquet_variant.ingest.request import TextOptions
+from parquet_variant.ingest.request import IngestRequest, TextOptions
 from parquet_variant.ingest.sources import split_size
 from parquet_variant.ingest.splits import Split
 from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
-from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
+from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, staging_beside
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
 from parquet_variant.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -215,3 +219,62 @@ def _open_output(location: str) -> Any:
     filesystem, path = filesystem_of(location)
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     return filesystem.open_output_stream(path)
+
+
+# What a task does: number of the task, of the attempt, and its splits.
+Work: TypeAlias = Callable[[int, int, list[Split]], WrittenSplits]
+
+
+class Destination:
+    """What the tasks write into, and what makes it visible: a directory of files, unless a class says otherwise."""
+
+    def __init__(self, request: IngestRequest, staging: Staging, write: Callable[..., WrittenSplits]) -> None:
+        self.dest = request.dest
+        self._request, self._staging, self._write = request, staging, write
+
+    @property
+    def bad_records_path(self) -> str:
+        """Where bad lines go that are put aside: a directory below the destination."""
+        return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"
+
+    def work(self, plan: TaskPlan) -> Work:
+        """What every task does; can be pickled."""
+        self._staging = self._staging.begin()
+        return partial(self._write, self._request, plan, self._staging)
+
+    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+        """Make what the tasks wrote visible; the data files' paths below `dest`."""
+        root = self.dest.rstrip("/") + "/"
+        names = self._staging.commit(file for part in written for file in part.files)
+        return [name.removeprefix(root) for name in names if not name.startswith(f"{root}{BAD_RECORDS}/")]
+
+    def abort(self) -> None:
+        """Leave the directory as it was, if there was one; what others put there meanwhile stays."""
+        self._staging.abort()
+
+
+class FileDestination(Destination):
+    """One file; the job's directory is beside it."""
+
+    @classmethod
+    def open(cls, request: IngestRequest, write: Callable[..., WrittenSplits]) -> FileDestination | None:
+        """Look at the place; None if there is a file that is to be left alone.
+
+        Raises `VariantFileError` if there is a directory, or a file and the mode is not to overwrite it.
+        """
+        dest, mode = request.dest, request.mode
+        filesystem, path = filesystem_of(dest)
+        kind = filesystem.get_file_info(path).type
+        if kind == pafs.FileType.Directory:
+            raise VariantFileError(f"{dest} is a directory, not a file", reason="exists", file=dest)
+        if kind == pafs.FileType.File:
+            if mode == "ignore":
+                return None
+            if mode != "overwrite":
+                cure = "a file takes no more rows: append to a directory" if mode == "append" else "use mode=overwrite"
+                raise VariantFileError(f"{dest} exists: {cure}, or choose another place", reason="exists", file=dest)
+        return cls(request, staging_beside(dest), write)
+
+    def abort(self) -> None:
+        """Leave nothing beside the file."""
+        self._staging.discard()

@@ -20,7 +20,7 @@ _OWNERS = {
     "VariantDType": "vortex.logical.encodings",
     "VariantScalar": "functions.extraction.get_variant_element",
     "VortexFileInfo": "vortex.files.writer",
-    "VortexFilesScan": "vortex.scanning.several_files",
+    "VortexFilesScan": "vortex.scanning.scanner",
     "VortexScan": "vortex.scanning.scanner",
     "answers": "vortex.logical.encodings",
     "collect_statistics": "vortex.logical.range_statistics",
@@ -39,7 +39,7 @@ _OWNERS = {
     "read_json": "vortex.files.reader",
     "read_table": "vortex.files.reader",
     "scan": "vortex.scanning.scanner",
-    "scan_files": "vortex.scanning.several_files",
+    "scan_files": "vortex.scanning.scanner",
     "variant_table": "array.chunked_array",
     "vortex_files": "vortex.files.paths",
     "write": "vortex.files.writer",
@@ -77,9 +77,9 @@ if TYPE_CHECKING:
     from parquet_variant.vortex.logical.json_columns import decompress_json as decompress_json
     from parquet_variant.vortex.logical.range_statistics import RangeStatistics as RangeStatistics
     from parquet_variant.vortex.logical.range_statistics import collect_statistics as collect_statistics
+    from parquet_variant.vortex.scanning.scanner import VortexFilesScan as VortexFilesScan
     from parquet_variant.vortex.scanning.scanner import VortexScan as VortexScan
     from parquet_variant.vortex.scanning.scanner import scan as scan
-    from parquet_variant.vortex.scanning.several_files import VortexFilesScan as VortexFilesScan
-    from parquet_variant.vortex.scanning.several_files import scan_files as scan_files
+    from parquet_variant.vortex.scanning.scanner import scan_files as scan_files
 
     ingest = ingest_vortex

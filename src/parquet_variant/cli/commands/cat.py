@@ -35,7 +35,7 @@ def command(
     Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
     """
     from parquet_variant.cli.options.stdin import queryable
-    from parquet_variant.cli.output.report import print_json_rows, print_json_values
+    from parquet_variant.cli.output import print_json_rows, print_json_values
 
     left = limit
     with queryable(path, threads) as source:
@@ -71,7 +71,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
     import pyarrow as pa
 
     from parquet_variant.array.parts import nested_array
-    from parquet_variant.cli.output.report import is_variant
+    from parquet_variant.cli.output import is_variant
     from parquet_variant.delta import snapshot
     from parquet_variant.delta.reading.read import iter_files, selected_schema
     from parquet_variant.errors import VariantFileError

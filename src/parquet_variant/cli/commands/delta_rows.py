@@ -108,7 +108,7 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
 
 def _report(result: ChangeResult, *, as_json: bool) -> int:
     """Say what a change did."""
-    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.cli.output import print_json
     from parquet_variant.parquet.report_text import counted
 
     if as_json:

@@ -25,7 +25,7 @@ def vacuum(
     """Delete files of a Delta table that no recent version holds."""
     from datetime import timedelta
 
-    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.cli.output import print_json
     from parquet_variant.delta import vacuum
     from parquet_variant.parquet.report_text import counted
 
@@ -49,7 +49,7 @@ def history(
     as_json: AsJson = False,
 ) -> int:
     """List the commits of a Delta table, newest first."""
-    from parquet_variant.cli.output.report import print_grid, print_json
+    from parquet_variant.cli.output import print_grid, print_json
     from parquet_variant.delta import history
 
     commits = history(table, limit)
@@ -97,7 +97,7 @@ def table_set(
 
 
 def _report_version(version: int, what: str, *, as_json: bool) -> int:
-    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.cli.output import print_json
 
     if as_json:
         print_json({"version": version})

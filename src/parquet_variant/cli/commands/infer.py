@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from parquet_variant.choices import SortBy
-from parquet_variant.cli.options.common import AllowOutside, Also, Column, Sample, Threads, read_types
-from parquet_variant.cli.options.groups import JsonOptions, PolicyOptions
+from parquet_variant.cli.options.common import (
+    AllowOutside,
+    Also,
+    Column,
+    JsonOptions,
+    PolicyOptions,
+    Sample,
+    Threads,
+    read_types,
+)
 
 if TYPE_CHECKING:
     from parquet_variant.shredding.policies.decision import InferenceResult
@@ -57,10 +65,10 @@ def command(
 
     What --ddl and --json print can be edited and given to ingest --schema.
     """
-    from parquet_variant.cli.options.schema import read_schema
+    from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.options.tables import data_files
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output import Progress
     from parquet_variant.parquet import profile
     from parquet_variant.shredding.costs import also as costs_also
     from parquet_variant.shredding.drift import find_drift

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from parquet_variant.choices import Mode, OutputFormat, VortexLayout
-from parquet_variant.cli.options.common import AsJson, Engine, EngineOption, SampleOrDefault, Threads
-from parquet_variant.cli.options.groups import JsonOptions, PolicyOptions, WriterOptions
+from parquet_variant.cli.options.common import (
+    AsJson,
+    Engine,
+    EngineOption,
+    JsonOptions,
+    PolicyOptions,
+    SampleOrDefault,
+    Threads,
+    WriterOptions,
+)
 
 if TYPE_CHECKING:
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output import Progress
     from parquet_variant.ingest.job import IngestJob, IngestResult
 
 
@@ -75,9 +83,9 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write it shredded: all of it, or nothing."""
-    from parquet_variant.cli.options.schema import read_schema
+    from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output import Progress
     from parquet_variant.ingest.job import IngestJob
     from parquet_variant.ingest.request import IngestRequest
     from parquet_variant.io.filesystems import absolute
@@ -146,7 +154,7 @@ def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) 
 
 
 def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
-    from parquet_variant.cli.output.report import human_bytes, print_json
+    from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet.report_text import counted
 
     if as_json:

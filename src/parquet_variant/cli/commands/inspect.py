@@ -1,28 +1,29 @@
-"""``variant inspect``: what is in Parquet or Vortex files with Variant columns.
+"""``variant inspect``: what is in files with Variant columns; ``validate``: by the rules; ``explore``: as a page.
 
-Owns how the report is shown. Leaves the figures to `parquet.inspect` and `vortex.inspect`, and predictions to
-`shredding.estimate`.
+Owns how the reports are shown, the exit code, and where a page goes. Leaves the figures to `parquet.inspect` and
+`vortex.inspect`, predictions to `shredding.estimate`, the rules to `parquet.validate`, and the page to `explorer`.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Column, Path, read_types
+from parquet_variant.cli.failure import DATA_PROBLEM
+from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Column, Path, Threads, read_types
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
     from parquet_variant.shredding.costs import Also as TypedToo
     from parquet_variant.shredding.estimate import Comparison
 
-
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
 
 
-def command(
+def inspect(
     path: Path,
     column: Column = None,
     predict_from: Annotated[
@@ -40,7 +41,7 @@ def command(
     Reads footers only; for --also the rows. Of Vortex files: how the column lies in them, and what is typed.
     """
     from parquet_variant.cli.options.tables import data_files
-    from parquet_variant.cli.output.report import human_bytes, print_json
+    from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet import inspect
     from parquet_variant.parquet.report_text import counted
     from parquet_variant.sql_query.paths import is_vortex
@@ -73,7 +74,7 @@ def command(
 
         print("", *map(explain_also, typed_too), sep="\n")
     if predict_from:
-        from parquet_variant.cli.output.report import print_grid
+        from parquet_variant.cli.output import print_grid
 
         rows = [(each.path.shorthand, _share(each.predicted), _share(each.actual)) for each in comparisons]
         print()
@@ -82,7 +83,7 @@ def command(
 
 
 def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
-    from parquet_variant.cli.output.report import human_bytes, print_grid, print_json
+    from parquet_variant.cli.output import human_bytes, print_grid, print_json
     from parquet_variant.parquet.report_text import counted
     from parquet_variant.vortex import inspect
 
@@ -107,7 +108,7 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
 
 def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[TypedToo]:
     """What typing more paths would change, from all rows."""
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output import Progress
     from parquet_variant.parquet import profile
     from parquet_variant.shredding.costs import also
 
@@ -118,7 +119,7 @@ def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """The typed shares that the sources promise under the files' schema, beside those of the files."""
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.output import Progress
     from parquet_variant.parquet import profile
     from parquet_variant.parquet.format.files import locate
     from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -131,7 +132,7 @@ def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tup
 
 
 def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
-    from parquet_variant.cli.output.report import human_bytes, print_grid
+    from parquet_variant.cli.output import human_bytes, print_grid
     from parquet_variant.parquet.report_text import counted
     from parquet_variant.path import VariantPath
 
@@ -169,3 +170,72 @@ def _sorted(paths: list[PathReport], sort: SortBy) -> list[PathReport]:
 
 def _share(share: float | None) -> str | None:
     return None if share is None else f"{share:.1%}"
+
+
+def validate(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or Delta tables.")
+    ],
+    column: Column = None,
+    limit: Annotated[int, typer.Option(help="Violations to list for each column of a file.", min=1)] = 1000,
+    threads: Threads = None,
+    allow_outside: AllowOutside = False,
+    as_json: AsJson = False,
+) -> int:
+    """Check every value of Parquet files.
+
+    The exit code is 1 if one breaks the specification. Also says which engines will not read the files, and why.
+    """
+    from parquet_variant.cli.options.tables import data_files
+    from parquet_variant.cli.output import Progress, print_json
+    from parquet_variant.parquet import validate
+
+    with Progress() as progress:
+        progress("validate", 0, 1)
+        files = [file for path in paths for file in data_files(path, allow_outside=allow_outside)]
+        report = validate(files, column=column, limit=limit, threads=threads)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print(report)
+    return 0 if report.ok else DATA_PROBLEM
+
+
+def explore(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet, Delta, Vortex, or JSON before any ingest.")],
+    html: Annotated[
+        FilePath, typer.Option(metavar="FILE", help="The page to write: one file that needs nothing else.")
+    ] = FilePath("explore.html"),
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the page here, with rows and SQL.")] = False,
+    port: Annotated[int, typer.Option(help="With --serve: the port; 0 for any.", min=0, max=65535)] = 0,
+    compare: Annotated[str | None, typer.Option(metavar="OTHER", help="What it was before: shown beside it.")] = None,
+    version: Annotated[int | None, typer.Option(help="A version of a Delta table.", show_default=False)] = None,
+    column: Column = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what is typed, what the rest costs, what a query would read: a page to look at.
+
+    Reads footers and a sample of at most 20,000 rows.
+    """
+    from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.output import human_bytes, print_json
+    from parquet_variant.explorer.explore import explore
+
+    with with_stdin([path]) as (source,):
+        report = explore(source, column=column, compare=compare, version=version)
+    if as_json:
+        print_json(report.to_dict())
+        return 0
+    if not serve:
+        size = report.save(html).stat().st_size
+        print(f"{html}: {human_bytes(size)}; open it in a browser")
+        return 0
+    from parquet_variant.explorer.serve import ExploreServer
+
+    server = ExploreServer(report, port)
+    print(f"{server.url}\nread-only, for this machine alone; Ctrl-C ends it", flush=True)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        server.close()
+    return 0

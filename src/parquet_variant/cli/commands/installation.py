@@ -26,7 +26,7 @@ _NEEDS = {
 def doctor(as_json: AsJson = False) -> int:
     """Say what is installed, and what is missing for which command."""
     from parquet_variant.cli.failure import DATA_PROBLEM
-    from parquet_variant.cli.output.report import print_grid, print_json
+    from parquet_variant.cli.output import print_grid, print_json
 
     state = _found()
     works = not str(state["kernels"]).startswith("error")
@@ -49,8 +49,7 @@ def doctor(as_json: AsJson = False) -> int:
 
 def warmup(as_json: AsJson = False) -> int:
     """Compile kernels that were not built with the package: there are some only in a checkout, or on rare platforms."""
-    from parquet_variant.cli.output.progress import Progress
-    from parquet_variant.cli.output.report import print_json
+    from parquet_variant.cli.output import Progress, print_json
     from parquet_variant.machine_code.cache import cache_home
     from parquet_variant.machine_code.entry_points import machine_code, warmup
 
@@ -73,7 +72,7 @@ def _found() -> dict[str, Any]:
     import platform
 
     from parquet_variant import __version__
-    from parquet_variant.cli.output.report import human_bytes
+    from parquet_variant.cli.output import human_bytes
     from parquet_variant.io.parallel import available_cpus
 
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None

@@ -1,6 +1,6 @@
-"""``variant optimize``: put the small files of a table together, and shred anew what pays.
+"""``variant optimize``: small files put together, and shredded anew if it pays; ``rewrite``: another layout, schema.
 
-Owns the options and the report. Leaves the work to `delta.optimize` and `parquet.optimize`.
+Owns the options and the reports. Leaves the work to `delta.optimize`, `parquet.optimize` and `parquet.rewrite`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options.common import AsJson, Column, EngineOption
-from parquet_variant.cli.options.groups import PolicyOptions
+from parquet_variant.choices import FileMode, Layout, OnConflict
+from parquet_variant.cli.options.common import AsJson, Column, EngineOption, PolicyOptions, Threads, WriterOptions
 
 if TYPE_CHECKING:
-    from parquet_variant.cli.output.progress import Progress
-
+    from parquet_variant.cli.output import Progress
+    from parquet_variant.parquet.writing.writer import FileInfo
 
 Reshred: TypeAlias = Annotated[
     bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
@@ -24,7 +24,7 @@ MinSaving: TypeAlias = Annotated[
 ]
 
 
-def command(
+def optimize(
     table: Annotated[
         str, typer.Argument(metavar="TABLE", help="A Delta table, or a directory of Parquet files: path or URI.")
     ],
@@ -52,8 +52,8 @@ def command(
 
     No row changes. A Delta table gets it in one commit.
     """
-    from parquet_variant.cli.options.schema import read_schema
-    from parquet_variant.cli.output.progress import Progress
+    from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.output import Progress
     from parquet_variant.parquet.operations.optimize import DEFAULT_FILE_BYTES
     from parquet_variant.sql_query.paths import is_delta
 
@@ -107,7 +107,7 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
 
 
 def _report(result: Any, dry_run: bool, as_json: bool) -> None:
-    from parquet_variant.cli.output.report import human_bytes, print_json
+    from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet.report_text import counted
 
     version = getattr(result, "version", None)
@@ -127,3 +127,64 @@ def _report(result: Any, dry_run: bool, as_json: bool) -> None:
     before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
     after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
     print(f"{before} became {after}" + ("" if version is None else f" in version {version}"))
+
+
+def rewrite(
+    source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="A file for one file; else a directory.")],
+    *,
+    layout: Annotated[Layout | None, typer.Option(help="Default: each column's own.", show_default=False)] = None,
+    schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
+    reinfer: Annotated[bool, typer.Option("--reinfer", help="Choose what to shred from all the values.")] = False,
+    annotation: Annotated[bool, typer.Option(help="Put the VARIANT annotation on; without, it is a struct.")] = True,
+    on_conflict: Annotated[OnConflict, typer.Option(help="If value and typed_value contradict each other.")] = "error",
+    writer: WriterOptions,
+    column: Column = None,
+    engine: EngineOption = "local",
+    threads: Threads = None,
+    mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = "error",
+    overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Rewrite files in another layout or under another schema.
+
+    The way out for readers that know no shredding, and the way in from the older drafts.
+    """
+    from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.output import Progress, human_bytes, print_json
+    from parquet_variant.parquet import rewrite
+    from parquet_variant.parquet.report_text import counted
+
+    if schema is not None and reinfer:
+        raise typer.BadParameter("--schema and --reinfer exclude each other")
+    options: dict[str, Any] = {
+        "layout": layout,
+        "schema": "infer" if reinfer else read_schema(schema),
+        "column": column,
+        "annotation": annotation,
+        "on_conflict": on_conflict,
+        "mode": "overwrite" if overwrite else mode,
+        **writer.read(),
+    }
+    with Progress() as progress:
+        if engine == "spark":
+            written = _rewrite_on_spark(source, dest, progress=progress, **options)
+        else:
+            written = rewrite(source, dest, progress=progress, threads=threads, **options)
+    rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
+    if as_json:
+        files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
+        print_json({"files": files, "rows": rows, "bytes": size})
+    else:
+        print(f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})")
+    return 0
+
+
+def _rewrite_on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> list[FileInfo]:
+    from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.parquet.operations.rewrite import plan_rewrite
+    from parquet_variant.spark.operations.change import rewrite
+
+    plan_rewrite(source, dest, mode=options["mode"])  # before anyone waits for a JVM
+    with spark_session(progress) as session:
+        return rewrite(session, source, dest, progress=progress, **options)

@@ -27,10 +27,9 @@ from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_nam
 from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError, VariantError
-from parquet_variant.ingest.destination import Destination, Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import SplitArrays, TaskPlan, WrittenSplits
+from parquet_variant.ingest.task import Destination, SplitArrays, TaskPlan, Work, WrittenSplits
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Staging, check_mode, sweep
@@ -42,7 +41,7 @@ class DeltaDestination(Destination):
 
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
         # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
-        super().__init__(request, Staging.into(request.dest))
+        super().__init__(request, Staging.into(request.dest), _write)
         self._current = current
         self._plan: WritePlan | None = None
         self._sure = True

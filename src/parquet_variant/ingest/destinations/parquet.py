@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 from parquet_variant.delta.data.partitions import partition_directory
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingest.destination import Destination, FileDestination, Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import SplitArrays, TaskPlan, WrittenSplits
+from parquet_variant.ingest.task import Destination, FileDestination, SplitArrays, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
@@ -90,16 +88,7 @@ class PartitionedFiles:
             self._stack.__exit__(*error)
 
 
-class ParquetDestination(Destination):
-    """A directory of Parquet files, one a task and partition."""
-
-    def work(self, plan: TaskPlan) -> Work:
-        """What every task does."""
-        self._staging = self._staging.begin()
-        return partial(write_task, self._request, plan, self._staging)
-
-
-class ParquetFileDestination(FileDestination, ParquetDestination):
+class ParquetFileDestination(FileDestination):
     """One Parquet file, and beside it one of bad lines if there are any."""
 
     @property
@@ -121,13 +110,15 @@ class ParquetFileDestination(FileDestination, ParquetDestination):
         return [self.dest.rpartition("/")[2]]
 
 
-def open_parquet(request: IngestRequest) -> ParquetDestination | None:
-    """Look at the directory; None if it holds data and is to be left alone then.
+def open_parquet(request: IngestRequest) -> Destination | None:
+    """Look at the directory or file; None if it holds data and is to be left alone then.
 
-    Raises `VariantFileError` as `open_staging`.
+    Raises `VariantFileError` as `open_staging` or `FileDestination.open`.
     """
+    if request.one_file:
+        return ParquetFileDestination.open(request, write_task)
     staging = open_staging(request.dest, request.mode)
-    return None if staging is None else ParquetDestination(request, staging)
+    return None if staging is None else Destination(request, staging, write_task)
 
 
 def write_task(

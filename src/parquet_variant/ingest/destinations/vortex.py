@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
-from parquet_variant.ingest.destination import Destination, FileDestination, Work
 from parquet_variant.ingest.request import IngestRequest
 from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import Rows, SplitArrays, TaskPlan, WrittenSplits
+from parquet_variant.ingest.task import Destination, FileDestination, Rows, SplitArrays, TaskPlan, Work, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.conform import conform
@@ -32,23 +30,13 @@ from parquet_variant.vortex.logical.json_columns import JsonColumn
 _SUFFIX = ".vortex"
 
 
-class VortexDestination(Destination):
-    """A directory of Vortex files, a part a task."""
-
-    def work(self, plan: TaskPlan) -> Work:
-        """What every task does."""
-        self._staging = self._staging.begin()
-        return partial(_write, self._request, plan, self._staging)
-
-
 class VortexFileDestination(FileDestination):
     """One Vortex file, which is put together of the parts that tasks write."""
 
     def work(self, plan: TaskPlan) -> Work:
         """What every task does."""
         self._schema = None if self._request.write.get("layout") == "columnar" else plan.schema
-        self._staging = self._staging.begin()
-        return partial(_write, self._request, plan, self._staging)
+        return super().work(plan)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
         """Make one file of the parts."""
@@ -81,8 +69,8 @@ def open_vortex(request: IngestRequest) -> Destination | None:
         raise VariantFileError(f"Vortex files are written to local disk, not to {dest}", reason="bad-option", file=dest)
     if not dest.endswith(_SUFFIX) or Path(dest).is_dir():
         staging = open_staging(dest, request.mode)
-        return None if staging is None else VortexDestination(request, staging)
-    destination = VortexFileDestination.open(request)
+        return None if staging is None else Destination(request, staging, _write)
+    destination = VortexFileDestination.open(request, _write)
     if destination is not None and request.text.on_error == "quarantine":
         raise VariantFileError(
             f"bad lines go into the destination, which must be a directory then: give a name without {_SUFFIX}",

@@ -12,33 +12,19 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import VariantType
-from parquet_variant.vortex.columnar.column import Column
+from parquet_variant.vortex.columnar.column import Column, Int64s
 from parquet_variant.vortex.columnar.encoding import decode_columnar, encode_columnar
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnarVariant:
     """A column of Variants in the columnar encoding; lossless from and to any other.
 
-    Parameters
-    ----------
-    size
-        Number of rows.
-    column
-        The values of the rows that are not SQL NULL.
-    rows
-        Those rows; None for all.
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> array = pv.parse_json(['{"a": 1, "b": "x"}', None, '{"a": [true, null]}', "null"])
     >>> columnar = ColumnarVariant.from_variant(array)
@@ -54,9 +40,9 @@ class ColumnarVariant:
     True
     """
 
-    size: int
-    column: Column
-    rows: Int64s | None = None
+    size: int  # Number of rows.
+    column: Column  # The values of the rows that are not SQL NULL.
+    rows: Int64s | None = None  # Those rows; None for all.
 
     @classmethod
     def from_variant(cls, array: VariantArray) -> ColumnarVariant:

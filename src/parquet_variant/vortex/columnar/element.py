@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
@@ -22,10 +21,8 @@ from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.functions.walks.shredded_walk import scatter
 from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.path import Segment, VariantPath, Wildcard
-from parquet_variant.vortex.columnar.column import Child, Column
+from parquet_variant.vortex.columnar.column import Child, Column, Int64s
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
-
-Int64s = npt.NDArray[np.int64]
 
 
 class _How(NamedTuple):

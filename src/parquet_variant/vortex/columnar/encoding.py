@@ -11,7 +11,6 @@ import datetime as dt
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import metadata_of_all, storage_of
@@ -27,7 +26,7 @@ from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
-from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, code_of
+from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, Int64s, code_of
 
 _P = PrimitiveId
 _MAX_SCALE = 38
@@ -35,8 +34,6 @@ _ROWS = 1 << 16
 # Nothing is cast: every slot is of the type that is asked for.
 _OPTIONS = CastOptions(dt.UTC, safe=False, path="$", lossless=True)
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-
-Int64s = npt.NDArray[np.int64]
 
 
 def encode_columnar(array: VariantArray) -> Iterator[tuple[int, Column, Int64s | None]]:

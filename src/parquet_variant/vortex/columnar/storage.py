@@ -39,7 +39,7 @@ from parquet_variant.kernels.kinds import ARRAY, OBJECT
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
-from parquet_variant.vortex.columnar.column import Child, Column, Field, nested_ranges
+from parquet_variant.vortex.columnar.column import Child, Column, Field, Int64s, nested_ranges
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.encoding import decode_columnar, scalar_type
 
@@ -53,7 +53,6 @@ _DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
 _WITHOUT_COLUMN = (int(_P.NULL), OBJECT, ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
-Int64s = npt.NDArray[np.int64]
 # The column of some values in bytes.
 OfBytes = Callable[[pa.StructArray], Column]
 

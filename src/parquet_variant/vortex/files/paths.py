@@ -29,7 +29,8 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
         infos = files_that_count(pafs.LocalFileSystem(), name)
         files = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
-        return [each for each in files if not _hidden(os.path.relpath(each, name))]
+        parts = ((each, Path(os.path.relpath(each, name)).parts) for each in files)
+        return [each for each, names in parts if not any(part.startswith(("_", ".")) for part in names)]
     if not name.endswith(_SUFFIX):
         return []
     if any(each in name for each in "*?[") and not Path(name).exists():
@@ -44,7 +45,3 @@ def some_vortex_files(path: str | os.PathLike[str]) -> list[str]:
     if not files:
         raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
     return files
-
-
-def _hidden(relative: str) -> bool:
-    return any(part.startswith(("_", ".")) for part in Path(relative).parts)

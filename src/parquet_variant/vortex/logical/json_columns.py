@@ -24,17 +24,10 @@ from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, e
 
 @dataclass(frozen=True, eq=False)
 class JsonColumn:
-    """JSON text as Variants, with its own spelling where that is not the canonical one.
+    """JSON text as Variants, with its own spelling where that is not the canonical one."""
 
-    Parameters
-    ----------
-    values
-        The Variants.
-    texts
-        The texts that the values do not print as, null for all others; None if the spelling was not kept.
-    """
-
-    values: AnyVariant
+    values: AnyVariant  # The Variants.
+    # The texts that the values do not print as, null for all others; None if the spelling was not kept.
     texts: pa.Array | None = None
 
     @classmethod

@@ -74,17 +74,6 @@ class PathStatistics:
 class RangeStatistics:
     """What is known of the shredded children of a column.
 
-    Parameters
-    ----------
-    rows, range_rows
-        Rows of the column, and of a range.
-    paths
-        Those with shredded children.
-    is_complete
-        Whether a path that is not among them has no values at all; otherwise nothing is known of it.
-
-    Examples
-    --------
     >>> import parquet_variant as pv
     >>> rows = [f'{{"id": {n}}}' for n in range(8192)] + [f'{{"id": "text {n}"}}' for n in range(8192)]
     >>> statistics = collect_statistics(pv.vortex.encode(pv.parse_json(rows), "columnar"))
@@ -94,9 +83,11 @@ class RangeStatistics:
     [(8192, 16384)]
     """
 
+    # Rows of the column, and of a range.
     rows: int
     range_rows: int
-    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)
+    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)  # Those with shredded children.
+    # Whether a path that is not among them has no values at all; otherwise nothing is known of it.
     is_complete: bool = False
 
     @property
@@ -144,14 +135,8 @@ class RangeStatistics:
     def of_path(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnStatistics:
         """What is known of a path as a type (None for a Variant) in a range.
 
-        Parameters
-        ----------
-        path, target
-            What is asked for.
-        number
-            The range.
-        cast
-            Whether values are cast to the type; otherwise those of another type are null.
+        `number`: the range.
+        `cast`: whether values are cast to the type; otherwise those of another type are null.
         """
         if target is None or pa.types.is_nested(target) or not all(isinstance(each, str) for each in path.segments):
             return UNKNOWN

@@ -1,18 +1,52 @@
-"""Which policy chooses what to shred, and its constants: ``--policy``, ``--set`` and ``--queries``.
+"""What ``--schema``, ``--policy`` with its constants, and ``--select`` are given.
 
-Owns reading the options. Leaves what the constants mean, and their names, to the policies.
+Owns telling a schema's DDL from a file of DDL or JSON and a Parquet file, and the notation ``name=$.path:type`` of
+selections. Leaves schemas to `ShreddingSchema`, the constants' meaning to the policies, paths to `query.selection`.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
     from parquet_variant.shredding.policies.decision import Policy
+
+_SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
+
+
+def read_schema(schema: str | None) -> ShreddingSchema | None:
+    """Read what ``--schema`` was given; None stays None.
+
+    Raises `VariantError` for text that is no schema, and for a file that holds none.
+
+    >>> read_schema("mag double, place string").to_ddl()
+    'mag double, place string'
+    """
+    from parquet_variant.errors import SchemaError
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+    if schema is None:
+        return None
+    text = schema
+    if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
+        raw = Path(schema).read_bytes()
+        if raw.startswith(b"PAR1"):
+            return ShreddingSchema.from_parquet(schema)
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            raise SchemaError(f"{schema} is no schema: give DDL or JSON text, or a Parquet file", file=schema) from None
+    elif schema.endswith(_SUFFIXES):
+        raise SchemaError(f"there is no schema file {schema}: check the path, or give DDL such as 'mag double'")
+    text = text.strip()
+    return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)
 
 
 def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> Policy:
@@ -88,3 +122,35 @@ def _queries(path: str) -> list[str]:
         )  # the whole error spells the path, and secrets in it
         raise VariantFileError(f"the queries in {path} cannot be read: {why}", file=path) from None
     return [query for line in text.splitlines() for query in line.split(";") if query.strip()]
+
+
+_NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
+
+
+def read_selects(texts: list[str]) -> dict[str, str]:
+    """Read all ``--select`` options of a command, as a mapping that `parquet.scan` takes.
+
+    Without a name, a path is called by its last key, and an ordinary column by its own name. Raises `PathError` for a
+    path that cannot be read, and for a name that is given twice.
+
+    >>> read_selects(["mag=$.properties.mag:double", "$.id", "$['a=b'][0]:struct<x: int>", "day"])
+    {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
+    """
+    from parquet_variant.errors import PathError
+    from parquet_variant.query.selection import read_selection
+
+    selects: dict[str, str] = {}
+    for text in texts:
+        if named := _NAMED.fullmatch(text):
+            name, path = named[1].strip(), named[2]
+        else:
+            path = text.strip()
+            (selected,) = read_selection([path]) if not path.startswith("$") else read_selection({"value": path})
+            keys = (
+                [segment for segment in selected.path.segments if isinstance(segment, str)] if selected.path else [path]
+            )
+            name = keys[-1] if keys else "value"
+        if name in selects:
+            raise PathError(f"two --select options are called {name!r}: name one of them, as in 'other={path}'")
+        selects[name] = path
+    return selects

@@ -1,1 +1,0 @@
-"""What a command shows while it runs and when it is done."""
