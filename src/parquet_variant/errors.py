@@ -21,8 +21,6 @@ _SIGNED = re.compile(r"(?i)([?&;][^=&\s]*(?:sig|token|cred|key|secret|pass)[^=&\
 def without_secrets(text: str) -> str:
     """A text whose URLs show neither passwords nor signatures.
 
-    Examples
-    --------
     >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1")
     's3://***@bucket/x, https://host/x?sig=***&v=1'
     """
@@ -43,8 +41,6 @@ def _in_one_line(message: str) -> str:
 def choice_of(name: str, known: Iterable[str]) -> str:
     """What to say of a name that nobody knows: the one that is nearest, or else all that there are.
 
-    Examples
-    --------
     >>> choice_of("bigin", ["bigint", "date"]), choice_of("x", ["bigint", "date"])
     ("did you mean 'bigint'?", 'use bigint, date')
     """
@@ -130,8 +126,6 @@ def check_choice(
 ) -> None:
     """Refuse a value that an option does not have.
 
-    Examples
-    --------
     >>> check_choice("errors", "stop", ("null", "raise"))
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: errors is 'stop': use null or raise
@@ -144,8 +138,6 @@ def check_choice(
 def check_count(name: str, value: object, least: int = 0, most: int = 2**63 - 1) -> None:
     """Refuse what is no whole number from one to another.
 
-    Examples
-    --------
     >>> check_count("max_depth", "1")
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
@@ -157,8 +149,6 @@ def check_count(name: str, value: object, least: int = 0, most: int = 2**63 - 1)
 def check_mapping(name: str, value: object, error: type[VariantError] = VariantError) -> None:
     """Refuse an option that has no values by name.
 
-    Examples
-    --------
     >>> check_mapping("types", ["uuid"])
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: types is a list: give a dict
@@ -172,8 +162,6 @@ def check_names(
 ) -> None:
     """Refuse options that nothing has by these names; `what` says which options there are.
 
-    Examples
-    --------
     >>> check_names("option for files", ["level"], ["compression", "writer"])
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: there is no option for files 'level': use compression, writer
@@ -186,8 +174,6 @@ def check_names(
 def check_column_name(name: object) -> None:
     """Refuse a name that no Arrow column can have.
 
-    Examples
-    --------
     >>> check_column_name("a b")
     """
     if not isinstance(name, str) or any("\ud800" <= character <= "\udfff" for character in name):

@@ -17,8 +17,8 @@ from parquet_variant.array.draft_columns import (
     final_of_draft_object,
     final_of_draft_paths,
 )
+from parquet_variant.array.final_columns import shredded_final
 from parquet_variant.array.remapping import Undecided
-from parquet_variant.array.shredding import shredded_final
 from parquet_variant.array.storages import shredded_storage, unshredded_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant

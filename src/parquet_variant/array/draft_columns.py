@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.final_columns import assembled_storage, shredded_final
 from parquet_variant.array.parts import columns_of, metadata_of_all, metadata_parts
 from parquet_variant.array.remapping import (
     Spans,
@@ -26,8 +27,6 @@ from parquet_variant.array.remapping import (
     split_combined,
     undecided_if,
 )
-from parquet_variant.array.shredding import shredded_final
-from parquet_variant.array.unshredding import assembled_storage
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table

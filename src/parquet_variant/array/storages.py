@@ -26,7 +26,7 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
     """
     if layout == "unshredded":
         return storage
-    from parquet_variant.array.shredding import shredded_final
+    from parquet_variant.array.final_columns import shredded_final
 
     if layout == "final":
         return shredded_final(storage, schema)
@@ -58,7 +58,7 @@ def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnC
     """
     if layout == "unshredded":
         return storage
-    from parquet_variant.array.unshredding import assembled_storage, unshredded_final
+    from parquet_variant.array.final_columns import assembled_storage, unshredded_final
 
     if layout == "final":
         return unshredded_final(storage, on_conflict)

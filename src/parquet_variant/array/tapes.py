@@ -20,7 +20,7 @@ from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY
 from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.kernels.arrow_buffers import filled_binary
-from parquet_variant.kernels.kinds import ARRAY
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.tapes.decode import decode_values
 from parquet_variant.kernels.tapes.tape import PATH, Tape
@@ -87,15 +87,15 @@ def _objects_of(tape: Tape) -> list[Any]:
     ):
         while n == stop:
             parent, stop = open_containers.pop()
-        if kind >= ARRAY:
-            item = [] if kind == ARRAY else {}
+        if kind >= KIND.ARRAY:
+            item = [] if kind == KIND.ARRAY else {}
         if parent is None:
             roots.append(item)
         elif key < 0:
             parent.append(item)
         else:
             parent[names[key]] = item
-        if kind >= ARRAY and end > n + 1:
+        if kind >= KIND.ARRAY and end > n + 1:
             open_containers.append((parent, stop))
             parent, stop = item, end
     values = iter(roots)
@@ -105,7 +105,7 @@ def _objects_of(tape: Tape) -> list[Any]:
 def _scalars_of(tape: Tape, kinds: Int64s) -> list[Any]:
     """The object of each node that is a scalar, None for the others."""
     items = np.full(len(kinds), None, object)
-    for kind in np.unique(kinds[kinds < ARRAY]).tolist():
+    for kind in np.unique(kinds[kinds < KIND.ARRAY]).tolist():
         at = np.flatnonzero(kinds == kind)
         scalars = np.empty(len(at), object)
         scalars[:] = _SCALARS.get(_P(kind), _numbers)(tape.nodes[at], _P(kind))

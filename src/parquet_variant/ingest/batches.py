@@ -39,7 +39,7 @@ from parquet_variant.ingest.sources import (
     whole_text,
 )
 from parquet_variant.ingest.splits import Split
-from parquet_variant.kernels.shredding.json_batch import parse_text, storage_from_tape
+from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.shredding.typed_texts import Counts
 from parquet_variant.types import MAX_OFFSET
@@ -417,7 +417,7 @@ def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, n
     if root is None or not root.segments:
         tape, typed = options.texts.apply(tape)
         return use.of_tape(tape), None, typed
-    array, rows = values_at(VariantArray(storage_from_tape(tape)), root)
+    array, rows = values_at(VariantArray(shredded_rows(tape).storage()), root)
     parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
     result = reduce(use.joined, [use.of_tape(part) for part, _ in parts])
     return result, rows, sum((typed for _, typed in parts), Counter())

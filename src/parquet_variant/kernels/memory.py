@@ -72,6 +72,24 @@ def copy(target, source, size):
         store_u8(target + size - 1, load_u8(source + size - 1))
 
 
+@helper
+def move(target, source, width):
+    """Copy a value of 1, 2, 4, 8 or 16 bytes, or of any other width."""
+    if width == 8:
+        store_u64(target, load_u64(source))
+    elif width == 4:
+        store_u32(target, load_u32(source))
+    elif width == 16:
+        store_u64(target, load_u64(source))
+        store_u64(target + 8, load_u64(source + 8))
+    elif width == 1:
+        store_u8(target, load_u8(source))
+    elif width == 2:
+        store_u16(target, load_u16(source))
+    else:
+        copy(target, source, width)
+
+
 @kernel
 def copy_spans(starts: Int64s, sizes: Int64s, target: int) -> None:
     """Copy stretches of memory one after the other."""

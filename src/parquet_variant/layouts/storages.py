@@ -25,11 +25,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
-    """Make an Arrow array of rows whose slots are those of `typed_values`.
-
-    >>> array_of_rows([1, None], pa.timestamp("ns")).type
-    TimestampType(timestamp[ns])
-    """
+    """Make an Arrow array of rows whose slots are those of `typed_values`."""
     return pa.array(rows, _plain(storage)).cast(storage)
 
 
@@ -37,9 +33,6 @@ def rows_of_array(array: pa.Array) -> list[Any]:
     """Give the rows of an Arrow array as Python objects, slots as in `typed_values`.
 
     Raises `MalformedVariantError` if a string is not UTF-8 (``bad-utf8``).
-
-    >>> rows_of_array(pa.array([None, 1], pa.timestamp("us", "UTC")))
-    [None, 1]
     """
     if isinstance(array, pa.ChunkedArray):
         return [row for chunk in array.chunks for row in rows_of_array(chunk)]
@@ -82,11 +75,7 @@ _MODULES: dict[Layout, ModuleType] = {
 
 
 def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
-    """Give the storage struct of a schema in a layout. Raises `VariantError` for the name of no layout.
-
-    >>> print(storage_type_of(ShreddingSchema.from_ddl("bigint"), "draft-object"))
-    struct<untyped_value: binary, typed_value: int64>
-    """
+    """Give the storage struct of a schema in a layout. Raises `VariantError` for the name of no layout."""
     if layout == "draft-paths":
         return paths_storage_type(schema)
     if layout == "draft-object":
@@ -99,11 +88,6 @@ def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "erro
     """Give the values of a storage array of any layout; None is SQL NULL.
 
     Raises `VariantError`: what ``reconstruct`` of the layout raises, with the row.
-
-    >>> storage = pa.array([{"untyped_value": None, "typed_value": 1}, None], pa.struct(
-    ...     {"untyped_value": pa.binary(), "typed_value": pa.int64()}))
-    >>> variants_of_storage(storage)
-    [<Variant int64: 1>, None]
     """
     layout = _MODULES[detect_layout(storage.type)]
     values = []
@@ -122,9 +106,6 @@ def shredded_storage(
     """Make the storage of some values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
 
     Raises `VariantError`: what ``shred_value`` of the layout raises, with the row.
-
-    >>> shredded_storage([Variant.from_python(1), None], ShreddingSchema.from_ddl("bigint"), "draft-object").to_pylist()
-    [{'untyped_value': None, 'typed_value': 1}, None]
     """
     storage = storage_type_of(schema, layout) if isinstance(schema, ShreddingSchema) else schema
     rows = []
@@ -141,10 +122,6 @@ def unshredded_storage(storage: pa.StructArray, on_conflict: OnConflict = "error
     """Make the unshredded storage array of one in any layout: ``struct<metadata: dictionary, value>``.
 
     Raises `VariantError` as `variants_of_storage`.
-
-    >>> storage = shredded_storage([Variant.from_python(1)], ShreddingSchema.from_ddl("bigint"), "final")
-    >>> unshredded_storage(storage).field("value")[0].as_py().hex()
-    '180100000000000000'
     """
     variants = variants_of_storage(storage, on_conflict)
     metadata = pa.array([EMPTY_METADATA if v is None else v.metadata for v in variants], pa.binary())

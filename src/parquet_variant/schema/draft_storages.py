@@ -19,8 +19,15 @@ import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.arrow_schema import tree_from_arrow
-from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.storage_shape import TypeTree, fields_of, is_binary, is_list, refuse, value_fields
+from parquet_variant.schema.storage_shape import (
+    TypeTree,
+    fields_of,
+    is_binary,
+    is_list,
+    refuse,
+    shredded_type,
+    value_fields,
+)
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -69,10 +76,6 @@ def object_plan(storage: pa.StructType) -> ObjectNode:
 
     Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four),
     ``unsupported-type``, ``not-a-list``, ``empty-object``, ``not-a-group``.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> object_plan(object_storage_type(ShreddingSchema.from_ddl("array<int>"))).element.typed
-    DataType(int32)
     """
     return _object_node(storage, ROOT)
 
@@ -83,10 +86,7 @@ def _object_node(group: pa.DataType, path: VariantPath) -> ObjectNode:
         raise refuse("the group has none of untyped_value, object, array and typed_value", path, "no-value")
     typed = fields = element = None
     if "typed_value" in columns:
-        typed = stored_primitive(columns["typed_value"].type)
-        if typed is None:
-            inner = columns["typed_value"].type
-            raise refuse(f"typed_value is {inner}, which is not a shredded value type", path, "unsupported-type")
+        typed = shredded_type(columns["typed_value"].type, path)
     if "object" in columns:
         below = fields_of(columns["object"].type, path)
         if not below:
@@ -105,10 +105,6 @@ def tree_of_object(storage: pa.StructType) -> TypeTree:
 
     A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot say: then
     the first of them is given. Raises `SchemaError` as `object_plan`.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> tree_of_object(object_storage_type(ShreddingSchema.from_ddl("a array<int>")))
-    {'a': [DataType(int32)]}
     """
     return _object_tree(object_plan(storage))
 
@@ -195,11 +191,6 @@ def paths_plan(storage: pa.StructType) -> PathsNode | None:
 
     Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-metadata`` (``value`` without
     ``metadata``), ``unsupported-type``, ``empty-object``, ``not-a-group``.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> plan = paths_plan(paths_storage_type(ShreddingSchema.from_ddl("array<int>")))
-    >>> plan.kind, plan.element.kind, plan.element.typed
-    ('array', 'leaf', DataType(int32))
     """
     top = value_fields(storage, ("value", "metadata", "paths"), ROOT)
     if "value" in top and "metadata" not in top:
@@ -229,20 +220,13 @@ def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
     if pa.types.is_struct(arrow):
         below = fields_of(arrow, path)
         return pa.struct([pa.field(name, _typed(one.type, path / name)) for name, one in below.items()])
-    primitive = stored_primitive(arrow)
-    if primitive is None:
-        raise refuse(f"typed_value is {arrow}, which is not a shredded value type", path, "unsupported-type")
-    return primitive
+    return shredded_type(arrow, path)
 
 
 def tree_of_paths(storage: pa.StructType) -> TypeTree:
     """Say what a storage struct of this layout shreds; a nested ``typed_value`` counts as what it holds.
 
     Raises `SchemaError` as `paths_plan`.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> tree_of_paths(paths_storage_type(ShreddingSchema.from_ddl("a array<int>"), whole_arrays=True))
-    {'a': [DataType(int32)]}
     """
     plan = paths_plan(storage)
     return None if plan is None else _paths_tree(plan)

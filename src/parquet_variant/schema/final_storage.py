@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.schema.storage_shape import TypeTree, fields_of, is_list, refuse, value_fields
+from parquet_variant.schema.storage_shape import TypeTree, fields_of, is_list, refuse, shredded_type, value_fields
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -84,10 +83,7 @@ def _node(fields: dict[str, pa.Field], path: VariantPath) -> TypeTree:
         if not children:
             raise refuse("'typed_value' is a group without fields", path, "empty-object")
         return {name: _below(child.type, path / name) for name, child in children.items()}
-    primitive = stored_primitive(typed)
-    if primitive is None:
-        raise refuse(f"typed_value is {typed}, which is not a shredded value type", path, "unsupported-type")
-    return primitive
+    return shredded_type(typed, path)
 
 
 def _below(group: pa.DataType, path: VariantPath) -> TypeTree:

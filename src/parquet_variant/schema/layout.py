@@ -49,9 +49,6 @@ def tree_of_layout(storage: pa.DataType) -> TypeTree:
     """Say what a storage struct of any layout shreds.
 
     Raises `SchemaError` if its layout does not allow it; a struct of no layout is told what the final one lacks.
-
-    >>> tree_of_layout(pa.struct({"untyped_value": pa.binary(), "typed_value": pa.int64()}))
-    DataType(int64)
     """
     layout = _layout_of(storage)
     if layout == "draft-paths":

@@ -67,12 +67,7 @@ class _Parser(TypeParser[TypeTree]):
 
 
 def render_ddl(schema: ShreddingSchema) -> str:
-    """Write a schema as DDL: an object as columns, anything else as one type.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> render_ddl(ShreddingSchema.from_ddl("struct<b string, a array<struct<c: int>>>"))
-    'a array<struct<c: int>>, b string'
-    """
+    """Write a schema as DDL: an object as columns, anything else as one type."""
     if schema.kind == "object":
         return ", ".join(f"{quote_name(name)} {_type(child)}" for name, child in schema.fields)
     return _type(schema)
@@ -87,12 +82,7 @@ def _type(schema: ShreddingSchema) -> str:
 
 
 def schema_to_json(schema: ShreddingSchema) -> str:
-    """Write a schema as JSON text.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> schema_to_json(ShreddingSchema.array(ShreddingSchema.variant()))
-    '{"array": "variant"}'
-    """
+    """Write a schema as JSON text."""
     return json.dumps(_plain(schema), ensure_ascii=False)
 
 
@@ -100,9 +90,6 @@ def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     """Read a schema from JSON text, or from the object that it parses to.
 
     Raises `SchemaError`: reason ``bad-json-schema``.
-
-    >>> tree_from_json('{"object": {"a": "int"}}')
-    {'a': DataType(int32)}
     """
     plain: Any = text
     if isinstance(text, str):
@@ -152,16 +139,7 @@ def node_name(schema: ShreddingSchema) -> str:
 
 
 def render_tree(schema: ShreddingSchema) -> str:
-    """Draw a schema, one line a node.
-
-    >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
-    >>> print(render_tree(ShreddingSchema.from_ddl("a struct<b: int>, c array<variant>")))
-    object
-    ├─ a: object
-    │  └─ b: int
-    └─ c: array
-       └─ [*]: variant
-    """
+    """Draw a schema, one line a node."""
     return "\n".join([node_name(schema), *_lines(schema)])
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
+from parquet_variant.schema.primitive_types import stored_primitive
 
 # None: an untyped variant. An Arrow type: a typed column. A list of one: an array of it. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
@@ -23,6 +24,14 @@ MAX_DEPTH = 200
 def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
     """Make the error for a storage struct that a layout does not allow."""
     return SchemaError(message, reason=reason, path=str(path))
+
+
+def shredded_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
+    """Give the canonical type of a ``typed_value``. Raises `SchemaError`, ``unsupported-type``, if it is none."""
+    primitive = stored_primitive(arrow)
+    if primitive is None:
+        raise refuse(f"typed_value is {arrow}, which is not a shredded value type", path, "unsupported-type")
+    return primitive
 
 
 def is_binary(arrow: pa.DataType) -> bool:

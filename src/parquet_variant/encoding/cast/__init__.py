@@ -38,8 +38,10 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     ...
     parquet_variant.errors.CastError: int16 300 cannot be given as int8: use try_variant_get for null instead
     """
-    from parquet_variant.encoding.cast.arrow import array_of_raw  # columns need them where kernels do not know better
-    from parquet_variant.encoding.cast.nested import cast_raw
+    from parquet_variant.encoding.cast.nested import (
+        array_of_raw,  # columns need them where kernels do not know better
+        cast_raw,
+    )
 
     target_of(target)  # refuses the type itself, not its plain form
     compiled = target_of(plain_form(target))

@@ -30,7 +30,7 @@ from parquet_variant.errors import CastError, VariantError
 from parquet_variant.functions.columns.column_casts import cast_column, take_bytes
 from parquet_variant.functions.columns.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
 
@@ -48,9 +48,9 @@ _KINDS: dict[str, tuple[int, ...]] = {
     "time": (_P.TIME,),
     "timestamp": (_P.TIMESTAMP, _P.TIMESTAMP_NANOS),
     "timestamp_ntz": (_P.TIMESTAMP_NTZ, _P.TIMESTAMP_NTZ_NANOS),
-    "list": (ARRAY,),
-    "struct": (OBJECT,),
-    "map": (OBJECT,),
+    "list": (KIND.ARRAY,),
+    "struct": (KIND.OBJECT,),
+    "map": (KIND.OBJECT,),
 }
 
 
@@ -162,7 +162,7 @@ def _lists(
 def _structs(
     slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    is_object = slots.kinds == OBJECT
+    is_object = slots.kinds == KIND.OBJECT
     columns = [
         array_of_slots(value_positions.key(name).slots(), child, options)
         for name, child in zip(target.names, target.children, strict=True)
@@ -187,14 +187,14 @@ def _maps(
 def _variants(slots: ScalarSlots) -> pa.Array:
     """The values as they are, each with metadata of its own names, as Spark casts to Variant."""
     from parquet_variant.array.tapes import array_tapes
-    from parquet_variant.kernels.shredding.json_batch import storage_from_tape
+    from parquet_variant.kernels.shredding.json_batch import shredded_rows
 
     if slots.value_positions is not None:
         storage = slots.value_positions.storage()
     else:
         storage = storage_of(metadata_of_all((), len(slots)), slots.encoded(), from_numpy(slots.kinds == get.MISSING))
     try:
-        pieces = [storage_from_tape(tape).cast(VARIANT_STORAGE) for tape in array_tapes(VariantArray(storage), 0)]
+        pieces = [shredded_rows(tape).storage().cast(VARIANT_STORAGE) for tape in array_tapes(VariantArray(storage), 0)]
     except VariantError as error:
         if error.row is not None:
             error.row = slots.row(error.row)
@@ -212,7 +212,7 @@ def _by_fallback(slots: ScalarSlots, rest: Int64s, target: Target, options: Cast
     if not len(rest):
         return base
     kinds = slots.kinds[rest]
-    nested = (kinds == ARRAY) | (kinds == OBJECT)
+    nested = (kinds == KIND.ARRAY) | (kinds == KIND.OBJECT)
     base = _nested_by_fallback(slots, rest[nested], target, options, base)
     for kind in _IN_MEMORY:
         positions = rest[~nested & (kinds == kind)]
@@ -235,8 +235,7 @@ def _scalars_by_fallback(
     base: pa.Array,
 ) -> pa.Array:
     """``keys`` stand for the slots: their bytes if they have a kind, else what `_packed` gives."""
-    from parquet_variant.encoding.cast.arrow import array_of_raw
-    from parquet_variant.encoding.cast.nested import no_cast
+    from parquet_variant.encoding.cast.nested import array_of_raw, no_cast
     from parquet_variant.encoding.cast.scalars import cast_scalar
 
     encoded = keys.dictionary_encode()
@@ -256,8 +255,7 @@ def _nested_by_fallback(
     slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
     """Arrays and objects."""
-    from parquet_variant.encoding.cast.arrow import array_of_raw
-    from parquet_variant.encoding.cast.nested import cast_raw
+    from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
 
     if not options.safe and not target.children and target.family not in ("string", "struct"):
         return base  # no array and no object is a scalar

@@ -17,8 +17,7 @@ from parquet_variant.array.parts import metadata_of_all
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import entry_lists, list_elements, plain_form, without_encoding
 from parquet_variant.errors import CastError
-from parquet_variant.functions.columns.column_slots import slots_of_column
-from parquet_variant.functions.columns.value_positions import ScalarSlots
+from parquet_variant.functions.columns.value_positions import ScalarSlots, slots_of_column
 from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.functions.json.parse_json import parse_json
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy

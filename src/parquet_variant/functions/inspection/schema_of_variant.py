@@ -44,7 +44,7 @@ from parquet_variant.functions.inputs.null_on_error import (
 from parquet_variant.functions.walks.canonical_nodes import Batch, Names, canonical_nodes, present_rows, value_chunks
 from parquet_variant.kernels.arrow_buffers import offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt_bytes
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, write_types
@@ -219,18 +219,18 @@ def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
         raise VariantError(f"values are nested deeper than {MAX_DEPTH}", reason="depth")
     slots = value_positions.slots()
     kind = merge_all(_scalars(slots))
-    if (slots.kinds == ARRAY).any():
+    if (slots.kinds == KIND.ARRAY).any():
         _, _, elements = value_positions.elements()
         inner = _of_positions(elements, depth + 1) if len(elements) else VOID
         kind = merged(kind, SparkType("ARRAY", element=inner))
-    if (slots.kinds == OBJECT).any():
+    if (slots.kinds == KIND.OBJECT).any():
         kind = merged(kind, _objects(value_positions, depth))
     return kind
 
 
 def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
     for kind in np.unique(slots.kinds).tolist():
-        if kind in (ARRAY, OBJECT, get.MISSING):
+        if kind in (KIND.ARRAY, KIND.OBJECT, get.MISSING):
             continue
         if kind in _DECIMALS:
             yield from _decimal_types(slots, slots.kinds == kind)

@@ -19,7 +19,7 @@ from parquet_variant.functions.inputs.null_on_error import or_none, or_null
 from parquet_variant.functions.walks.extract_path import final_storage, whole_values
 from parquet_variant.functions.walks.shredded_walk import Group
 from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import TYPE_OF_ID, VariantType
@@ -28,8 +28,8 @@ _NAMES = [member.value for member in VariantType]
 _NUMBER_OF_KIND = np.full(256, -1, np.int32)
 for _kind, _info in TYPE_OF_ID.items():
     _NUMBER_OF_KIND[_kind] = _NAMES.index(_info.type)
-_NUMBER_OF_KIND[ARRAY] = _NAMES.index(VariantType.ARRAY)
-_NUMBER_OF_KIND[OBJECT] = _NAMES.index(VariantType.OBJECT)
+_NUMBER_OF_KIND[KIND.ARRAY] = _NAMES.index(VariantType.ARRAY)
+_NUMBER_OF_KIND[KIND.OBJECT] = _NAMES.index(VariantType.OBJECT)
 
 
 @overload
@@ -69,7 +69,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
         valid = group.typed_valid()
         kinds = np.full(group.size, get.MISSING, np.uint8)
-        kinds[slice(None) if valid is None else valid] = OBJECT if pa.types.is_struct(typed.type) else ARRAY
+        kinds[slice(None) if valid is None else valid] = KIND.OBJECT if pa.types.is_struct(typed.type) else KIND.ARRAY
         positions, value_positions = group.in_bytes()
         kinds[positions] = value_positions.slots().kinds
     else:

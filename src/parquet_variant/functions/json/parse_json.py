@@ -146,7 +146,7 @@ def parse_json_array(
     threads: int | None = None,
 ) -> VariantArray:
     """Parse an array of text; with ``null_on_error`` bad rows are null."""
-    from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, storage_from_tape
+    from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
     from parquet_variant.shredding.typed_texts import TextTypes
 
     schema = None if schema is None else ShreddingSchema.of(schema)
@@ -176,7 +176,7 @@ def parse_json_array(
             first_row=start,
         )
         tape, _ = text_types.apply(parsed.tape)
-        storage = storage_from_tape(tape, schema, per_batch=per_batch, first_row=start)
+        storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=start).storage()
         parsed.tape.release()
         return storage
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.final_columns import assembled_nodes
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
 from parquet_variant.array.storages import unshredded_storage
-from parquet_variant.array.unshredding import assembled_nodes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import OnConflict
 from parquet_variant.encoding.variant import Variant
@@ -91,11 +91,9 @@ def try_to_json(source: Any, *, threads: int | None = None) -> str | pa.Array | 
     """
     if isinstance(source, Variant):
         return or_none(source.to_json)
-    return joined_slices(_readable_texts, as_variant_array(source), threads)
-
-
-def _readable_texts(array: VariantArray) -> pa.Array:
-    return json_texts(readable_storage(array), null_on_error=True)
+    return joined_slices(
+        lambda part: json_texts(readable_storage(part), null_on_error=True), as_variant_array(source), threads
+    )
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:

@@ -18,7 +18,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count
-from parquet_variant.functions.columns.column_slots import faulty_slots
+from parquet_variant.functions.columns.value_positions import faulty_slots
 from parquet_variant.functions.inputs.arrow_input import as_variant_array
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
 from parquet_variant.kernels.values.name_tables import name_table

@@ -18,9 +18,8 @@ from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.functions.columns.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array, patched
-from parquet_variant.functions.columns.value_positions import ValuePositions
+from parquet_variant.functions.columns.value_positions import ValuePositions, refuse_faulty_slots, slots_of_column
 from parquet_variant.functions.walks.shredded_walk import Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.kernels.arrow_buffers import from_numpy, scalar
 from parquet_variant.path import AnyPath, VariantPath, Wildcard

@@ -10,18 +10,16 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 
-def _loader(bits: int, *, signed: bool = False) -> Any:
+def _loader(kind: Any, result: Any = types.int64, *, signed: bool = False) -> Any:
     @intrinsic
     def load(typing_context: Any, address: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
-            loaded = builder.load(pointer, align=1)
-            if bits == 64:
+            loaded = builder.load(builder.inttoptr(args[0], kind.as_pointer()), align=1)
+            if result is not types.int64 or kind.width == 64:
                 return loaded
-            extend = builder.sext if signed else builder.zext
-            return extend(loaded, ir.IntType(64))
+            return (builder.sext if signed else builder.zext)(loaded, ir.IntType(64))
 
-        return types.int64(types.int64), codegen
+        return result(types.int64), codegen
 
     return load
 
@@ -40,29 +38,10 @@ def _storer(bits: int) -> Any:
     return store
 
 
-load_u8, load_u16, load_u32, load_u64 = _loader(8), _loader(16), _loader(32), _loader(64)
-load_s8, load_s16, load_s32 = _loader(8, signed=True), _loader(16, signed=True), _loader(32, signed=True)
-store_u8, store_u16, store_u32, store_u64 = _storer(8), _storer(16), _storer(32), _storer(64)
-
-
-@intrinsic
-def load_f64(typing_context: Any, address: Any) -> Any:
-    """The IEEE double at an address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(builder.inttoptr(args[0], ir.DoubleType().as_pointer()), align=1)
-
-    return types.float64(types.int64), codegen
-
-
-@intrinsic
-def load_f32(typing_context: Any, address: Any) -> Any:
-    """The IEEE float at an address."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.load(builder.inttoptr(args[0], ir.FloatType().as_pointer()), align=1)
-
-    return types.float32(types.int64), codegen
+load_u8, load_u16, load_u32, load_u64 = (_loader(ir.IntType(bits)) for bits in (8, 16, 32, 64))
+load_s8, load_s16, load_s32 = (_loader(ir.IntType(bits), signed=True) for bits in (8, 16, 32))
+load_f64, load_f32 = _loader(ir.DoubleType(), types.float64), _loader(ir.FloatType(), types.float32)
+store_u8, store_u16, store_u32, store_u64 = map(_storer, (8, 16, 32, 64))
 
 
 @intrinsic

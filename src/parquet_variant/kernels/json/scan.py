@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of, fits_int64, multiply_add, negate
-from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL8, DECIMAL16, INT8, INT16, INT32, INT64
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import (
     copy,
     high_of_32,
@@ -230,12 +230,12 @@ def unescape(start, slash, end, out, replace_surrogates):
 def int_kind(value):
     """The narrowest integer type for a value."""
     if -0x80 <= value <= 0x7F:
-        return INT8
+        return KIND.INT8
     if -0x8000 <= value <= 0x7FFF:
-        return INT16
+        return KIND.INT16
     if -0x80000000 <= value <= 0x7FFFFFFF:
-        return INT32
-    return INT64
+        return KIND.INT32
+    return KIND.INT64
 
 
 @helper
@@ -243,10 +243,10 @@ def decimal_kind(precision, scale):
     """The narrowest decimal type that every reader takes: Spark refuses a scale above the type's precision."""
     widest = max(precision, scale)
     if widest <= 9:
-        return DECIMAL4
+        return KIND.DECIMAL4
     if widest <= 18:
-        return DECIMAL8
-    return DECIMAL16
+        return KIND.DECIMAL8
+    return KIND.DECIMAL16
 
 
 @helper
@@ -283,7 +283,7 @@ def _wide_number(start, stop, negative, fraction, scale):
         return decimal_kind(digits_of(high, low), scale), low, high, scale
     if fits_int64(high, low):
         return int_kind(low), low, 0, 0
-    return DECIMAL16, low, high, 0
+    return KIND.DECIMAL16, low, high, 0
 
 
 @helper

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT, STRING
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.operations.validate import scalar_is_valid
@@ -64,7 +64,7 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
 def _put_scalar(nodes, n, field, at, end, size):
     """Make a node of a scalar; whether it is one."""
     kind, a, b, scale = scalar(at, end)
-    if kind == STRING or kind == NULL:
+    if kind == KIND.STRING or kind == KIND.NULL:
         put_node(nodes, n, kind | (field << 16), a, b)
     else:
         put_node(nodes, n, RAW | (field << 16), at, size)
@@ -77,7 +77,7 @@ def _open(stack, depth, nodes, n, field, at, end, names, order, ordered):
     kind = value_kind(load_u8(at))
     _, count, ids, id_width, _, _, _ = open_container(stack, depth, at, end)
     stack[depth, _ORDER] = -1
-    if kind == OBJECT:
+    if kind == KIND.OBJECT:
         status, order = _field_order(ids, id_width, count, names.first, names.last, names.id_map, order, ordered)
         if status < 0:
             return False, order, ordered
@@ -99,7 +99,7 @@ def _gather_row(at, end, stack, nodes, n, names, order):
             return False, nodes, n, order
         if n + 1 > len(nodes):
             nodes = reserve_rows(nodes, n + 1)
-        if value_kind(load_u8(at)) < ARRAY:
+        if value_kind(load_u8(at)) < KIND.ARRAY:
             ok = _put_scalar(nodes, n, field, at, end, size)
         else:
             ok = depth < _MAX_DEPTH

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.kinds import ARRAY, NULL, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
@@ -65,7 +65,7 @@ def _copied(nodes, first, last, out, used):
 @helper
 def _nulls(count, out, used):
     for _ in range(count):
-        put_node(out, used, NULL, 0, 0)
+        put_node(out, used, KIND.NULL, 0, 0)
         used += 1
     return used
 
@@ -82,7 +82,7 @@ def _walk_down(nodes, at, kind, segments, path):
     last = len(segments) if kind == _APPEND else len(segments) - 1
     while depth < len(segments):
         path[depth] = at
-        fits = nodes[at, 0] & 0xFF == (OBJECT if segments[depth] >= 0 else ARRAY)
+        fits = nodes[at, 0] & 0xFF == (KIND.OBJECT if segments[depth] >= 0 else KIND.ARRAY)
         if not fits:
             break
         there, place, position = _find(nodes, at, segments[depth])
@@ -92,7 +92,7 @@ def _walk_down(nodes, at, kind, segments, path):
         depth += 1
     if kind == _APPEND and fits and there:
         path[depth] = at
-        fits = nodes[at, 0] & 0xFF == ARRAY
+        fits = nodes[at, 0] & 0xFF == KIND.ARRAY
         place = nodes[at, 3]
     return fits, there, depth, place, position
 
@@ -113,7 +113,7 @@ def _put_containers(segments, depth, field, stop, out, n):
     """``(field, n)`` after the containers that are missing on the way; the field id is that of what comes next."""
     for i in range(depth + 1, len(segments)):
         is_key = segments[i] >= 0
-        put_node(out, n, field | (OBJECT if is_key else ARRAY), 1 if is_key else -segments[i], 0)
+        put_node(out, n, field | (KIND.OBJECT if is_key else KIND.ARRAY), 1 if is_key else -segments[i], 0)
         out[n, 3] = stop
         n += 1
         field = 0
@@ -212,14 +212,14 @@ def strip_rows(
                 depth -= 1
                 out[stack[depth, 1], 3] = n
             kind = nodes[j, 0] & 0xFF
-            if kind == NULL and depth > 0:
+            if kind == KIND.NULL and depth > 0:
                 parent = stack[depth - 1, 1]
-                if arrays or out[parent, 0] & 0xFF == OBJECT:
+                if arrays or out[parent, 0] & 0xFF == KIND.OBJECT:
                     out[parent, 1] -= 1
                     state[row] = CHANGED
                     continue
             put_node(out, n, nodes[j, 0], nodes[j, 1], nodes[j, 2])
-            if kind == OBJECT or kind == ARRAY:
+            if kind == KIND.OBJECT or kind == KIND.ARRAY:
                 if depth + 1 > len(stack):
                     stack = reserve_rows(stack, depth + 1)
                 stack[depth, 0] = nodes[j, 3]

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import divide_by_power
-from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, DOUBLE, FLOAT, INT8, INT64, STRING, UUID
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_f32, load_f64
 from parquet_variant.kernels.values.reading import scalar
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
-from parquet_variant.types import PrimitiveId
-
-_TIMESTAMP, _TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NANOS)
-_TIMESTAMP_NTZ, _TIMESTAMP_NTZ_NANOS = int(PrimitiveId.TIMESTAMP_NTZ), int(PrimitiveId.TIMESTAMP_NTZ_NANOS)
 
 
 @helper
@@ -32,32 +28,32 @@ def _same_number(high, low, scale, other_high, other_low, other_scale):
 def _same_scalar(at, size, other_at, other_size):
     kind, a, b, scale = scalar(at, at + size)
     other, other_a, other_b, other_scale = scalar(other_at, other_at + other_size)
-    if INT8 <= kind <= INT64:
-        kind, b = DECIMAL16, (-1 if a < 0 else 0)
-    if INT8 <= other <= INT64:
-        other, other_b = DECIMAL16, (-1 if other_a < 0 else 0)
-    if DECIMAL4 <= kind <= DECIMAL16:
-        return DECIMAL4 <= other <= DECIMAL16 and _same_number(b, a, scale, other_b, other_a, other_scale)
+    if KIND.INT8 <= kind <= KIND.INT64:
+        kind, b = KIND.DECIMAL16, (-1 if a < 0 else 0)
+    if KIND.INT8 <= other <= KIND.INT64:
+        other, other_b = KIND.DECIMAL16, (-1 if other_a < 0 else 0)
+    if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
+        return KIND.DECIMAL4 <= other <= KIND.DECIMAL16 and _same_number(b, a, scale, other_b, other_a, other_scale)
     if kind != other:
         # One moment in microseconds and in nanoseconds.
-        if (kind == _TIMESTAMP and other == _TIMESTAMP_NANOS) or (
-            kind == _TIMESTAMP_NTZ and other == _TIMESTAMP_NTZ_NANOS
+        if (kind == KIND.TIMESTAMP and other == KIND.TIMESTAMP_NANOS) or (
+            kind == KIND.TIMESTAMP_NTZ and other == KIND.TIMESTAMP_NTZ_NANOS
         ):
             return other_a % 1000 == 0 and other_a // 1000 == a
-        if (other == _TIMESTAMP and kind == _TIMESTAMP_NANOS) or (
-            other == _TIMESTAMP_NTZ and kind == _TIMESTAMP_NTZ_NANOS
+        if (other == KIND.TIMESTAMP and kind == KIND.TIMESTAMP_NANOS) or (
+            other == KIND.TIMESTAMP_NTZ and kind == KIND.TIMESTAMP_NTZ_NANOS
         ):
             return a % 1000 == 0 and a // 1000 == other_a
         return False
-    if kind == DOUBLE:
+    if kind == KIND.DOUBLE:
         left, right = load_f64(at + 1), load_f64(other_at + 1)
         return left == right or (left != left and right != right)
-    if kind == FLOAT:
+    if kind == KIND.FLOAT:
         left, right = load_f32(at + 1), load_f32(other_at + 1)
         return left == right or (left != left and right != right)
-    if kind == BINARY:
+    if kind == KIND.BINARY:
         return b == other_b and equal(a, other_a, b)
-    if kind == UUID:
+    if kind == KIND.UUID:
         return equal(a, other_a, 16)
     return a == other_a
 
@@ -84,9 +80,9 @@ def compare_rows(
                 alike = _same_scalar(nodes[i, 1], nodes[i, 2], other_nodes[j, 1], other_nodes[j, 2])
             elif kind != other:
                 alike = False
-            elif kind == STRING:
+            elif kind == KIND.STRING:
                 alike = nodes[i, 2] == other_nodes[j, 2] and equal(nodes[i, 1], other_nodes[j, 1], nodes[i, 2])
-            elif kind >= ARRAY:
+            elif kind >= KIND.ARRAY:
                 alike = nodes[i, 1] == other_nodes[j, 1]
             if not alike:
                 break

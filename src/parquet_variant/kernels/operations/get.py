@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.kinds import TIME
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u8, load_uint
 from parquet_variant.kernels.values.reading import container, scalar_of_size, value_kind, value_size
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
@@ -309,7 +309,7 @@ def read_slots(starts: Int64s, stops: Int64s, kinds: UInt8s, a: Int64s, b: Int64
             b[i] = size
         else:
             kinds[i], a[i], b[i], scales[i] = scalar_of_size(at, size)
-            if scales[i] > _MAX_SCALE or (kinds[i] == TIME and not 0 <= a[i] < MICROS_PER_DAY):
+            if scales[i] > _MAX_SCALE or (kinds[i] == KIND.TIME and not 0 <= a[i] < MICROS_PER_DAY):
                 kinds[i] = MALFORMED
         if kinds[i] == MALFORMED and broken < 0:
             broken = i

@@ -14,7 +14,7 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import kernel
-from parquet_variant.kernels.kinds import OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
@@ -62,7 +62,7 @@ def least_names(
         if row_start[row] == row_start[row + 1]:
             continue
         for i in range(row_start[row], row_start[row + 1]):
-            if nodes[i, 0] & 0xFF != OBJECT:
+            if nodes[i, 0] & 0xFF != KIND.OBJECT:
                 continue
             kid = i + 1
             while kid < nodes[i, 3]:
@@ -83,7 +83,7 @@ def least_names(
         names = count - name_starts[row]
         sizes[row] = 1 + (names + 2) * uint_width(max(names, data)) + data
         for i in range(row_start[row], row_start[row + 1]):
-            if nodes[i, 0] & 0xFF != OBJECT:
+            if nodes[i, 0] & 0xFF != KIND.OBJECT:
                 continue
             kid = i + 1
             while kid < nodes[i, 3]:

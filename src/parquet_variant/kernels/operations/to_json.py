@@ -23,22 +23,7 @@ from parquet_variant.kernels.json.scalar_text import (
     word,
 )
 from parquet_variant.kernels.json.scan import STATUS, scan_string
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    BINARY,
-    DATE,
-    DECIMAL4,
-    DECIMAL16,
-    DOUBLE,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT64,
-    OBJECT,
-    STRING,
-    TIME,
-    UUID,
-)
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, stops_of_32, store_u8, store_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
 from parquet_variant.kernels.values.name_tables import UNUSABLE
@@ -46,10 +31,7 @@ from parquet_variant.kernels.values.reading import MALFORMED, scalar_of_size, va
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
-from parquet_variant.types import PrimitiveId
 
-_TIMESTAMP, _TIMESTAMP_NTZ = int(PrimitiveId.TIMESTAMP), int(PrimitiveId.TIMESTAMP_NTZ)
-_TIMESTAMP_NANOS = int(PrimitiveId.TIMESTAMP_NANOS)
 _MICROS, _NANOS = 1_000_000, 1_000_000_000
 _MAX_SCALE = 38
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8).copy()
@@ -145,28 +127,28 @@ def _escaped(at, pos, end):
 @helper
 def _scalar_text(at, kind, a, b, scale):
     """Write a scalar that is neither a string nor a float; the buffer has room."""
-    if INT8 <= kind <= INT64:
+    if KIND.INT8 <= kind <= KIND.INT64:
         return int_text(at, a)
-    if kind <= FALSE:
+    if kind <= KIND.FALSE:
         return word(at, kind)
-    if kind == DOUBLE:
+    if kind == KIND.DOUBLE:
         return double_text(at, a)
-    if DECIMAL4 <= kind <= DECIMAL16:
+    if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
         return decimal_text(at, b, a, scale)
     store_u8(at, 0x22)
     at += 1
-    if kind == DATE:
+    if kind == KIND.DATE:
         at = date_text(at, a)
-    elif kind == BINARY:
+    elif kind == KIND.BINARY:
         at = base64_text(at, a, b)
-    elif kind == UUID:
+    elif kind == KIND.UUID:
         at = uuid_text(at, a)
-    elif kind == TIME:
+    elif kind == KIND.TIME:
         at = time_text(at, a, _MICROS, 6)
-    elif kind == _TIMESTAMP or kind == _TIMESTAMP_NTZ:
-        at = timestamp_text(at, a, _MICROS, 6, kind == _TIMESTAMP)
+    elif kind == KIND.TIMESTAMP or kind == KIND.TIMESTAMP_NTZ:
+        at = timestamp_text(at, a, _MICROS, 6, kind == KIND.TIMESTAMP)
     else:
-        at = timestamp_text(at, a, _NANOS, 9, kind == _TIMESTAMP_NANOS)
+        at = timestamp_text(at, a, _NANOS, 9, kind == KIND.TIMESTAMP_NANOS)
     store_u8(at, 0x22)
     return at + 1
 
@@ -187,11 +169,11 @@ def _string_text(out, room, used, a, b):
 @helper
 def _leaf_text(out, room, used, kind, a, b, scale):
     """``(ok, out, room, used)`` after a scalar; not ok where the scalar fallback has to write it."""
-    if kind == STRING:
+    if kind == KIND.STRING:
         return _string_text(out, room, used, a, b)
-    if kind == FLOAT or scale > _MAX_SCALE or (kind == TIME and not 0 <= a < MICROS_PER_DAY):
+    if kind == KIND.FLOAT or scale > _MAX_SCALE or (kind == KIND.TIME and not 0 <= a < MICROS_PER_DAY):
         return False, out, room, used
-    out, room = reserve_bytes(out, room, used + (2 * b if kind == BINARY else 0) + SCALAR_ROOM)
+    out, room = reserve_bytes(out, room, used + (2 * b if kind == KIND.BINARY else 0) + SCALAR_ROOM)
     return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
 
 
@@ -320,11 +302,11 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
             out, room, used = _byte_text(out, room, used, 0x2C)
         first = False
         kind = tag & 0xFF
-        if kind == OBJECT or kind == ARRAY:
+        if kind == KIND.OBJECT or kind == KIND.ARRAY:
             ok = ok and depth < len(stack)
             if ok:
-                out, room, used = _byte_text(out, room, used, 0x7B if kind == OBJECT else 0x5B)
-                stack[depth, _CLOSING] = 0x7D if kind == OBJECT else 0x5D
+                out, room, used = _byte_text(out, room, used, 0x7B if kind == KIND.OBJECT else 0x5B)
+                stack[depth, _CLOSING] = 0x7D if kind == KIND.OBJECT else 0x5D
                 stack[depth, END] = nodes[i, 3]
                 depth += 1
                 first = True

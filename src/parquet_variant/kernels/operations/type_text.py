@@ -10,9 +10,7 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
-from parquet_variant.kernels.kinds import ARRAY as ARRAY_NODE
-from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL16, NULL, STRING
-from parquet_variant.kernels.kinds import OBJECT as OBJECT_NODE
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes, reserve_rows
 from parquet_variant.kernels.values.reading import scalar
@@ -109,11 +107,11 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
                 if types[stack[depth - 1, _TYPE], _CODE] == _ARRAY:
                     stack[depth - 1, _LAST] = -1  # all elements are one part
         kind = tag & 0xFF
-        if kind == ARRAY_NODE or kind == OBJECT_NODE:
+        if kind == KIND.ARRAY or kind == KIND.OBJECT:
             if depth == len(stack):
                 return False, types
             if t >= 0:
-                code = _ARRAY if kind == ARRAY_NODE else _OBJECT
+                code = _ARRAY if kind == KIND.ARRAY else _OBJECT
                 if types[t, _CODE] == _VOID:
                     types[t, _CODE] = code
                 elif types[t, _CODE] != code:
@@ -123,11 +121,11 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
             stack[depth, _TYPE] = t
             stack[depth, _LAST] = -1
             depth += 1
-        elif t >= 0 and kind != NULL:
+        elif t >= 0 and kind != KIND.NULL:
             whole = scale = 0
-            if kind != STRING:
+            if kind != KIND.STRING:
                 kind, a, b, scale = scalar(nodes[i, 1], nodes[i, 1] + nodes[i, 2])
-                if DECIMAL4 <= kind <= DECIMAL16:
+                if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
                     whole, scale = _decimal_digits(b, a, scale)
                 else:
                     whole, scale = bigint_digits, 0

@@ -11,7 +11,7 @@ from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL8, DECIMAL16, OBJECT, STRING, TIME, UUID
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.sorting import sort_run
@@ -26,15 +26,15 @@ _MAX_SCALE = 38
 @helper
 def scalar_is_valid(kind, a, b, scale, digits):
     """Whether the payload of a scalar is one that its type allows; ``digits`` asks for those of decimals too."""
-    if kind == STRING:
+    if kind == KIND.STRING:
         return is_utf8(a, a + b)
-    if kind == TIME:
+    if kind == KIND.TIME:
         return 0 <= a < MICROS_PER_DAY
-    if DECIMAL4 <= kind <= DECIMAL16:
+    if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
         if scale > _MAX_SCALE:
             return False
         if digits:
-            most = 9 if kind == DECIMAL4 else (18 if kind == DECIMAL8 else 38)
+            most = 9 if kind == KIND.DECIMAL4 else (18 if kind == KIND.DECIMAL8 else 38)
             return digits_of(b, a) <= most
     return True
 
@@ -104,17 +104,23 @@ def _is_valid(at, end, ranks, stack, scratch, max_depth):
         return False, stack, scratch
     while True:
         kind = value_kind(load_u8(at))
-        if kind >= ARRAY:
+        if kind >= KIND.ARRAY:
             if depth + 1 > len(stack):
                 stack = reserve_rows(stack, depth + 1)
             _, count, ids, id_width, offsets, width, values = open_container(stack, depth, at, end)
             apart, scratch = _children_are_apart(at, stack[depth, END], count, offsets, width, values, scratch)
             if depth == max_depth or not apart:
                 return False, stack, scratch
-            if kind == OBJECT and not _names_ascend(ids, id_width, count, ranks):
+            if kind == KIND.OBJECT and not _names_ascend(ids, id_width, count, ranks):
                 return False, stack, scratch
             depth += 1
-        elif kind == STRING or kind == BINARY or kind == UUID or DECIMAL4 <= kind <= DECIMAL16 or kind == TIME:
+        elif (
+            kind == KIND.STRING
+            or kind == KIND.BINARY
+            or kind == KIND.UUID
+            or KIND.DECIMAL4 <= kind <= KIND.DECIMAL16
+            or kind == KIND.TIME
+        ):
             kind, a, b, scale = scalar(at, end)
             if not scalar_is_valid(kind, a, b, scale, True):
                 return False, stack, scratch

@@ -8,39 +8,10 @@ Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pag
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.memory import (
-    copy,
-    load_u8,
-    load_u16,
-    load_u32,
-    load_u64,
-    store_u8,
-    store_u16,
-    store_u32,
-    store_u64,
-    trailing_zeros,
-)
+from parquet_variant.kernels.memory import copy, load_u8, load_u64, move, store_u32, trailing_zeros
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
 from parquet_variant.kernels.pages.runs import put_deltas
 from parquet_variant.machine_code.signatures import Int32s, Int64s
-
-
-@helper
-def _move(target, source, width):
-    """Copy a value of 1, 2, 4, 8 or 16 bytes, or of any other width."""
-    if width == 8:
-        store_u64(target, load_u64(source))
-    elif width == 4:
-        store_u32(target, load_u32(source))
-    elif width == 16:
-        store_u64(target, load_u64(source))
-        store_u64(target + 8, load_u64(source + 8))
-    elif width == 1:
-        store_u8(target, load_u8(source))
-    elif width == 2:
-        store_u16(target, load_u16(source))
-    else:
-        copy(target, source, width)
 
 
 @kernel
@@ -49,7 +20,7 @@ def valid_values(source: int, width: int, bits: int, first: int, count: int, tar
     at = target
     for i in range(count):
         if is_set(bits, first + i):
-            _move(at, source + i * width, width)
+            move(at, source + i * width, width)
             at += width
     return (at - target) // width
 

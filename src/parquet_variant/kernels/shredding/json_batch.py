@@ -179,13 +179,6 @@ class ShreddedRows:
         return self.buffers.leaves(self.valid)
 
 
-def storage_from_tape(
-    tape: Tape, schema: ShreddingSchema | None = None, *, per_batch: bool = False, first_row: int = 0
-) -> pa.StructArray:
-    """The storage of `shredded_rows`."""
-    return shredded_rows(tape, schema, per_batch=per_batch, first_row=first_row).storage()
-
-
 def shredded_rows(
     tape: Tape,
     schema: ShreddingSchema | None = None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
+from parquet_variant.kernels.memory import load_u8, load_u32, move, store_u8
 from parquet_variant.kernels.native_vectors import filled_vector, free, reserve_bytes
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE, S
 from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
@@ -154,13 +154,7 @@ def _close_gaps(start, width, valid, slots):
     at = start
     for slot in range(slots):
         if load_u8(valid + slot) != 0:
-            source = start + slot * width
-            if width == 4:
-                store_u32(at, load_u32(source))
-            elif width == 8:
-                store_u64(at, load_u64(source))
-            else:
-                copy(at, source, width)
+            move(at, start + slot * width, width)
             at += width
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import BINARY, STRING, TIME, UUID
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, NamedNodes, S
@@ -110,11 +110,11 @@ class _Residual(NamedTuple):
 def _fitting_slot(nodes, s, begin, size):
     """``(fits, sound, a, b, low, high)`` of a scalar in a primitive node's column; a text's bytes are b at a."""
     code, header = nodes[s, S.CODE], load_u8(begin)
-    if code == STRING:  # most columns: not by `scalar_of_size`
+    if code == KIND.STRING:  # most columns: not by `scalar_of_size`
         a = begin + (1 if header & 3 == 1 else 5)
-        return header & 3 == 1 or header == STRING << 2, True, a, begin + size - a, 0, 0
+        return header & 3 == 1 or header == KIND.STRING << 2, True, a, begin + size - a, 0, 0
     kind, a, b, scale = scalar_of_size(begin, size)
-    if kind == TIME and code == TIME and not 0 <= a < MICROS_PER_DAY:
+    if kind == KIND.TIME and code == KIND.TIME and not 0 <= a < MICROS_PER_DAY:
         return False, False, 0, 0, 0, 0
     fits, low, high = exact_slot(kind, a, b, scale, code, nodes[s, S.PRECISION], nodes[s, S.SCALE])
     return fits, True, a, b, low, high
@@ -125,19 +125,19 @@ def _put_slot(nodes, s, at, a, b, low, high, columns):
     """Count or write a typed value; False if its text is malformed."""
     code, counts, addresses = nodes[s, S.CODE], columns.counts, columns.addresses
     if not columns.filling:
-        if code == STRING and not is_utf8(a, a + b):
+        if code == KIND.STRING and not is_utf8(a, a + b):
             return False
         counts[s, COUNTS.TYPED_COUNT] += 1
-        if code == STRING or code == BINARY:
+        if code == KIND.STRING or code == KIND.BINARY:
             counts[s, COUNTS.TYPED_BYTES] += b
         return True
     if addresses[s, BUFFERS.TYPED_VALID] != 0:
         store_u8(addresses[s, BUFFERS.TYPED_VALID] + at, 1)
-    if code == STRING or code == BINARY:
+    if code == KIND.STRING or code == KIND.BINARY:
         store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, b)
         copy(addresses[s, BUFFERS.TYPED_DATA], a, b)
         addresses[s, BUFFERS.TYPED_DATA] += b
-    elif code == UUID:
+    elif code == KIND.UUID:
         copy(addresses[s, BUFFERS.CELLS] + at * 16, a, 16)
     else:
         store_slot(addresses[s, BUFFERS.CELLS] + at * nodes[s, S.WIDTH], nodes[s, S.WIDTH], low, high)

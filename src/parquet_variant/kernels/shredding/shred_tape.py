@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
-from parquet_variant.kernels.kinds import ARRAY, BINARY, OBJECT, STRING, UUID
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
@@ -128,14 +128,14 @@ def _measure_typed(i, s, tape, counts, levels):
         levels[tape.table[s, S.LEVEL]] += 1
     typed = partial = False
     if shape == PRIMITIVE_NODE:
-        if kind < ARRAY:
+        if kind < KIND.ARRAY:
             typed, _, _ = _exact_slot_of(i, s, tape)
-            if typed and (tape.table[s, S.CODE] == STRING or tape.table[s, S.CODE] == BINARY):
+            if typed and (tape.table[s, S.CODE] == KIND.STRING or tape.table[s, S.CODE] == KIND.BINARY):
                 counts[s, COUNTS.TYPED_BYTES] += tape.nodes[i, 2]
     elif shape == ARRAY_NODE:
-        typed = kind == ARRAY
+        typed = kind == KIND.ARRAY
     else:
-        partial = shape == OBJECT_NODE and kind == OBJECT
+        partial = shape == OBJECT_NODE and kind == KIND.OBJECT
     if typed or partial:
         counts[s, COUNTS.TYPED_COUNT] += 1
     return typed, partial
@@ -176,11 +176,11 @@ def measure(
             size = 0
             if typed:
                 pass
-            elif kind == OBJECT:
+            elif kind == KIND.OBJECT:
                 fields, largest, data = _fields_left(i, objects, sizes, partial)
                 typed = partial and fields == 0
                 size = object_size(fields, largest, data)
-            elif kind == ARRAY:
+            elif kind == KIND.ARRAY:
                 size = array_size(nodes[i, 1], _elements_size(i, nodes, sizes))
             else:
                 size = scalar_size(kind, nodes[i, 2])
@@ -267,7 +267,7 @@ def _store_typed(i, s, at, tape, addresses):
             store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, nodes[i, 2])
             copy(addresses[s, BUFFERS.TYPED_DATA], nodes[i, 1], nodes[i, 2])
             addresses[s, BUFFERS.TYPED_DATA] += nodes[i, 2]
-        elif kind_of(nodes[i, 0]) == UUID:
+        elif kind_of(nodes[i, 0]) == KIND.UUID:
             copy(addresses[s, BUFFERS.CELLS] + at * 16, nodes[i, 1], 16)
         else:
             _, low, high = _exact_slot_of(i, s, tape)
@@ -311,7 +311,7 @@ def fill(
                 if s > 0 and tape.paths[path, PATH.KEY] < 0:
                     entry[level] += 1
                 at = entry[level] - 1
-                partial = tape.table[s, S.KIND] == OBJECT_NODE and kind == OBJECT
+                partial = tape.table[s, S.KIND] == OBJECT_NODE and kind == KIND.OBJECT
                 if size == _TYPED or partial:
                     _store_typed(i, s, at, tape, addresses)
                     if size == _TYPED:
@@ -320,13 +320,13 @@ def fill(
                 store_u8(addresses[s, BUFFERS.VALUE_VALID] + at, 1)
                 places[i] = addresses[s, BUFFERS.VALUE_DATA]
                 addresses[s, BUFFERS.VALUE_DATA] += size
-            if kind == OBJECT:
+            if kind == KIND.OBJECT:
                 kids = reserve(kids, nodes[i, 1])
                 shape = nodes[i, 2]
                 if order_start[shape] < 0:
                     orders, used = _shape_order(shape, nodes[i, 1], shapes, rank, orders, order_start, used)
                 _write_object(i, places[i], objects, sizes, places, partial, kids, orders[order_start[shape] :])
-            elif kind == ARRAY:
+            elif kind == KIND.ARRAY:
                 _write_array(i, places[i], nodes, sizes, places)
             else:
                 write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.kinds import ARRAY, DECIMAL4, DECIMAL16, FALSE, NULL, OBJECT, TIME, TRUE, UUID
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uint, store_u32
 from parquet_variant.kernels.native_vectors import (
     address_in,
@@ -101,16 +101,16 @@ def _slot(s, at, table, inputs):
         begin = load_u64(offsets + at * 8)
         return code, inputs[s, INPUT.TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
     address = inputs[s, INPUT.SLOTS] + at * width
-    if code == TRUE:
-        return (TRUE if load_u8(address) != 0 else FALSE), 0, 0, 0
-    if DECIMAL4 <= code <= DECIMAL16:
+    if code == KIND.TRUE:
+        return (KIND.TRUE if load_u8(address) != 0 else KIND.FALSE), 0, 0, 0
+    if KIND.DECIMAL4 <= code <= KIND.DECIMAL16:
         low, high = load_u64(address), load_u64(address + 8)
         fits = digits_of(high, low) <= table[s, S.PRECISION]
         return (code if fits else MALFORMED), low, high, table[s, S.SCALE]
-    if code == UUID:
+    if code == KIND.UUID:
         return code, address, 16, 0
     cell = load_fixed(code, address)
-    if code == TIME and not 0 <= cell < MICROS_PER_DAY:
+    if code == KIND.TIME and not 0 <= cell < MICROS_PER_DAY:
         return MALFORMED, 0, 0, 0
     return code, cell, 0, 0
 
@@ -168,7 +168,7 @@ def _order_of_residual(ids, id_width, count, ranks):
 @helper(inline=True)
 def _open_residual(stack, top, begin, size, ranks, scratch):
     """``(ok, scratch)``: note the fields of a partial object in its frame, sorted in ``scratch`` if they are not."""
-    if value_kind(load_u8(begin)) != OBJECT:
+    if value_kind(load_u8(begin)) != KIND.OBJECT:
         return False, scratch
     _, count, ids, id_width, offsets, width, values, data = container(begin, begin + size)
     stack[top, _RESIDUAL] = count
@@ -195,12 +195,12 @@ def _put_untyped(place, shape, begin, size, nodes, n):
     """``(ok, n)`` of an entry that has no typed value, but a value of some bytes, or none at all (0)."""
     if size > 0:
         kind = value_kind(load_u8(begin))
-        if (shape == OBJECT_NODE and kind == OBJECT) or (shape == ARRAY_NODE and kind == ARRAY):
+        if (shape == OBJECT_NODE and kind == KIND.OBJECT) or (shape == ARRAY_NODE and kind == KIND.ARRAY):
             return False, n  # INVALID by the specification
         put_node(nodes, n, RAW | (place.field << 16), begin, size)
         return True, n + 1
     if place.required:
-        put_node(nodes, n, NULL | (place.field << 16), 0, 0)
+        put_node(nodes, n, KIND.NULL | (place.field << 16), 0, 0)
         return True, n + 1
     return True, n  # a missing field
 
@@ -236,7 +236,7 @@ def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
         ok = True
         if size > 0:
             ok, scratch = _open_residual(stack, depth, begin, size, ranks, scratch)
-        nodes[n, 0] = OBJECT | (place.field << 16)
+        nodes[n, 0] = KIND.OBJECT | (place.field << 16)
         return ok, depth + 1, n + 1, scratch
     if size > 0:
         return False, depth, n, scratch
@@ -244,7 +244,7 @@ def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
         first = load_u64(inputs[s, INPUT.TYPED_OFFSETS] + at * 8)
         last = load_u64(inputs[s, INPUT.TYPED_OFFSETS] + at * 8 + 8)
         _open(stack, depth, place, n, first, last, last - first)
-        nodes[n, 0] = ARRAY | (place.field << 16)
+        nodes[n, 0] = KIND.ARRAY | (place.field << 16)
         return True, depth + 1, n + 1, scratch
     kind, a, b, scale = _slot(s, at, columns.nodes, inputs)
     put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)

@@ -20,7 +20,7 @@ from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.interning import (
@@ -165,7 +165,7 @@ def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
         if not take_bytes(stack, depth, size):
             return _OVERLAP, at, stack, tables, n
         kind = value_kind(load_u8(at))
-        if kind == OBJECT or kind == ARRAY:
+        if kind == KIND.OBJECT or kind == KIND.ARRAY:
             if depth + 1 > len(stack):
                 stack = reserve_rows(stack, depth + 1)
             _, count, _, _, _, _, _ = open_container(stack, depth, at, end)
@@ -184,7 +184,7 @@ def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
         top = depth - 1
         at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
         path = stack[top, _PLACE]
-        if nodes[stack[top, _NODE], 0] & 0xFF == OBJECT:
+        if nodes[stack[top, _NODE], 0] & 0xFF == KIND.OBJECT:
             status, path, tables = _enter_field(stack, top, tables, names, known, n, seed)
             if status != _OK:
                 return status, at, stack, tables, n

@@ -15,7 +15,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.kernels.kinds import OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
@@ -128,7 +128,7 @@ def _shapes_of_row(row, stamp, nodes, row_start, shape_stamp, run, size):
     """``(size, hash)`` after appending the distinct shapes of a row's objects to a run."""
     hashed = _RUN_HASH
     for i in range(row_start[row], row_start[row + 1]):
-        if (nodes[i, 0] & 0xFF) == OBJECT:
+        if (nodes[i, 0] & 0xFF) == KIND.OBJECT:
             shape = nodes[i, 2]
             if shape_stamp[shape] != stamp:
                 shape_stamp[shape] = stamp

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.kinds import OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u64, short_word
 from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
@@ -170,7 +170,7 @@ def _add_shape(shapes, parent, key, path):
 @helper
 def _add_children(tables, path, kind):
     """The tables with what `children_of` looks for."""
-    if kind == OBJECT:
+    if kind == KIND.OBJECT:
         # A root has no parent: -1 - path keeps roots apart in the table of pairs.
         shape, shapes = _add_shape(tables.shapes, -1 - path, _ELEMENT_KEY, path)
         tables.paths.rows[path, PATH.ROOT_SHAPE] = shape
@@ -183,7 +183,7 @@ def _add_children(tables, path, kind):
 @helper(inline=True)
 def children_of(tables, path, kind):
     """``(place, tables)``: the shape of an object before its first key, or the path of an array's elements."""
-    column = PATH.ROOT_SHAPE if kind == OBJECT else PATH.ELEMENT
+    column = PATH.ROOT_SHAPE if kind == KIND.OBJECT else PATH.ELEMENT
     if tables.paths.rows[path, column] < 0:
         tables = _add_children(tables, path, kind)
     return tables.paths.rows[path, column], tables

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
-from parquet_variant.kernels.kinds import ARRAY, DOUBLE, FALSE, NULL, OBJECT, STRING, TRUE
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u8, load_u32
 from parquet_variant.kernels.native_vectors import free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.interning import (
@@ -103,11 +103,11 @@ def _string(pos, end, scratch, replace_surrogates):
 def _word(byte, pos, end):
     """``(kind, bytes)`` of true, false or null; -1 for anything else."""
     if byte == 0x74 and pos + 4 <= end and load_u32(pos) == _WORD_TRUE:
-        return TRUE, 4
+        return KIND.TRUE, 4
     if byte == 0x66 and pos + 5 <= end and load_u32(pos + 1) == _WORD_ALSE:
-        return FALSE, 5
+        return KIND.FALSE, 5
     if byte == 0x6E and pos + 4 <= end and load_u32(pos) == _WORD_NULL:
-        return NULL, 4
+        return KIND.NULL, 4
     return -1, 0
 
 
@@ -119,12 +119,12 @@ def _leaf(byte, pos, end, path, out, to, rules):
     error = STATUS.OK
     if byte == 0x22:
         error, stop, nodes[node, 1], nodes[node, 2], _, scratch = _string(pos, end, scratch, rules.replace_surrogates)
-        nodes[node, 0] = STRING | (path << 16)
+        nodes[node, 0] = KIND.STRING | (path << 16)
         pos = stop + 1 if error == STATUS.OK else stop
     elif byte == 0x2D or 0x30 <= byte <= 0x39:
         error, pos, kind, nodes[node, 1], nodes[node, 2], scale = scan_number(pos, end, rules.as_double)
         if kind == DOUBLE_TEXT:
-            kind = DOUBLE
+            kind = KIND.DOUBLE
             out.doubles[double_count] = node
             double_count += 1
         nodes[node, 0] = kind | (scale << 8) | (path << 16)
@@ -150,7 +150,7 @@ def _next_child(stack, depth, nodes, node, pos, end, opened):
             return STATUS.TRUNCATED, pos, depth
         byte = load_u8(pos)
         container = stack[top, _NODE]
-        is_object = (nodes[container, 0] & 0xFF) == OBJECT
+        is_object = (nodes[container, 0] & 0xFF) == KIND.OBJECT
         if byte != (0x7D if is_object else 0x5D):
             if not opened:
                 if byte != 0x2C:
@@ -247,7 +247,7 @@ def _parse_row(pos, end, stack, tables, out, to, rules):
                 break
             if depth == len(stack):
                 stack = reserve_rows(stack, depth + 1)
-            kind = OBJECT if byte == 0x7B else ARRAY
+            kind = KIND.OBJECT if byte == 0x7B else KIND.ARRAY
             place, tables = children_of(tables, path, kind)
             _open(stack, depth, node, path, place)
             nodes[node, 0] = kind | (path << 16)
@@ -267,7 +267,7 @@ def _parse_row(pos, end, stack, tables, out, to, rules):
             break
         top = depth - 1
         stack[top, _CHILDREN] += 1
-        if nodes[stack[top, _NODE], 0] & 0xFF == ARRAY:
+        if nodes[stack[top, _NODE], 0] & 0xFF == KIND.ARRAY:
             path = stack[top, _PLACE]
             continue
         error, pos, tables, to = _field(stack, top, tables, pos, end, to, rules)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
-from parquet_variant.kernels.kinds import ARRAY, BINARY, DECIMAL4, DECIMAL16, INT8, INT64, OBJECT, STRING, UUID
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.tapes.interning import hash_bytes
@@ -19,7 +19,7 @@ from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Table
 
 # Columns of the kinds table: a node kind each.
-KINDS = OBJECT + 1
+KINDS = KIND.OBJECT + 1
 # Columns of the counts table. The byte counts of strings and binary exclude headers; LONG_STRINGS counts those with a
 # header of 5 bytes instead of 1.
 (P_ROWS, P_STRING_BYTES, P_LONG_STRINGS, P_ELEMENTS, P_FIELDS, P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN, P_INT_MAX,
@@ -101,22 +101,22 @@ def _add_to_sketch(sketches, path, hashed):
 @helper
 def _count_value(kind, a, b, counts, sketches, path):
     """Count what a value is but for its kind; decimals have a table of their own."""
-    if kind == STRING or kind == BINARY:
+    if kind == KIND.STRING or kind == KIND.BINARY:
         counts[path, P_STRING_BYTES] += b
-        counts[path, P_LONG_STRINGS] += kind == STRING and b >= 64
+        counts[path, P_LONG_STRINGS] += kind == KIND.STRING and b >= 64
         counts[path, P_STRING_MIN] = min(counts[path, P_STRING_MIN], b)
         counts[path, P_STRING_MAX] = max(counts[path, P_STRING_MAX], b)
         _add_to_sketch(sketches, path, _sampled_hash(a, b))
-    elif kind == OBJECT:
+    elif kind == KIND.OBJECT:
         counts[path, P_FIELDS] += a
-    elif kind == ARRAY:
+    elif kind == KIND.ARRAY:
         counts[path, P_ELEMENTS] += a
         counts[path, P_ARRAY_MIN] = min(counts[path, P_ARRAY_MIN], a)
         counts[path, P_ARRAY_MAX] = max(counts[path, P_ARRAY_MAX], a)
-    elif kind == UUID:
+    elif kind == KIND.UUID:
         _add_to_sketch(sketches, path, _sampled_hash(a, 16))
     elif kind > 2:
-        if INT8 <= kind <= INT64:
+        if KIND.INT8 <= kind <= KIND.INT64:
             counts[path, P_INT_MIN] = min(counts[path, P_INT_MIN], a)
             counts[path, P_INT_MAX] = max(counts[path, P_INT_MAX], a)
         _add_to_sketch(sketches, path, _mixed(a * _MIX_C))
@@ -150,7 +150,7 @@ def profile_nodes(
                 counts[path, _LAST_ROW] = row
                 counts[path, P_ROWS] += 1
             a = nodes[i, 1]
-            if DECIMAL4 <= kind <= DECIMAL16:
+            if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
                 at = digits_of_path[path]
                 if at < 0:
                     digits = reserve_rows(digits, used + 1)
@@ -160,7 +160,7 @@ def profile_nodes(
                     digits_of_path[path] = at
                     used += 1
                 scale = min((tag >> 8) & 0xFF, DIGIT_BUCKETS - 1)
-                high = nodes[i, 2] if kind == DECIMAL16 else (-1 if a < 0 else 0)
+                high = nodes[i, 2] if kind == KIND.DECIMAL16 else (-1 if a < 0 else 0)
                 whole = min(max(digits_of(high, a) - scale, 0), DIGIT_BUCKETS - 1)
                 digits[at, whole] += 1
                 digits[at, DIGIT_BUCKETS + scale] += 1
@@ -182,9 +182,9 @@ def row_levels(nodes: Int64Table, row_start: Int64s, path_hashes: Int64s, levels
             tag = nodes[i, 0]
             kind = tag & 0xFF
             value = nodes[i, 1]
-            if kind == STRING or kind == BINARY:
+            if kind == KIND.STRING or kind == KIND.BINARY:
                 value = _sampled_hash(value, nodes[i, 2])
-            elif kind == UUID:
+            elif kind == KIND.UUID:
                 value = _sampled_hash(value, 16)
             elif kind <= 2:
                 value = kind

@@ -35,17 +35,22 @@ def array_size(count, data):
 
 
 @helper
+def _put_count(at, count):
+    """Write the number of children, in a byte or in four; returns the address after it."""
+    if count > 255:
+        store_u32(at, count)
+        return at + 4
+    store_u8(at, count)
+    return at + 1
+
+
+@helper
 def begin_object(at, count, largest_id, data):
     """Write header and count; returns ``(ids, id_width, offsets, offset_width, values)``, addresses to fill."""
     id_width, offset_width = uint_width(largest_id), uint_width(data)
     large = 1 if count > 255 else 0
     store_u8(at, 2 | ((large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2))
-    if large:
-        store_u32(at + 1, count)
-        ids = at + 5
-    else:
-        store_u8(at + 1, count)
-        ids = at + 2
+    ids = _put_count(at + 1, count)
     offsets = ids + count * id_width
     return ids, id_width, offsets, offset_width, offsets + (count + 1) * offset_width
 
@@ -56,10 +61,5 @@ def begin_array(at, count, data):
     width = uint_width(data)
     large = 1 if count > 255 else 0
     store_u8(at, 3 | ((large << 2 | (width - 1)) << 2))
-    if large:
-        store_u32(at + 1, count)
-        offsets = at + 5
-    else:
-        store_u8(at + 1, count)
-        offsets = at + 2
+    offsets = _put_count(at + 1, count)
     return offsets, width, offsets + (count + 1) * width

@@ -12,22 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper
-from parquet_variant.kernels.kinds import (
-    ARRAY,
-    BINARY,
-    DATE,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    OBJECT,
-    STRING,
-    UUID,
-)
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_s8, load_s16, load_s32, load_u8, load_u32, load_u64, load_uint
 from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
 
@@ -52,13 +37,13 @@ def value_kind(header):
     """Kind of a value by its first byte: PrimitiveId, STRING for short strings, ARRAY, OBJECT, or MALFORMED."""
     basic = header & 3
     if basic == 1:
-        return STRING
+        return KIND.STRING
     if basic == 2:
-        return OBJECT
+        return KIND.OBJECT
     if basic == 3:
-        return ARRAY
+        return KIND.ARRAY
     kind = header >> 2
-    return kind if kind <= UUID else MALFORMED
+    return kind if kind <= KIND.UUID else MALFORMED
 
 
 @helper
@@ -101,12 +86,12 @@ def value_size(at, end):
     kind = value_kind(header)
     if kind == MALFORMED:
         return MALFORMED
-    if kind >= ARRAY:
+    if kind >= KIND.ARRAY:
         ok, _, _, _, _, _, values, size = container(at, end)
         return values + size - at if ok else MALFORMED
     if header & 3 == 1:
         size = 1 + (header >> 2)
-    elif kind == STRING or kind == BINARY:
+    elif kind == KIND.STRING or kind == KIND.BINARY:
         if end - at < 5:
             return MALFORMED
         size = 5 + load_u32(at + 1)
@@ -131,16 +116,16 @@ def scalar_of_size(at, size):
     kind = value_kind(header)
     if header & 3 == 1:
         return kind, at + 1, size - 1, 0
-    if kind == STRING or kind == BINARY:
+    if kind == KIND.STRING or kind == KIND.BINARY:
         return kind, at + 5, size - 5, 0
-    if kind <= FALSE:
+    if kind <= KIND.FALSE:
         return kind, 0, 0, 0
-    if kind == DECIMAL4 or kind == DECIMAL8:
-        value = load_s32(at + 2) if kind == DECIMAL4 else load_u64(at + 2)
+    if kind == KIND.DECIMAL4 or kind == KIND.DECIMAL8:
+        value = load_s32(at + 2) if kind == KIND.DECIMAL4 else load_u64(at + 2)
         return kind, value, (-1 if value < 0 else 0), load_u8(at + 1)
-    if kind == DECIMAL16:
+    if kind == KIND.DECIMAL16:
         return kind, load_u64(at + 2), load_u64(at + 10), load_u8(at + 1)
-    if kind == UUID:
+    if kind == KIND.UUID:
         return kind, at + 1, 16, 0
     return kind, load_fixed(kind, at + 1), 0, 0
 
@@ -148,13 +133,13 @@ def scalar_of_size(at, size):
 @helper
 def load_fixed(kind, at):
     """The integer, date, time, timestamp or bits of a float at an address."""
-    if kind == INT8:
+    if kind == KIND.INT8:
         return load_s8(at)
-    if kind == INT16:
+    if kind == KIND.INT16:
         return load_s16(at)
-    if kind == INT32 or kind == DATE:
+    if kind == KIND.INT32 or kind == KIND.DATE:
         return load_s32(at)
-    return load_u32(at) if kind == FLOAT else load_u64(at)
+    return load_u32(at) if kind == KIND.FLOAT else load_u64(at)
 
 
 @helper

@@ -8,43 +8,28 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.int128 import digits_of, divide_by_power, fits_int64, multiply_power
-from parquet_variant.kernels.kinds import (
-    BINARY,
-    DATE,
-    DECIMAL4,
-    DECIMAL8,
-    DECIMAL16,
-    FALSE,
-    FLOAT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    TRUE,
-    UUID,
-)
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_u8, store_u16, store_u32, store_u64
 from parquet_variant.kernels.values.reading import PAYLOAD
 
 
 @helper(inline=True)
 def _is_decimal(kind):
-    return DECIMAL4 <= kind <= DECIMAL16
+    return KIND.DECIMAL4 <= kind <= KIND.DECIMAL16
 
 
 @helper(inline=True)
 def _is_int(kind):
-    return INT8 <= kind <= INT64
+    return KIND.INT8 <= kind <= KIND.INT64
 
 
 @helper
 def _int_fits(value, code):
-    if code == INT64:
+    if code == KIND.INT64:
         return True
-    if code == INT32:
+    if code == KIND.INT32:
         return -0x80000000 <= value <= 0x7FFFFFFF
-    if code == INT16:
+    if code == KIND.INT16:
         return -0x8000 <= value <= 0x7FFF
     return -0x80 <= value <= 0x7F
 
@@ -77,8 +62,8 @@ def exact_slot(kind, a, b, scale, code, precision, slot_scale):
         else:
             ok = True
         return ok and digits_of(high, low) <= precision, low, high
-    if code == TRUE:
-        return kind == TRUE or kind == FALSE, 1 if kind == TRUE else 0, 0
+    if code == KIND.TRUE:
+        return kind == KIND.TRUE or kind == KIND.FALSE, 1 if kind == KIND.TRUE else 0, 0
     return kind == code, a, b
 
 
@@ -101,45 +86,45 @@ def store_slot(address, width, low, high):
 @helper
 def scalar_size(kind, length):
     """Bytes of an encoded scalar; ``length`` counts the bytes of a string or binary."""
-    if kind == STRING:
+    if kind == KIND.STRING:
         return 1 + length if length < 64 else 5 + length
-    return 5 + length if kind == BINARY else 1 + PAYLOAD[kind]
+    return 5 + length if kind == KIND.BINARY else 1 + PAYLOAD[kind]
 
 
 @helper
 def write_scalar(at, kind, a, b, scale):
     """Write an encoded scalar (spec: "Value encoding grammar")."""
-    if kind == STRING:
+    if kind == KIND.STRING:
         if b < 64:
             store_u8(at, 1 | (b << 2))
             copy(at + 1, a, b)
         else:
-            store_u8(at, STRING << 2)
+            store_u8(at, KIND.STRING << 2)
             store_u32(at + 1, b)
             copy(at + 5, a, b)
         return
     store_u8(at, kind << 2)
-    if kind <= FALSE:
+    if kind <= KIND.FALSE:
         return
-    if kind == INT8:
+    if kind == KIND.INT8:
         store_u8(at + 1, a)
-    elif kind == INT16:
+    elif kind == KIND.INT16:
         store_u16(at + 1, a)
-    elif kind == INT32 or kind == DATE or kind == FLOAT:
+    elif kind == KIND.INT32 or kind == KIND.DATE or kind == KIND.FLOAT:
         store_u32(at + 1, a)
-    elif kind == DECIMAL4:
+    elif kind == KIND.DECIMAL4:
         store_u8(at + 1, scale)
         store_u32(at + 2, a)
-    elif kind == DECIMAL8:
+    elif kind == KIND.DECIMAL8:
         store_u8(at + 1, scale)
         store_u64(at + 2, a)
-    elif kind == DECIMAL16:
+    elif kind == KIND.DECIMAL16:
         store_u8(at + 1, scale)
         store_u64(at + 2, a)
         store_u64(at + 10, b)
-    elif kind == UUID:
+    elif kind == KIND.UUID:
         copy(at + 1, a, 16)
-    elif kind == BINARY:
+    elif kind == KIND.BINARY:
         store_u32(at + 1, b)
         copy(at + 5, a, b)
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, round_by_power
 from parquet_variant.kernels.json.scan import decimal_kind, int_kind
-from parquet_variant.kernels.kinds import DECIMAL4, DECIMAL16, INT8, INT64, NULL
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, store_u64
 from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, write_scalar
 from parquet_variant.machine_code.signatures import Bools, Int64s, UInt8s
@@ -31,10 +31,10 @@ def decimal_slots(
     """Write the numbers that a decimal type holds, exactly or rounded half up, 16 bytes each; ``done`` says which."""
     for i in positions:
         high, low, digits = b[i], a[i], scales[i]
-        if rounds and DECIMAL4 <= kinds[i] <= DECIMAL16 and digits > scale:
+        if rounds and KIND.DECIMAL4 <= kinds[i] <= KIND.DECIMAL16 and digits > scale:
             high, low = round_by_power(high, low, digits - scale)
             digits = scale
-        done[i], low, high = exact_slot(kinds[i], low, high, digits, DECIMAL4, precision, scale)
+        done[i], low, high = exact_slot(kinds[i], low, high, digits, KIND.DECIMAL4, precision, scale)
         store_u64(target + i * 16, low)
         store_u64(target + i * 16 + 8, high)
 
@@ -124,9 +124,9 @@ def narrow(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> None:
     """Make each integer and decimal the narrowest type that holds it; a decimal's scale counts like its digits."""
     for i in range(len(kinds)):
         kind = kinds[i]
-        if INT8 <= kind <= INT64:
+        if KIND.INT8 <= kind <= KIND.INT64:
             kinds[i] = int_kind(a[i])
-        elif DECIMAL4 <= kind <= DECIMAL16:
+        elif KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
             kinds[i] = decimal_kind(digits_of(b[i], a[i]), scales[i])
 
 
@@ -135,7 +135,7 @@ def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
     """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
     offsets[0] = 0
     for i in range(len(kinds)):
-        kind = kinds[i] if kinds[i] <= 20 else NULL
+        kind = kinds[i] if kinds[i] <= 20 else KIND.NULL
         offsets[i + 1] = offsets[i] + scalar_size(kind, b[i])
 
 
@@ -143,5 +143,5 @@ def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
 def write_slots(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s, offsets: Int64s, target: int) -> None:
     """Write the encoded values at ``target``."""
     for i in range(len(kinds)):
-        kind = kinds[i] if kinds[i] <= 20 else NULL
+        kind = kinds[i] if kinds[i] <= 20 else KIND.NULL
         write_scalar(target + offsets[i], kind, a[i], b[i], scales[i])

@@ -16,7 +16,7 @@ import pyarrow as pa
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import acquire, release
 from parquet_variant.kernels.compiling import kernel
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_uint
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.values.scalar_slots import scalar_size, write_scalar
@@ -40,7 +40,7 @@ def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes
             if kind == RAW:
                 sizes[i] = nodes[i, 2]
                 continue
-            if kind < ARRAY:
+            if kind < KIND.ARRAY:
                 sizes[i] = scalar_size(kind, nodes[i, 2])
                 continue
             data = largest = 0
@@ -50,7 +50,7 @@ def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes
                 largest = max(largest, nodes[kid, 0] >> 16)
                 kid = nodes[kid, 3]
             nodes[i, 2] = largest << 32 | data
-            if kind == OBJECT:
+            if kind == KIND.OBJECT:
                 sizes[i] = object_size(nodes[i, 1], largest, data)
             else:
                 sizes[i] = array_size(nodes[i, 1], data)
@@ -74,19 +74,19 @@ def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int
             if kind == RAW:
                 copy(at, nodes[i, 1], nodes[i, 2])
                 continue
-            if kind < ARRAY:
+            if kind < KIND.ARRAY:
                 write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
                 continue
             largest, data = nodes[i, 2] >> 32, nodes[i, 2] & 0xFFFFFFFF
             ids = id_width = 0
-            if kind == OBJECT:
+            if kind == KIND.OBJECT:
                 ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
             else:
                 offsets, offset_width, values = begin_array(at, nodes[i, 1], data)
             kid = i + 1
             begin = values
             while kid < nodes[i, 3]:
-                if kind == OBJECT:
+                if kind == KIND.OBJECT:
                     store_uint(ids, nodes[kid, 0] >> 16, id_width)
                     ids += id_width
                 store_uint(offsets, values - begin, offset_width)

@@ -89,7 +89,7 @@ def leaf_values(
     except PAGE_ERRORS:
         return None
     if not is_sound:
-        from parquet_variant.functions.columns.column_slots import refuse_faulty_slots
+        from parquet_variant.functions.columns.value_positions import refuse_faulty_slots
 
         refuse_faulty_slots(column, None if kept is None else np.flatnonzero(kept))
     return column

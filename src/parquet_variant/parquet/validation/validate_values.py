@@ -17,7 +17,7 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.columns.column_slots import faulty_slots
+from parquet_variant.functions.columns.value_positions import faulty_slots
 from parquet_variant.functions.storage.validate import sound_rows
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.parquet.validation.violations import Violations

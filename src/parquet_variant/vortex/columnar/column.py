@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import offsets_of
-from parquet_variant.kernels.kinds import ARRAY
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 
 Int64s = npt.NDArray[np.int64]
@@ -63,8 +63,8 @@ class Child:
     @property
     def type(self) -> VariantType:
         """The Variant type."""
-        if self.kind >= ARRAY:
-            return VariantType.ARRAY if self.kind == ARRAY else VariantType.OBJECT
+        if self.kind >= KIND.ARRAY:
+            return VariantType.ARRAY if self.kind == KIND.ARRAY else VariantType.OBJECT
         return TYPE_OF_ID[PrimitiveId(self.kind)].type
 
 
@@ -206,7 +206,7 @@ def _concat_child(parts: list[Child], jobs: list[list[Column]]) -> _Taken:
     code, size = parts[0].code, sum(part.size for part in parts)
     if parts[0].values is not None:
         return _Taken(code, size, pa.concat_arrays([part.values for part in parts]))
-    if code == ARRAY:
+    if code == KIND.ARRAY:
         ends: list[Int64s] = [np.zeros(1, np.int64)]
         columns = []
         for part in parts:

@@ -15,11 +15,11 @@ import pyarrow as pa
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
-from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array
+from parquet_variant.functions.columns.value_positions import slots_of_column
 from parquet_variant.functions.walks.extract_path import extract_path
 from parquet_variant.functions.walks.shredded_walk import scatter
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.vortex.columnar.column import Child, Column, Int64s
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
@@ -81,14 +81,14 @@ def _follow(column: Column, segments: tuple[Segment, ...], target: Target, how: 
         return _typed(column, target, how)
     segment, rest = segments[0], segments[1:]
     if isinstance(segment, str):
-        objects = column.child(OBJECT)
+        objects = column.child(KIND.OBJECT)
         field = objects[0].fields.get(segment) if objects is not None else None
         if objects is None or field is None:
             return _nulls(_follow(Column(0), rest, target, how), column.size)
         places = objects[1][field.places(objects[0].size)]
         return scatter(_follow(field.column, rest, target, how), places, column.size)
-    arrays = column.child(ARRAY)
-    child, positions = (Child(ARRAY, 0), np.empty(0, np.int64)) if arrays is None else arrays
+    arrays = column.child(KIND.ARRAY)
+    child, positions = (Child(KIND.ARRAY, 0), np.empty(0, np.int64)) if arrays is None else arrays
     offsets = np.zeros(1, np.int64) if child.offsets is None else child.offsets
     elements = Column(0) if child.elements is None else child.elements
     if isinstance(segment, int):
@@ -135,7 +135,7 @@ def _of_child(child: Child, target: Target, how: _How) -> pa.Array | None:
         if target.family in ("list", "struct"):
             return None
         return array_of_slots(slots_of_column(child.values), target, how.casts)
-    if child.kind in (ARRAY, OBJECT) and not how.casts.lossless:
+    if child.kind in (KIND.ARRAY, KIND.OBJECT) and not how.casts.lossless:
         return _decoded(Column(child.size, (child,)), target, how)
     if child.elements is not None and child.offsets is not None:
         if target.family != "list":
@@ -144,7 +144,7 @@ def _of_child(child: Child, target: Target, how: _How) -> pa.Array | None:
             return _decoded(Column(child.size, (child,)), target, how)
         elements = _typed(child.elements, target.children[0], how)
         return list_array(child.offsets, elements, np.ones(child.size, np.bool_), target.arrow)
-    if child.kind != OBJECT or target.family != "struct":
+    if child.kind != KIND.OBJECT or target.family != "struct":
         return None
     if not target.names:
         return _decoded(Column(child.size, (child,)), target, how)

@@ -18,11 +18,10 @@ from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.functions.columns.column_slots import slots_of_column
 from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots
-from parquet_variant.functions.columns.value_positions import ScalarSlots
+from parquet_variant.functions.columns.value_positions import ScalarSlots, slots_of_column
 from parquet_variant.kernels.arrow_buffers import offsets_of
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
@@ -75,7 +74,7 @@ def _column(
     children = []
     for index, code in enumerate(codes.tolist()):
         chosen = nodes if len(codes) == 1 else nodes[types == index]
-        if code == OBJECT:
+        if code == KIND.OBJECT:
             fields = {}
             for path in below:
                 key = int(tape.paths[path, PATH.KEY])
@@ -86,7 +85,7 @@ def _column(
                     fields[tape.key_list[key]] = Field(positions, columns[path])
             named = {_text(name): fields[name] for name in sorted(fields)}
             children.append(Child(code, len(chosen), fields=named))
-        elif code == ARRAY:
+        elif code == KIND.ARRAY:
             offsets = offsets_of(tape.nodes[chosen, 1])
             elements = next((columns[path] for path in below if tape.paths[path, PATH.KEY] < 0), Column(0))
             children.append(Child(code, len(chosen), offsets=offsets, elements=elements))
@@ -175,7 +174,7 @@ def _sizes(columns: list[Column]) -> dict[int, Int64s]:
             if child.elements is not None and child.offsets is not None:
                 ends = offsets_of(sizes[id(child.elements)])
                 size[column.positions(index)] += np.diff(ends[child.offsets])
-            elif child.kind == OBJECT:
+            elif child.kind == KIND.OBJECT:
                 own = np.zeros(child.size, np.int64)
                 for each in child.fields.values():
                     own[each.places(child.size)] += sizes[id(each.column)]
@@ -212,7 +211,7 @@ def _place(
             ends = offsets_of(sizes[id(child.elements)])
             starts[id(child.elements)] = ends[:-1] + np.repeat(own + 1 - ends[child.offsets[:-1]], lengths)
             keys[id(child.elements)] = 0
-        elif child.kind == OBJECT:
+        elif child.kind == KIND.OBJECT:
             cursor = own + 1
             for name, each in child.fields.items():
                 places = each.places(child.size)

@@ -35,7 +35,7 @@ from parquet_variant.array.remapping import Undecided, dictionary_names, remappe
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.columns.value_positions import ValuePositions
 from parquet_variant.functions.walks.shredded_walk import scatter
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
@@ -50,7 +50,7 @@ _DISCRIMINATOR = pa.uint16()
 _SMALL_DECIMAL = 10**18
 _INTEGERS = (_P.INT8, _P.INT16, _P.INT32, _P.INT64)
 _DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
-_WITHOUT_COLUMN = (int(_P.NULL), OBJECT, ARRAY)
+_WITHOUT_COLUMN = (int(_P.NULL), KIND.OBJECT, KIND.ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
 # The column of some values in bytes.
@@ -152,7 +152,7 @@ def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) 
             elements = _group(child.elements, np.arange(count), count, chosen, depth + 1)
             names.append("array")
             arrays.append(pa.ListArray.from_arrays(pa.array(offsets), elements))
-        elif child.kind == OBJECT:
+        elif child.kind == KIND.OBJECT:
             kept = {name: field for name, field in child.fields.items() if id(field) in chosen and depth < MAX_DEPTH}
             if kept:
                 below = [
@@ -211,7 +211,7 @@ def _without(child: Child, kept: set[str]) -> tuple[Child, Int64s]:
     places = {name: field.places(child.size) for name, field in child.fields.items() if name not in kept}
     own = np.unique(np.concatenate(list(places.values())))
     fields = {name: Field(np.searchsorted(own, at), child.fields[name].column) for name, at in places.items()}
-    return Child(OBJECT, len(own), fields=fields), own
+    return Child(KIND.OBJECT, len(own), fields=fields), own
 
 
 def _bytes(child: Child) -> VariantArray:
@@ -279,9 +279,9 @@ def _column(group: pa.StructArray, at: Int64s, of_bytes: OfBytes) -> Column:
         own = at if len(codes) == 1 else at[types == index]
         rest = columns.get("rest")
         extra = _NONE if rest is None else np.flatnonzero(rest.take(pa.array(own)).is_valid().to_numpy(False))
-        if code == OBJECT:
+        if code == KIND.OBJECT:
             children.append(_objects(columns, own, extra, of_bytes))
-        elif code == ARRAY:
+        elif code == KIND.ARRAY:
             if len(extra):
                 split = own[extra]
             children.append(_arrays(columns, own, of_bytes))
@@ -310,15 +310,15 @@ def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s, of_bytes:
         for name, field in child.fields.items():
             places = extra[field.places(child.size)]
             fields[name] = Field(None if len(places) == len(own) else places, field.column)
-    return Child(OBJECT, len(own), fields={name: fields[name] for name in sorted(fields)})
+    return Child(KIND.OBJECT, len(own), fields={name: fields[name] for name in sorted(fields)})
 
 
 def _arrays(columns: dict[str, pa.Array], own: Int64s, of_bytes: OfBytes) -> Child:
     lists = columns.get("array")
     if lists is None:
-        return Child(ARRAY, len(own), offsets=np.zeros(len(own) + 1, np.int64), elements=Column(0))
+        return Child(KIND.ARRAY, len(own), offsets=np.zeros(len(own) + 1, np.int64), elements=Column(0))
     offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), own)
-    return Child(ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements, of_bytes))
+    return Child(KIND.ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements, of_bytes))
 
 
 def _with_arrays_of_bytes(column: Column, at: Int64s, deep: Int64s, arrays: Column) -> Column:
@@ -391,4 +391,4 @@ def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         values_of_name = Child(RAW, stop - start, values=values.slice(start, stop - start))
         fields[names[ids[start]]] = Field(rows[start:stop], Column(stop - start, (values_of_name,)))
-    return Column(len(value), (Child(OBJECT, len(value), fields=fields),))
+    return Column(len(value), (Child(KIND.OBJECT, len(value), fields=fields),))

@@ -25,7 +25,7 @@ from parquet_variant.array.parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.kernels.kinds import ARRAY, OBJECT
+from parquet_variant.kernels.kinds import KIND
 from parquet_variant.parquet.scanning.path_statistics import scalar_statistics
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind
@@ -314,7 +314,7 @@ def _of_columnar(array: ColumnarVariant) -> Iterator[_PathValues]:
     while stack:
         path, column, rows = stack.pop()
         own = [(child, rows[column.positions(index)]) for index, child in enumerate(column.children)]
-        nested = [places for child, places in own if child.kind in (OBJECT, ARRAY)]
+        nested = [places for child, places in own if child.kind in (KIND.OBJECT, KIND.ARRAY)]
         typed = [(child.values, places) for child, places in own if child.values is not None]
         yield path, typed, _NO_ROWS, np.concatenate([_NO_ROWS, *nested])
         for child, places in own:
