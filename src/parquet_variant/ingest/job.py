@@ -46,18 +46,41 @@ from parquet_variant.shredding.typed_texts import TypedText
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """What an ingest did."""
+    """What an ingest did.
 
-    dest: str  # The directory that was written; passwords and signatures of a URL are left out.
-    files: tuple[str, ...]  # The Parquet files in it that this ingest wrote, as paths below `dest`.
-    rows: int  # Rows written.
-    bad_records: int  # Lines that were no JSON: quarantined, never dropped silently.
-    bad_records_path: str | None  # The directory of the bad-records output (NDJSON); None where every line was good.
-    bytes_read: int  # Bytes of JSON text, after decompression.
-    bytes_written: int  # Bytes of the Parquet files.
-    schema: ShreddingSchema | None  # What was shredded; None if nothing was written.
-    inference: InferenceResult | None = None  # Why, path by path; None where the schema was given.
-    # What became of strings that were to be dates, timestamps, UUIDs or binary.
+    Parameters
+    ----------
+    dest
+        The directory that was written; passwords and signatures of a URL are left out.
+    files
+        The Parquet files in it that this ingest wrote, as paths below `dest`.
+    rows
+        Rows written.
+    bad_records
+        Lines that were no JSON: quarantined, never dropped silently.
+    bad_records_path
+        The directory of the bad-records output (NDJSON); None where every line was good.
+    bytes_read
+        Bytes of JSON text, after decompression.
+    bytes_written
+        Bytes of the Parquet files.
+    schema
+        What was shredded; None if nothing was written.
+    inference
+        Why, path by path; None where the schema was given.
+    typed_texts
+        What became of strings that were to be dates, timestamps, UUIDs or binary.
+    """
+
+    dest: str
+    files: tuple[str, ...]
+    rows: int
+    bad_records: int
+    bad_records_path: str | None
+    bytes_read: int
+    bytes_written: int
+    schema: ShreddingSchema | None
+    inference: InferenceResult | None = None
     typed_texts: tuple[TypedText, ...] = ()
 
     def __post_init__(self) -> None:

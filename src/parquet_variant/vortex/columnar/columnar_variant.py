@@ -25,6 +25,17 @@ from parquet_variant.vortex.columnar.encoding import decode_columnar, encode_col
 class ColumnarVariant:
     """A column of Variants in the columnar encoding; lossless from and to any other.
 
+    Parameters
+    ----------
+    size
+        Number of rows.
+    column
+        The values of the rows that are not SQL NULL.
+    rows
+        Those rows; None for all.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> array = pv.parse_json(['{"a": 1, "b": "x"}', None, '{"a": [true, null]}', "null"])
     >>> columnar = ColumnarVariant.from_variant(array)
@@ -40,9 +51,9 @@ class ColumnarVariant:
     True
     """
 
-    size: int  # Number of rows.
-    column: Column  # The values of the rows that are not SQL NULL.
-    rows: Int64s | None = None  # Those rows; None for all.
+    size: int
+    column: Column
+    rows: Int64s | None = None
 
     @classmethod
     def from_variant(cls, array: VariantArray) -> ColumnarVariant:

@@ -23,19 +23,32 @@ from parquet_variant.vortex.logical.encodings import VariantDType
 
 @dataclass(slots=True)
 class VortexColumnReport:
-    """A Variant column of Vortex files."""
+    """A Variant column of Vortex files.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    dtype
+        The logical type, ``variant`` or ``variant?``: whether rows may be absent.
+    layouts
+        How many files have it in which layout.
+    types
+        The types that are columns of their own, by path.
+    in_bytes
+        What was to be typed and is not, because the layout cannot hold it, with the reason.
+    ranges
+        Ranges of rows with statistics of the typed columns.
+    is_json, has_texts
+        Whether it was JSON text, and whether that text is kept byte by byte.
+    """
 
     name: str
-    dtype: str = str(
-        VariantDType(nullable=False)
-    )  # The logical type: ``variant``, or ``variant?`` if rows may be absent.
-    layouts: dict[str, int] = field(default_factory=dict)  # How many files have it in which layout.
-    # The types that are columns of their own, by path.
+    dtype: str = str(VariantDType(nullable=False))
+    layouts: dict[str, int] = field(default_factory=dict)
     types: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    # What was to be typed and is not, because the layout cannot hold it, with the reason.
     in_bytes: dict[str, str] = field(default_factory=dict)
-    ranges: int = 0  # Ranges of rows with statistics of the typed columns.
-    # Whether it was JSON text, and whether that text is kept byte by byte.
+    ranges: int = 0
     is_json: bool = False
     has_texts: bool = False
 

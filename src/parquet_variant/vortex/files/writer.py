@@ -44,15 +44,25 @@ _OF_THE_SYSTEM = "(os error "
 
 @dataclass(frozen=True, slots=True)
 class VortexFileInfo:
-    """What was written."""
+    """What was written.
 
-    # The file.
+    Parameters
+    ----------
+    path, rows, bytes
+        The file.
+    layouts
+        How each Variant column lies in it.
+    fallbacks
+        Why a column does not lie as it was meant to.
+    in_bytes
+        By column the paths that were to be typed and are not, because the layout cannot hold them, with the reason.
+    """
+
     path: str
     rows: int
     bytes: int
-    layouts: dict[str, StoredLayout]  # How each Variant column lies in it.
-    fallbacks: dict[str, str] = field(default_factory=dict)  # Why a column does not lie as it was meant to.
-    # By column the paths that were to be typed and are not, because the layout cannot hold them, with the reason.
+    layouts: dict[str, StoredLayout]
+    fallbacks: dict[str, str] = field(default_factory=dict)
     in_bytes: dict[str, dict[str, str]] = field(default_factory=dict)
 
 

@@ -44,11 +44,18 @@ bytes; or by making unshredded values of its own first."""
 class VariantDType:
     """The logical type: a Variant, nullable or not.
 
+    Parameters
+    ----------
+    nullable
+        Whether rows may be absent (the outer null). A Variant null is a value, and in both.
+
+    Examples
+    --------
     >>> str(VariantDType(nullable=True))
     'variant?'
     """
 
-    nullable: bool  # Whether rows may be absent (the outer null). A Variant null is a value, and in both.
+    nullable: bool
 
     def __str__(self) -> str:
         return "variant?" if self.nullable else "variant"

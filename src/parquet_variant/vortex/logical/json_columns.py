@@ -24,10 +24,17 @@ from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, e
 
 @dataclass(frozen=True, eq=False)
 class JsonColumn:
-    """JSON text as Variants, with its own spelling where that is not the canonical one."""
+    """JSON text as Variants, with its own spelling where that is not the canonical one.
 
-    values: AnyVariant  # The Variants.
-    # The texts that the values do not print as, null for all others; None if the spelling was not kept.
+    Parameters
+    ----------
+    values
+        The Variants.
+    texts
+        The texts that the values do not print as, null for all others; None if the spelling was not kept.
+    """
+
+    values: AnyVariant
     texts: pa.Array | None = None
 
     @classmethod

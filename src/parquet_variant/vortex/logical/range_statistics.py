@@ -74,6 +74,17 @@ class PathStatistics:
 class RangeStatistics:
     """What is known of the shredded children of a column.
 
+    Parameters
+    ----------
+    rows, range_rows
+        Rows of the column, and of a range.
+    paths
+        Those with shredded children.
+    is_complete
+        Whether a path that is not among them has no values at all; otherwise nothing is known of it.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> rows = [f'{{"id": {n}}}' for n in range(8192)] + [f'{{"id": "text {n}"}}' for n in range(8192)]
     >>> statistics = collect_statistics(pv.vortex.encode(pv.parse_json(rows), "columnar"))
@@ -83,11 +94,9 @@ class RangeStatistics:
     [(8192, 16384)]
     """
 
-    # Rows of the column, and of a range.
     rows: int
     range_rows: int
-    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)  # Those with shredded children.
-    # Whether a path that is not among them has no values at all; otherwise nothing is known of it.
+    paths: dict[VariantPath, PathStatistics] = field(default_factory=dict)
     is_complete: bool = False
 
     @property

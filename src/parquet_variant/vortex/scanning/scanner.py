@@ -47,18 +47,36 @@ _GIVEN_TYPED = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 @dataclass(frozen=True)
 class VortexScan(PlannedQuery):
-    """A planned query."""
+    """A planned query.
 
-    file: OpenFile  # The file.
-    # Output columns, and those that only the filter looks at.
+    Parameters
+    ----------
+    file
+        The file.
+    selection, hidden
+        Output columns, and those that only the filter looks at.
+    predicate
+        The filter, bound; None for all rows.
+    column
+        The Variant column; None if no path is asked for.
+    pushdown
+        Whether rows may be left out before they are read; the answer is the same without.
+    cast
+        Whether values of other types are cast.
+    zone
+        The session time zone of casts.
+    threads
+        How many batches are worked on at the same time; by default one for each CPU that this process may use.
+    """
+
+    file: OpenFile
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
-    predicate: Predicate | None  # The filter, bound; None for all rows.
-    column: str | None  # The Variant column; None if no path is asked for.
-    pushdown: bool  # Whether rows may be left out before they are read; the answer is the same without.
-    cast: bool  # Whether values of other types are cast.
-    zone: str  # The session time zone of casts.
-    # How many batches are worked on at the same time; by default one for each CPU that this process may use.
+    predicate: Predicate | None
+    column: str | None
+    pushdown: bool
+    cast: bool
+    zone: str
     threads: int | None = None
 
     @property
@@ -366,17 +384,31 @@ def _literal(compare: Compare, stored: pa.DataType, asked: pa.DataType) -> Any |
 
 @dataclass(frozen=True, slots=True)
 class VortexFilesReport(Report):
-    """What a query reads, of how much."""
+    """What a query reads, of how much.
 
-    # In all.
+    Parameters
+    ----------
+    files, rows, bytes
+        In all.
+    columns
+        What is asked of each file: ordinary columns, and parts of the Variant column.
+    filters_in_file
+        Whether Vortex applies a part of the filter, and so may skip zones of the files.
+    layouts
+        How the Variant columns lie in the files.
+    rows_read
+        Rows of the ranges that statistics do not rule out.
+    ranges, ranges_read
+        Ranges of rows with statistics of shredded children, and those that are left.
+    """
+
     files: int
     rows: int
     bytes: int
-    columns: tuple[str, ...]  # What is asked of each file: ordinary columns, and parts of the Variant column.
-    filters_in_file: bool  # Whether Vortex applies a part of the filter, and so may skip zones of the files.
-    layouts: tuple[str, ...]  # How the Variant columns lie in the files.
-    rows_read: int  # Rows of the ranges that statistics do not rule out.
-    # Ranges of rows with statistics of shredded children, and those that are left.
+    columns: tuple[str, ...]
+    filters_in_file: bool
+    layouts: tuple[str, ...]
+    rows_read: int
     ranges: int
     ranges_read: int
 
