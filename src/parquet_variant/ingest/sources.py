@@ -96,8 +96,8 @@ def expand_sources(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[
     Raises `VariantFileError`: ``reason="missing"`` for a path that is not there or a pattern without a match;
     ``"no-files"`` for a directory without files, or no sources at all.
 
-    >>> [Path(file).name for file in expand_sources("examples/*.ndjson")]
-    ['usgs_earthquakes.ndjson']
+    >>> expand_sources("examples/*.ndjson")
+    ['examples/usgs_earthquakes.ndjson']
     """
     return [split.file for split in whole_splits(sources)]
 
