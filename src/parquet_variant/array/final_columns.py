@@ -29,9 +29,7 @@ from parquet_variant.choices import OnConflict
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
-from parquet_variant.kernels.shredding.columns import ColumnBuffers
 from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
-from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.reading import EncodedValues
@@ -42,6 +40,10 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
     """Take the values of an unshredded storage apart; see `storages.shredded_storage`."""
+    # Here: whoever only reads needs no kernels that write.
+    from parquet_variant.kernels.shredding.columns import ColumnBuffers
+    from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
+
     table = schema_table(schema)
     metadata = metadata_parts(storage.field("metadata"))
     value = binary_parts(storage.field("value"))
