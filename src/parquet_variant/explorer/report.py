@@ -20,20 +20,38 @@ _PATHS = 12_000
 
 @dataclass(slots=True)
 class ExploreReport:
-    """What is known of a table, or of JSON before it becomes one."""
+    """What is known of a table, or of JSON before it becomes one.
 
-    source: str  # The path, as it was given.
-    kind: str  # ``"parquet"``, ``"delta"``, ``"vortex"`` or ``"json"``.
-    column: str  # The Variant column; ``"v"`` for JSON.
-    # Of the whole table; an estimate for JSON.
+    Parameters
+    ----------
+    source
+        The path, as it was given.
+    kind
+        ``"parquet"``, ``"delta"``, ``"vortex"`` or ``"json"``.
+    column
+        The Variant column; ``"v"`` for JSON.
+    rows, bytes
+        Of the whole table; an estimate for JSON.
+    footers
+        What footers say; None where there are none.
+    sample
+        What the sample says.
+    versions
+        Of a Delta table, newest first: version, time, operation, figures.
+    before
+        Another report to compare with.
+    """
+
+    source: str
+    kind: str
+    column: str
     rows: int
     bytes: int
-    footers: Footers | None  # What footers say; None where there are none.
-    sample: Sample  # What the sample says.
-    # Of a Delta table, newest first: version, time, operation, figures.
+    footers: Footers | None
+    sample: Sample
     versions: list[dict[str, Any]] = field(default_factory=list)
     types: dict[VariantPath, str] = field(default_factory=dict)
-    before: ExploreReport | None = None  # Another report to compare with.
+    before: ExploreReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The document: tables by column, so that it compresses well."""

@@ -26,9 +26,17 @@ _HOST = "127.0.0.1"
 class ExploreServer:
     """A server of one page; reads the table, changes nothing.
 
-    `exploration`: what `explore` found.
-    `port`: the port on 127.0.0.1; 0 for any that is free.
-    Raises `VariantError` if the port is taken (``bad-port``).
+    Parameters
+    ----------
+    exploration
+        What `explore` found.
+    port
+        The port on 127.0.0.1; 0 for any that is free.
+
+    Raises
+    ------
+    VariantError
+        If the port is taken (``bad-port``).
     """
 
     def __init__(self, exploration: Exploration, port: int = 0) -> None:

@@ -91,18 +91,37 @@ def _blank_lines(data: bytes | npt.NDArray[np.uint8], offsets: np.ndarray[Any, A
 class BadRecord:
     """A line that is no JSON, as it is kept in the bad-records output.
 
+    Parameters
+    ----------
+    file
+        The source file.
+    line
+        Its 1-based line; the 1-based element where the file is a JSON array.
+    reason
+        The stable code of the error.
+    message
+        What is wrong, in words.
+    text
+        The line itself; bytes that are not UTF-8 become U+FFFD.
+    base64
+        The line's own bytes, only where `text` does not say them all.
+    columns
+        What stood beside it in a table's row.
+
+    Examples
+    --------
     >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
     >>> print(record.to_json())
     {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
     """
 
-    file: str  # The source file.
-    line: int  # Its 1-based line; the 1-based element where the file is a JSON array.
-    reason: str  # The stable code of the error.
-    message: str  # What is wrong, in words.
-    text: str  # The line itself; bytes that are not UTF-8 become U+FFFD.
-    base64: str | None = None  # The line's own bytes, only where `text` does not say them all.
-    columns: dict[str, Any] | None = None  # What stood beside it in a table's row.
+    file: str
+    line: int
+    reason: str
+    message: str
+    text: str
+    base64: str | None = None
+    columns: dict[str, Any] | None = None
 
     @classmethod
     def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:

@@ -44,21 +44,38 @@ _KIND_GROUPS[[4, 5, 6, 8, 9, 10]] = 3
 
 @dataclass(frozen=True, slots=True)
 class Itemset:
-    """Paths that occur together, each with its most frequent type."""
+    """Paths that occur together, each with its most frequent type.
 
-    paths: tuple[VariantPath, ...]  # The paths, in the order in which they were joined.
-    share: float  # Share of the tile's rows that have all of them.
+    Parameters
+    ----------
+    paths
+        The paths, in the order in which they were joined.
+    share
+        Share of the tile's rows that have all of them.
+    """
+
+    paths: tuple[VariantPath, ...]
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What a stretch of rows asks for."""
+    """What a stretch of rows asks for.
 
-    # The stretch.
+    Parameters
+    ----------
+    first_row, rows
+        The stretch.
+    schema
+        What would be shredded were it alone.
+    itemsets
+        Its frequent itemsets, the largest first; each path is in one of them.
+    """
+
     first_row: int
     rows: int
-    schema: ShreddingSchema  # What would be shredded were it alone.
-    itemsets: tuple[Itemset, ...]  # Its frequent itemsets, the largest first; each path is in one of them.
+    schema: ShreddingSchema
+    itemsets: tuple[Itemset, ...]
 
 
 @dataclass(frozen=True, slots=True)
