@@ -90,10 +90,17 @@ class WriterOptions:
 
 def _check_codec(compression: str, level: int | None) -> None:
     try:
-        if compression.lower() not in UNCOMPRESSED:
-            pa.Codec(compression.lower(), level)
-    except (ValueError, OSError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
+        codec = compression.lower()
+        if codec in UNCOMPRESSED:
+            return
+        pa.Codec(codec)
+        if level is None:
+            return
+        least, most = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
+    except (ValueError, TypeError, AttributeError, pa.ArrowException) as error:
         raise bad_option(
             f"cannot compress with {compression!r}: {error}; zstd, snappy, gzip, lz4, brotli and none are known",
             VariantFileError,
         ) from None
+    if type(level) is not int or not least <= level <= most:
+        raise bad_option(f"compression_level is {level!r}: {codec} takes {least} to {most}", VariantFileError)
