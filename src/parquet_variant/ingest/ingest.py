@@ -19,9 +19,9 @@ from parquet_variant.ingest.sources import expand_sources, whole_splits
 from parquet_variant.ingest.task import read_arrays
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.keywords import renamed, with_keywords
 from parquet_variant.parquet.format.files import locate
 from parquet_variant.parquet.reading.read import profile_column
-from parquet_variant.renamed import renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer as infer_from_profile
 from parquet_variant.shredding.policies.decision import InferenceResult
@@ -35,6 +35,7 @@ class LocalOptions(IngestOptions, total=False):
     progress: Progress | None
 
 
+@with_keywords(IngestOptions, IngestRequest, TextOptions)
 def ingest(
     sources: Sources,
     dest: str | os.PathLike[str],
@@ -163,6 +164,12 @@ def ingest_vortex(sources: Sources, dest: str | os.PathLike[str], **options: Unp
     return ingest(sources, dest, format="vortex", **options)
 
 
+# Decorated, they would have no type where `pv.delta` and `pv.vortex` name them, in mypy's order of modules.
+for _function in (ingest_delta, ingest_vortex):
+    with_keywords(LocalOptions, IngestRequest, TextOptions, ingest)(_function)
+
+
+@with_keywords(TextKeywords, TextOptions)
 def profile(
     sources: Sources,
     *,

@@ -21,6 +21,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.parallel import thread_count
+from parquet_variant.keywords import renamed
 from parquet_variant.parquet.format.footer_cache import state_of
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.path_dialect import with_steps
@@ -28,7 +29,6 @@ from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
-from parquet_variant.renamed import renamed
 from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite

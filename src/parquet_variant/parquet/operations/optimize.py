@@ -24,6 +24,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.operations.rewrite import NewForm, profile_task
@@ -73,6 +74,7 @@ class _ShreddedFile:
         return posixpath.dirname(self.source.path)
 
 
+@with_keywords(FileKeywords, WriterOptions)
 def optimize(
     path: str | os.PathLike[str],
     *,

@@ -22,6 +22,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import sweep_temporaries
+from parquet_variant.keywords import REPLACED, renamed, with_keywords
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read import profile_column
@@ -30,13 +31,13 @@ from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.write import SchemaLike
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.profile import Profile
 
 
 @renamed(overwrite=REPLACED)
+@with_keywords(FileKeywords, WriterOptions)
 def rewrite(
     source: Source,
     dest: str | os.PathLike[str],

@@ -16,6 +16,7 @@ from pyarrow import fs
 
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
+from parquet_variant.keywords import renamed, with_keywords
 from parquet_variant.parquet.format.columns import top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_field
@@ -29,7 +30,6 @@ from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question, in_short
 from parquet_variant.query.selection import Selected
-from parquet_variant.renamed import renamed
 
 Errors = Literal["null", "raise"]
 # Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
@@ -449,6 +449,7 @@ class ScanKeywords(TypedDict, total=False):
 
 
 @renamed(on_error="errors")
+@with_keywords(ScanKeywords, scan)
 def extract(
     source: Source, columns: Mapping[str, object] | Sequence[str], where: object = None, **options: Unpack[ScanKeywords]
 ) -> pa.Table:

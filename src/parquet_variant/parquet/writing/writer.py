@@ -29,6 +29,7 @@ from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable
+from parquet_variant.keywords import REPLACED, renamed, with_keywords
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
@@ -48,7 +49,6 @@ from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.query.selection import Selected, read_selection
-from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 # Rows go straight into pages where a row group holds at least so many times as much.
@@ -149,6 +149,7 @@ class VariantWriter:
     """
 
     @renamed(overwrite=REPLACED)
+    @with_keywords(FileKeywords, WriterOptions)
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.ingest.job import IngestJob, IngestResult
-from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources
+from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import staging_beside
+from parquet_variant.keywords import with_keywords
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.spark.task_errors import from_spark_errors
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _OF_THE_DISK = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
 
 
+@with_keywords(IngestOptions, IngestRequest, TextOptions)
 def ingest(
     spark: SparkSession,
     sources: Sources,

@@ -25,8 +25,8 @@ from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import cannot_write, refuse_no_path, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
+from parquet_variant.keywords import REPLACED, renamed
 from parquet_variant.parquet.writing.write import shredded_as
-from parquet_variant.renamed import REPLACED, renamed
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
