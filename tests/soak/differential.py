@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import parquet_variant as pv
+from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from soak.on_table import arrow_columns, perform, plain, rows_of, sql_condition
 from soak.plain_model import Model, Operation, choose, condition, new_rows, truth
@@ -192,7 +193,7 @@ class History:
         """Row ids differ, a row keeps its id, and an unchanged row its commit version."""
         current = pv.delta.snapshot(self.table)
         found: dict[int, tuple[int, int]] = {}
-        for file in current.files.to_pylist():
+        for file in iter_adds(current.files):
             rows = tracked_rows(current, file)
             names = rows.column_names[-2:]
             found |= zip(rows["k"].to_pylist(), zip(*(rows[n].to_pylist() for n in names), strict=True), strict=True)
