@@ -42,12 +42,22 @@ class ExplicitPolicy:
     name: ClassVar[str] = "explicit"  # What `infer` takes.
     schema: ShreddingSchema | str | pa.Schema | pa.DataType
 
-    def choose(self, profile: Profile) -> InferenceResult:
-        """The schema for data of this profile, and why. Raises `SchemaError` if the schema cannot be read."""
+    def resolved(self) -> ShreddingSchema:
+        """The schema, read from whatever spelling it has.
+
+        Raises
+        ------
+        SchemaError
+            If it cannot be read.
+        """
         schema = self.schema
         if isinstance(schema, (pa.Schema, pa.DataType)):
-            schema = ShreddingSchema.from_arrow(schema)
-        elif isinstance(schema, Mapping) or (isinstance(schema, str) and schema.lstrip().startswith("{")):
-            schema = ShreddingSchema.from_json(schema)
-        schema = ShreddingSchema.of(schema)
+            return ShreddingSchema.from_arrow(schema)
+        if isinstance(schema, Mapping) or (isinstance(schema, str) and schema.lstrip().startswith("{")):
+            return ShreddingSchema.from_json(schema)
+        return ShreddingSchema.of(schema)
+
+    def choose(self, profile: Profile) -> InferenceResult:
+        """The given schema, and what it does to data of this profile."""
+        schema = self.resolved()
         return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows, predict(profile, schema))
