@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-# Libraries that are not always there, and the extra that has each.
-_EXTRAS = {"sqlglot": "sql", "duckdb": "sql"}
+# Libraries that are not always there, and what to install for each.
+_SQL = "'parquet-variant[sql]'"
+_TO_INSTALL = {"sqlglot": _SQL, "duckdb": _SQL, "pandas": "pandas", "polars": "polars"}
 
 
 def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -53,10 +54,10 @@ def optional_libraries(user: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        extra = _EXTRAS.get(missing.name or "")
-        if extra is None:
+        what = _TO_INSTALL.get(missing.name or "")
+        if what is None:
             raise
         from parquet_variant.errors import VariantError
 
-        cure = f"run: pip install 'parquet-variant[{extra}]'"
-        raise VariantError(f"{user} needs {missing.name}: {cure}", reason="missing-extra") from None
+        problem = f"{user} needs {missing.name}: run: pip install {what}"
+        raise VariantError(problem, reason="missing-extra") from None
