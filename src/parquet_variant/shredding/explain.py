@@ -19,6 +19,8 @@ def explain(result: InferenceResult) -> str:
 
     The shares (typed, null, residual, missing) are of rows, below an array of its elements, and sum to 100 %.
 
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"id": 1, "tags": ["x", 2, 3]}'] * 20 + ['{"id": 2, "note": "rare"}']

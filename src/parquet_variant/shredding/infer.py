@@ -49,13 +49,25 @@ def infer(
 ) -> InferenceResult:
     """Choose what to shred.
 
-    `data`: a profile, or an array to profile. Two policies look at rows where they get an array: ``spark`` at the first
-      ones only, ``tiles`` at which paths occur together.
-    `policy`: a policy, or the name of one with default constants; ``"auto"`` if None.
-    `threads`: how many profile an array; None for one for each CPU that this process may use.
-    Raises `VariantError` for an unknown policy (``bad-policy``).
-    Raises `MalformedVariantError` for an array of values that are no Variants.
+    Parameters
+    ----------
+    data
+        A profile, or an array to profile. Two policies look at rows where they get an array: ``spark`` at the first
+        ones only, ``tiles`` at which paths occur together.
+    policy
+        A policy, or the name of one with default constants; ``"auto"`` if None.
+    threads
+        How many profile an array; None for one for each CPU that this process may use.
 
+    Raises
+    ------
+    VariantError
+        For an unknown policy (``bad-policy``).
+    MalformedVariantError
+        For an array of values that are no Variants.
+
+    Examples
+    --------
     >>> import parquet_variant as pv
     >>> result = infer(pv.parse_json(['{"id": %d, "name": "row %d"}' % (n, n) for n in range(200)]))
     >>> result.schema.to_ddl()

@@ -280,7 +280,10 @@ class Profile:
     def from_json(cls, text: str) -> Profile:
         """Profile that `to_json` wrote.
 
-        Raises `VariantError` for text that `to_json` did not write (``bad-profile``).
+        Raises
+        ------
+        VariantError
+            For text that `to_json` did not write (``bad-profile``).
         """
         try:
             document = json.loads(text)

@@ -45,15 +45,24 @@ DEFAULT_FILE_BYTES = 256 << 20
 
 @dataclass(frozen=True, repr=False)
 class OptimizeResult:
-    """What a rewrite did."""
+    """What a rewrite did.
 
-    # Counts; all zero if there was nothing to do.
+    Parameters
+    ----------
+    files_removed, files_added, bytes_removed, bytes_added
+        Counts; all zero if there was nothing to do.
+    schema
+        What the new files shred.
+    drift
+        How the data had drifted from the old schema; None if the schema was given.
+    """
+
     files_removed: int = 0
     files_added: int = 0
     bytes_removed: int = 0
     bytes_added: int = 0
-    schema: ShreddingSchema | None = None  # What the new files shred.
-    drift: DriftReport | None = None  # How the data had drifted from the old schema; None if the schema was given.
+    schema: ShreddingSchema | None = None
+    drift: DriftReport | None = None
 
     def __repr__(self) -> str:
         drift = "" if self.drift is None else f"; {self.drift!r}"

@@ -215,7 +215,10 @@ class VariantWriter:
     def write_rows(self, name: str, rows: ShreddedRows) -> None:
         """Add rows of one Variant column that were made of nodes: as their storage, or straight into pages.
 
-        Raises `SchemaError, VariantFileError` as `write_batch`.
+        Raises
+        ------
+        SchemaError, VariantFileError
+            As `write_batch`.
         """
         size = rows.buffers.nbytes + rows.metadata.nbytes
         limit = min(self._options.row_group_bytes // _LEAST_BATCHES, MOST_SLICE_BYTES)
