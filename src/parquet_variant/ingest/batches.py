@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.tapes import array_tapes
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import trusted_array
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.ingest.formats.layout import Layout
@@ -436,7 +436,7 @@ def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, n
     if root is None or not root.segments:
         tape, typed = options.texts.apply(tape)
         return use.of_tape(tape), None, typed
-    array, rows = values_at(VariantArray(shredded_rows(tape).storage()), root)
+    array, rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
     parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
     result = reduce(use.joined, [use.of_tape(part) for part, _ in parts])
     return result, rows, sum((typed for _, typed in parts), Counter())

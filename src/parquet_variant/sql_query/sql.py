@@ -206,8 +206,7 @@ def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> C
         raise SqlError(
             f"there is no table {name}: "
             + (f"choose from {known}, or " if known else "")
-            + "write a path in quotes, as "
-            "in FROM 'events/'",
+            + "write a path in quotes, as in FROM 'events/'",
             reason="no-such-table",
         )
 

@@ -117,9 +117,8 @@ def _queries(path: str) -> list[str]:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = (
-            getattr(error, "strerror", None) or "it is not UTF-8"
-        )  # the whole error spells the path, and secrets in it
+        # The whole error spells the path, and secrets in it.
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise VariantFileError(f"the queries in {path} cannot be read: {why}", file=path) from None
     return [query for line in text.splitlines() for query in line.split(";") if query.strip()]
 

@@ -213,7 +213,7 @@ def read_file(
     if mask is not None:
         # Before anything is made of them: a change may be about few rows of a file.
         data = data.filter(pa.array(mask))
-    rows = align_table(data, stored, match, (unchanged) if shredded else _unshredded)
+    rows = align_table(data, stored, match, unchanged if shredded else _unshredded)
     return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
 
 

@@ -38,10 +38,8 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     ...
     parquet_variant.errors.CastError: int16 300 cannot be given as int8: use try_variant_get for null instead
     """
-    from parquet_variant.encoding.cast.nested import (
-        array_of_raw,  # columns need them where kernels do not know better
-        cast_raw,
-    )
+    # Columns need them where kernels do not know better.
+    from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
 
     target_of(target)  # refuses the type itself, not its plain form
     compiled = target_of(plain_form(target))

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_of_all, storage_of
-from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.array.variant_array import trusted_array
 from parquet_variant.encoding.cast.forms import fixed_size_lists
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
 from parquet_variant.encoding.metadata import EMPTY_METADATA
@@ -194,7 +194,9 @@ def _variants(slots: ScalarSlots) -> pa.Array:
     else:
         storage = storage_of(metadata_of_all((), len(slots)), slots.encoded(), from_numpy(slots.kinds == get.MISSING))
     try:
-        pieces = [shredded_rows(tape).storage().cast(VARIANT_STORAGE) for tape in array_tapes(VariantArray(storage), 0)]
+        pieces = [
+            shredded_rows(tape).storage().cast(VARIANT_STORAGE) for tape in array_tapes(trusted_array(storage), 0)
+        ]
     except VariantError as error:
         if error.row is not None:
             error.row = slots.row(error.row)
@@ -283,7 +285,7 @@ def _json_texts(
     from parquet_variant.functions.json.to_json import to_json
 
     try:
-        texts = to_json(VariantArray(value_positions.take(positions).storage()))
+        texts = to_json(trusted_array(value_positions.take(positions).storage()))
     except VariantError as error:
         if error.row is not None:
             error.row = slots.row(int(positions[error.row]))

@@ -135,7 +135,7 @@ def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
     """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
     offsets[0] = 0
     for i in range(len(kinds)):
-        kind = kinds[i] if kinds[i] <= 20 else KIND.NULL
+        kind = kinds[i] if kinds[i] < KIND.ARRAY else KIND.NULL
         offsets[i + 1] = offsets[i] + scalar_size(kind, b[i])
 
 
@@ -143,5 +143,5 @@ def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
 def write_slots(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s, offsets: Int64s, target: int) -> None:
     """Write the encoded values at ``target``."""
     for i in range(len(kinds)):
-        kind = kinds[i] if kinds[i] <= 20 else KIND.NULL
+        kind = kinds[i] if kinds[i] < KIND.ARRAY else KIND.NULL
         write_scalar(target + offsets[i], kind, a[i], b[i], scales[i])
