@@ -41,7 +41,7 @@ _NAMES = {
     "functions.json.to_json": "to_json try_to_json",
     "functions.storage.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
     "functions.storage.validate": "validate",
-    "ingest.ingest": "read_json",
+    "ingestion.ingest": "read_json",
     "machine_code.entry_points": "warmup",
     "path": "VariantPath",
     "schema.shredding_schema": "ShreddingSchema",
@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from parquet_variant.functions.storage.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.storage.shred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.storage.validate import validate as validate
-    from parquet_variant.ingest.ingest import read_json as read_json
+    from parquet_variant.ingestion.ingest import read_json as read_json
     from parquet_variant.machine_code.entry_points import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema

@@ -13,7 +13,7 @@ import parquet_variant as pv
 from parquet_variant.delta.log.snapshot import load_snapshot
 from parquet_variant.delta.storage import LocalStorage, open_storage
 from parquet_variant.delta.writing.create import planned_table
-from parquet_variant.ingest.destinations import delta as destination
+from parquet_variant.ingestion.destinations import delta as destination
 
 
 def _rows(table: Path) -> list[str] | None:

@@ -10,7 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingest.destinations.parquet import PartitionedFiles
+from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io import staging as staging_module
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.io.temporaries import JobOwner

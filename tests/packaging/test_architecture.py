@@ -22,7 +22,7 @@ def _spans(text: str) -> list[str]:
 
 
 def _dotted() -> list[str]:
-    """Names such as ``ingest.task.SplitArrays``, of the prose and of the drawing."""
+    """Names such as ``ingestion.task.SplitArrays``, of the prose and of the drawing."""
     names = [name.removeprefix("pv.") for name in _spans(PAGE) if name != SETTING]
     drawn = re.findall(r"\b[a-z_]+(?:\.[a-z_]+)+", "".join(re.findall(r"^```$(.*?)^```$", PAGE, re.DOTALL | re.M)))
     return sorted({name for name in (*names, *drawn) if re.fullmatch(rf"({'|'.join(ROOMS)})(\.(?!py$)\w+)+", name)})

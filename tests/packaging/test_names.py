@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import build
-from parquet_variant.ingest.request import IngestOptions
+from parquet_variant.ingestion.request import IngestOptions
 from parquet_variant.parquet.writing.options import WriterOptions
 
 ROOMS = ("parquet", "delta", "vortex", "spark")

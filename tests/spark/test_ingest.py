@@ -12,8 +12,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingest.batches import split_lines
-from parquet_variant.ingest.sources import open_chunks
+from parquet_variant.ingestion.batches import split_lines
+from parquet_variant.ingestion.sources import open_chunks
 
 
 def _exact(text: str) -> object:

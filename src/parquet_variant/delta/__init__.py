@@ -36,7 +36,7 @@ _OWNERS = {
     "drop_shredding": "delta.maintenance.optimize",
     "extract": "delta.reading.scan",
     "history": "delta.log.history",
-    "ingest": "ingest.ingest:ingest_delta",
+    "ingest": "ingestion.ingest:ingest_delta",
     "optimize": "delta.maintenance.optimize",
     "overwrite": "delta.writing.write",
     "plan": "delta.writing.write",
@@ -90,6 +90,6 @@ if TYPE_CHECKING:
     from parquet_variant.delta.writing.write import commit_files as commit_files
     from parquet_variant.delta.writing.write import overwrite as overwrite
     from parquet_variant.delta.writing.write import plan as plan
-    from parquet_variant.ingest.ingest import ingest_delta
+    from parquet_variant.ingestion.ingest import ingest_delta
 
     ingest = ingest_delta

@@ -17,7 +17,7 @@ from parquet_variant.errors import without_secrets
 from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
-from parquet_variant.ingest.ingest import read_json
+from parquet_variant.ingestion.ingest import read_json
 from parquet_variant.io.filesystems import write_errors
 from parquet_variant.lazy_names import optional_libraries
 

@@ -110,8 +110,8 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
 
 
 def _of_json(path: str) -> ExploreReport:
-    from parquet_variant.ingest.batches import split_lines
-    from parquet_variant.ingest.sources import codec_of, open_chunks, split_size, whole_splits
+    from parquet_variant.ingestion.batches import split_lines
+    from parquet_variant.ingestion.sources import codec_of, open_chunks, split_size, whole_splits
 
     splits = whole_splits(path)
     files, size = [split.file for split in splits], sum(map(split_size, splits))

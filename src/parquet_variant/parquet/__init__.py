@@ -12,18 +12,18 @@ from parquet_variant.lazy_names import lazy_names
 
 _OWNERS = {
     "FileInfo": "parquet.writing.writer",
-    "IngestResult": "ingest.job",
+    "IngestResult": "ingestion.job",
     "OptimizeResult": "parquet.operations.optimize",
     "Scan": "parquet.scanning.scan",
     "VariantWriter": "parquet.writing.writer",
     "annotate": "parquet.operations.annotate",
     "extract": "parquet.scanning.scan",
-    "infer": "ingest.ingest",
-    "ingest": "ingest.ingest",
+    "infer": "ingestion.ingest",
+    "ingest": "ingestion.ingest",
     "inspect": "parquet.operations.inspect",
     "optimize": "parquet.operations.optimize",
     "parse_predicate": "query.predicate_text",
-    "profile": "ingest.ingest",
+    "profile": "ingestion.ingest",
     "read": "parquet.reading.read",
     "read_table": "parquet.reading.read_table",
     "rewrite": "parquet.operations.rewrite",
@@ -37,10 +37,10 @@ if not TYPE_CHECKING:  # or every name would be known, as Any
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
-    from parquet_variant.ingest.ingest import infer as infer
-    from parquet_variant.ingest.ingest import ingest as ingest
-    from parquet_variant.ingest.ingest import profile as profile
-    from parquet_variant.ingest.job import IngestResult as IngestResult
+    from parquet_variant.ingestion.ingest import infer as infer
+    from parquet_variant.ingestion.ingest import ingest as ingest
+    from parquet_variant.ingestion.ingest import profile as profile
+    from parquet_variant.ingestion.job import IngestResult as IngestResult
     from parquet_variant.parquet.operations.annotate import annotate as annotate
     from parquet_variant.parquet.operations.inspect import inspect as inspect
     from parquet_variant.parquet.operations.optimize import OptimizeResult as OptimizeResult

@@ -58,7 +58,7 @@ def is_json(path: Any) -> bool:
     if not isinstance(path, (list, tuple)) and (_is_parquet(path) or _holds_parquet(path)):
         return False
     from parquet_variant.errors import VariantError
-    from parquet_variant.ingest.sources import codec_of, expand_sources
+    from parquet_variant.ingestion.sources import codec_of, expand_sources
 
     try:
         files = expand_sources(path)

@@ -141,7 +141,7 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
     if single is not None and is_vortex(single):
         return _vortex_table(os.fspath(single), name)
     if is_json(source):
-        from parquet_variant.ingest.ingest import read_json
+        from parquet_variant.ingestion.ingest import read_json
 
         return bind_table(read_json(source), name)
     return _parquet_table(source, name)

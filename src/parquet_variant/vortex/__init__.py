@@ -31,7 +31,7 @@ _OWNERS = {
     "encoding_of": "vortex.logical.encodings",
     "get_variant_element": "vortex.logical.get_element",
     "get_variant_scalar": "vortex.logical.get_element",
-    "ingest": "ingest.ingest:ingest_vortex",
+    "ingest": "ingestion.ingest:ingest_vortex",
     "inspect": "vortex.files.inspecting",
     "iter_tables": "vortex.files.reader",
     "matching_rows": "vortex.logical.get_element",
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
     from parquet_variant.array.chunked_array import variant_table as variant_table
     from parquet_variant.functions.extraction.get_variant_element import VariantScalar as VariantScalar
-    from parquet_variant.ingest.ingest import ingest_vortex
+    from parquet_variant.ingestion.ingest import ingest_vortex
     from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
     from parquet_variant.vortex.files.inspecting import inspect as inspect
     from parquet_variant.vortex.files.paths import vortex_files as vortex_files

@@ -1,6 +1,6 @@
 """``variant ingest``: JSON files in; shredded Parquet files, a Delta table or Vortex files out.
 
-Owns the options and the report. Leaves the work to `ingest.job`, on threads or on Spark.
+Owns the options and the report. Leaves the work to `ingestion.job`, on threads or on Spark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from parquet_variant.cli.options.common import (
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
-    from parquet_variant.ingest.job import IngestJob, IngestResult
+    from parquet_variant.ingestion.job import IngestJob, IngestResult
 
 
 ColumnName: TypeAlias = Annotated[
@@ -86,8 +86,8 @@ def command(
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.output import Progress
-    from parquet_variant.ingest.job import IngestJob
-    from parquet_variant.ingest.request import IngestRequest
+    from parquet_variant.ingestion.job import IngestJob
+    from parquet_variant.ingestion.request import IngestRequest
     from parquet_variant.io.filesystems import absolute
 
     if preview and into != "delta":

@@ -78,7 +78,7 @@ def queryable(path: str, threads: int | None = None) -> Iterator[str]:
         if not source or is_delta(source) or is_vortex(source) or not is_json(source):
             yield source
             return
-        from parquet_variant.ingest.ingest import ingest
+        from parquet_variant.ingestion.ingest import ingest
 
         with tempfile.TemporaryDirectory(prefix="variant-") as folder:
             dest = f"{folder}/json.parquet"

@@ -1,7 +1,7 @@
 """The lexical parts of JSON: lines, strings, escapes, UTF-8, numbers, and the marks outside of strings.
 
 Owns RFC 8259's tokens, the ends of lines, the error codes, and telling strings from what is between them in text that
-comes in blocks. Leaves structure (objects, arrays, keys) to `tapes.parse_json`, what marks mean to `ingest.formats`.
+comes in blocks. Leaves structure (objects, arrays, keys) to `tapes.parse_json`, what marks mean to `ingestion.formats`.
 Positions are absolute addresses; ``end`` is the address after the text.
 """
 

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from parquet_variant.ingest.destinations.parquet import PartitionedFiles
+from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.datasource.options import WriteOptions

@@ -1,6 +1,6 @@
 """The option ``partitionBy`` of a write: columns of the DataFrame, or JSON paths of the Variant column.
 
-Owns telling the two apart and checking them on the driver. Leaves paths to `ingest.partition_by`, and where the rows go
+Owns telling the two apart and checking them on the driver. Leaves paths to `ingestion.partition_by`, and where the rows go
 to the writers.
 """
 
@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from parquet_variant.errors import VariantError
-from parquet_variant.ingest.partition_by import PartitionBy, split_columns
+from parquet_variant.ingestion.partition_by import PartitionBy, split_columns
 
 
 class Partitioning:

@@ -2,7 +2,7 @@
 
 Owns the public operation. One job profiles the splits and merges the profiles, one writes, and the driver commits; the
 text is read in the Python workers and never passes through the JVM. Leaves the options and the steps to
-`ingest.request` and `ingest.job`, and running tasks to `engine`.
+`ingestion.request` and `ingestion.job`, and running tasks to `engine`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.ingest.job import IngestJob, IngestResult
-from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources, TextOptions
+from parquet_variant.ingestion.job import IngestJob, IngestResult
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import staging_beside

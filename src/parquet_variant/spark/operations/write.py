@@ -95,7 +95,7 @@ def _leave_alone(dest: str, mode: Mode, format: str) -> bool:
     """Look at the destination as the mode asks; whether it holds data that is to stay as it is."""
     if format == "parquet":
         return open_staging(dest, mode) is None
-    from parquet_variant.ingest.destinations.delta import open_table
+    from parquet_variant.ingestion.destinations.delta import open_table
 
     return not open_table(dest, mode)[0]
 

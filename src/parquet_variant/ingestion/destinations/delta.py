@@ -27,9 +27,9 @@ from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_nam
 from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError, VariantError
-from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import Destination, SplitArrays, TaskPlan, Work, WrittenSplits
+from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import Destination, SplitArrays, TaskPlan, Work, WrittenSplits
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Staging, check_mode, sweep

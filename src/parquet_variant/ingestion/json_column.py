@@ -18,9 +18,9 @@ from pyarrow import csv
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
-from parquet_variant.ingest.formats.layout import CsvOptions
-from parquet_variant.ingest.sources import expand_sources, file_errors, open_text
-from parquet_variant.ingest.splits import Split, TablePart
+from parquet_variant.ingestion.formats.layout import CsvOptions
+from parquet_variant.ingestion.sources import expand_sources, file_errors, open_text
+from parquet_variant.ingestion.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log
 

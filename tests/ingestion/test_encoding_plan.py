@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingest.job import planned_encodings
-from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.sources import plan_splits, whole_splits
-from parquet_variant.ingest.splits import Split
+from parquet_variant.ingestion.job import planned_encodings
+from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.ingestion.sources import plan_splits, whole_splits
+from parquet_variant.ingestion.splits import Split
 
 SCHEMA = pv.ShreddingSchema.from_ddl("n bigint, s string")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sources import whole_splits
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import profile_splits
+from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.sources import whole_splits
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import profile_splits
 
 
 @pytest.fixture

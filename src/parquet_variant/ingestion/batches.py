@@ -25,11 +25,11 @@ from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import trusted_array
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.ingest.formats.layout import Layout
-from parquet_variant.ingest.formats.wrapped import values_at
-from parquet_variant.ingest.json_column import TextRows, open_rows
-from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sources import (
+from parquet_variant.ingestion.formats.layout import Layout
+from parquet_variant.ingestion.formats.wrapped import values_at
+from parquet_variant.ingestion.json_column import TextRows, open_rows
+from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.sources import (
     Chunk,
     check_not_cut,
     is_seekable,
@@ -38,7 +38,7 @@ from parquet_variant.ingest.sources import (
     split_size,
     whole_text,
 )
-from parquet_variant.ingest.splits import Split
+from parquet_variant.ingestion.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.shredding.typed_texts import Counts

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import JsonError
-from parquet_variant.ingest.formats.json_splitters import SPACE, WHITESPACE, Splitter
+from parquet_variant.ingestion.formats.json_splitters import SPACE, WHITESPACE, Splitter
 from parquet_variant.path import VariantPath, Wildcard
 
 _KEYS_NAMED = 8

@@ -10,10 +10,10 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.sources import plan_splits, whole_splits
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import profile_splits
+from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.sources import plan_splits, whole_splits
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import profile_splits
 
 
 def rows_of(dest: Path, column: str = "v") -> list[object]:

@@ -11,7 +11,7 @@ from typing import get_type_hints
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingest.request import IngestOptions, IngestRequest, TextOptions
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, TextOptions
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.vortex.files.writer import write as write_vortex
 

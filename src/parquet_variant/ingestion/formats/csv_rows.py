@@ -18,8 +18,8 @@ from pyarrow import csv
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingest.formats.layout import CsvOptions
-from parquet_variant.ingest.splits import MAX_LINE_BYTES
+from parquet_variant.ingestion.formats.layout import CsvOptions
+from parquet_variant.ingestion.splits import MAX_LINE_BYTES
 
 # As JSON writes numbers: what begins with a zero, such as a postal code, is text, or it would not come back.
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from parquet_variant.choices import InputFormat, Mode, OnError, OutputFormat, VortexLayout
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
-from parquet_variant.ingest.formats.layout import Layout, our_name
-from parquet_variant.ingest.partition_by import PartitionBy, PartitionColumns
-from parquet_variant.ingest.splits import CHUNK_BYTES
+from parquet_variant.ingestion.formats.layout import Layout, our_name
+from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
+from parquet_variant.ingestion.splits import CHUNK_BYTES
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions

@@ -22,10 +22,10 @@ import pyarrow.fs as pafs
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingest.batches import Use, steps
-from parquet_variant.ingest.request import IngestRequest, TextOptions
-from parquet_variant.ingest.sources import split_size
-from parquet_variant.ingest.splits import Split
+from parquet_variant.ingestion.batches import Use, steps
+from parquet_variant.ingestion.request import IngestRequest, TextOptions
+from parquet_variant.ingestion.sources import split_size
+from parquet_variant.ingestion.splits import Split
 from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order

@@ -20,11 +20,11 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
-from parquet_variant.ingest.json_column import beside_fields, plan_parts, split_rows, table_sources
-from parquet_variant.ingest.request import IngestRequest, Sources, TextOptions
-from parquet_variant.ingest.sources import codec_of, plan_splits, split_size, whole_splits
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import (
+from parquet_variant.ingestion.json_column import beside_fields, plan_parts, split_rows, table_sources
+from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
+from parquet_variant.ingestion.sources import codec_of, plan_splits, split_size, whole_splits
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import (
     Destination,
     ProfiledSplits,
     TaskPlan,
@@ -209,14 +209,14 @@ def _open(request: IngestRequest) -> Destination | None:
     """The destination; None if it holds data and is to be left alone then."""
     # Each loads what only it needs.
     if request.format == "delta":
-        from parquet_variant.ingest.destinations.delta import open_delta
+        from parquet_variant.ingestion.destinations.delta import open_delta
 
         return open_delta(request)
     if request.format == "vortex":
-        from parquet_variant.ingest.destinations.vortex import open_vortex
+        from parquet_variant.ingestion.destinations.vortex import open_vortex
 
         return open_vortex(request)
-    from parquet_variant.ingest.destinations.parquet import open_parquet
+    from parquet_variant.ingestion.destinations.parquet import open_parquet
 
     return open_parquet(request)
 

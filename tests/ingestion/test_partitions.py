@@ -11,8 +11,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingest.destinations import parquet as parquet_destination
-from parquet_variant.ingest.partition_by import PartitionBy
+from parquet_variant.ingestion.destinations import parquet as parquet_destination
+from parquet_variant.ingestion.partition_by import PartitionBy
 from parquet_variant.io.hive import partition_texts, typed_partitions
 
 _ROWS = [

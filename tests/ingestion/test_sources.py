@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingest.batches import split_lines
-from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingest.job import IngestJob
-from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.sources import codec_of, expand_sources, open_chunks, plan_splits, whole_splits
+from parquet_variant.ingestion.batches import split_lines
+from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.job import IngestJob
+from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.ingestion.sources import codec_of, expand_sources, open_chunks, plan_splits, whole_splits
 from parquet_variant.io.engine import ThreadEngine
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'

@@ -13,10 +13,10 @@ from typing import Any, Literal, Unpack
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat, OutputFormat
 from parquet_variant.errors import VariantFileError, check_choice, check_names
-from parquet_variant.ingest.job import IngestJob, IngestResult, profile_sources
-from parquet_variant.ingest.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
-from parquet_variant.ingest.sources import expand_sources, whole_splits
-from parquet_variant.ingest.task import read_arrays
+from parquet_variant.ingestion.job import IngestJob, IngestResult, profile_sources
+from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
+from parquet_variant.ingestion.sources import expand_sources, whole_splits
+from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.keywords import renamed, with_keywords

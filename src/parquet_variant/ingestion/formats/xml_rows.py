@@ -13,8 +13,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from parquet_variant.errors import JsonError
-from parquet_variant.ingest.formats.csv_rows import RowText
-from parquet_variant.ingest.formats.layout import XmlOptions
+from parquet_variant.ingestion.formats.csv_rows import RowText
+from parquet_variant.ingestion.formats.layout import XmlOptions
 
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false")
 _ROWS = 1000

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
-from parquet_variant.ingest.batches import sampled_text
-from parquet_variant.ingest.request import TextOptions
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import profile_splits
+from parquet_variant.ingestion.batches import sampled_text
+from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import profile_splits
 
 
 def text_of(rows: int, pad: int, bom: bool, last_newline: bool) -> bytes:

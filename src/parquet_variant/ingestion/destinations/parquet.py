@@ -13,9 +13,9 @@ from typing import Any
 
 from parquet_variant.delta.data.partitions import partition_directory
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import Destination, FileDestination, SplitArrays, TaskPlan, WrittenSplits
+from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import Destination, FileDestination, SplitArrays, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows

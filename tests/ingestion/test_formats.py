@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.ingest.formats.csv_rows import CsvRows
-from parquet_variant.ingest.formats.layout import CsvOptions
-from parquet_variant.ingest.formats.wrapped import WrappedSplitter
+from parquet_variant.ingestion.formats.csv_rows import CsvRows
+from parquet_variant.ingestion.formats.layout import CsvOptions
+from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('ab"\\{}[],:\n', max_size=4),
@@ -99,7 +99,7 @@ def test_what_stands_before_a_fault_is_kept(
     tmp_path: Path, text: str, options: dict[str, str], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the fault is in the block of text that the rows are in, or in a later one of their chunk."""
-    monkeypatch.setattr("parquet_variant.ingest.sources.ARRAY_BLOCK_BYTES", block)
+    monkeypatch.setattr("parquet_variant.ingestion.sources.ARRAY_BLOCK_BYTES", block)
     (tmp_path / "a.json").write_text(text + " " * 20)
     result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", on_error="quarantine", **options)
     assert (result.rows, result.bad_records) == (3, 1)

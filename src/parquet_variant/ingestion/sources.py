@@ -25,12 +25,19 @@ import pyarrow.fs as pafs
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingest.formats.csv_rows import CsvRows, RowText
-from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingest.formats.layout import BOM, Layout, detect, start_of_text
-from parquet_variant.ingest.formats.wrapped import WrappedSplitter
-from parquet_variant.ingest.line_chunks import Fill, first_line_start, line_chunks, range_lines, range_text, stream_text
-from parquet_variant.ingest.splits import CHUNK_BYTES, MAX_LINE_BYTES, Split
+from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
+from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.layout import BOM, Layout, detect, start_of_text
+from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
+from parquet_variant.ingestion.line_chunks import (
+    Fill,
+    first_line_start,
+    line_chunks,
+    range_lines,
+    range_text,
+    stream_text,
+)
+from parquet_variant.ingestion.splits import CHUNK_BYTES, MAX_LINE_BYTES, Split
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.kernels.buffer_pool import release
@@ -251,7 +258,7 @@ def _chunks_of(stream: Any, source: str, chunk_bytes: int, layout: Layout) -> It
     elif detected == "csv":
         yield from _row_chunks(source, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
     elif detected == "xml":
-        from parquet_variant.ingest.formats.xml_rows import xml_rows
+        from parquet_variant.ingestion.formats.xml_rows import xml_rows
 
         yield from _row_chunks(source, xml_rows(blocks, layout.xml), "element", 1)
     elif detected == "ndjson":

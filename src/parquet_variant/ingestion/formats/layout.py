@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice, check_names
-from parquet_variant.ingest.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.path import Segment, VariantPath, Wildcard
 
 _OF_SPARK = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}

@@ -16,9 +16,17 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.inputs.arrow_input import as_arrow
-from parquet_variant.ingest.request import IngestRequest
-from parquet_variant.ingest.splits import Split
-from parquet_variant.ingest.task import Destination, FileDestination, Rows, SplitArrays, TaskPlan, Work, WrittenSplits
+from parquet_variant.ingestion.request import IngestRequest
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import (
+    Destination,
+    FileDestination,
+    Rows,
+    SplitArrays,
+    TaskPlan,
+    Work,
+    WrittenSplits,
+)
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.conform import conform
