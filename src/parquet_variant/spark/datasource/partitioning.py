@@ -1,7 +1,7 @@
 """The option ``partitionBy`` of a write: columns of the DataFrame, or JSON paths of the Variant column.
 
-Owns telling the two apart and checking them on the driver. Leaves paths to `ingestion.partition_by`, and where the rows go
-to the writers.
+Distinguishes the two and checks them on the driver. `ingestion.partition_by` evaluates the paths; the writers decide
+into which files the rows go.
 """
 
 from __future__ import annotations
