@@ -11,6 +11,6 @@ import parquet_variant as pv
 
 if __name__ == "__main__":
     source, table = sys.argv[1:]
-    print(pv.parquet.ingest(source, table, mode="overwrite").rows, "events")
+    print(pv.ingest(source, table, mode="overwrite").rows, "events")
     query = "SELECT v:commit.collection::string AS event, count(*) AS n FROM t GROUP BY event ORDER BY n DESC"
     print(pv.sql(query, t=table))

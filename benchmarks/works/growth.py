@@ -24,9 +24,9 @@ _RUN = r"""
 import json, re, resource, sys
 import parquet_variant as pv
 small, source, dest = sys.argv[1:]
-pv.parquet.ingest([small], dest + "-small", threads=2)
+pv.ingest([small], dest + "-small", threads=2)
 before = resource.getrusage(resource.RUSAGE_SELF)
-rows = pv.parquet.ingest([source], dest, threads=2).rows
+rows = pv.ingest([source], dest, threads=2).rows
 after = resource.getrusage(resource.RUSAGE_SELF)
 cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 # Not ru_maxrss: that begins with the peak of the process which started this one.

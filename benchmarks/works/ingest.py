@@ -68,7 +68,7 @@ def _fresh(name: str) -> Path:
 
 def _local(data: DataSet, schema: Any) -> str:
     out = str(_fresh("local"))
-    pv.parquet.ingest([str(data.file)], out, schema=schema, threads=2)
+    pv.ingest([str(data.file)], out, schema=schema, threads=2)
     return out
 
 

@@ -90,7 +90,7 @@ def ours() -> Path:
 
 def _ingest() -> Path:
     path = scratch() / "jsonbench-ours"
-    pv.parquet.ingest(str(events()), str(path), mode="overwrite", threads=THREADS)
+    pv.ingest(str(events()), str(path), mode="overwrite", threads=THREADS)
     return path
 
 

@@ -41,7 +41,8 @@ _NAMES = {
     "functions.json.to_json": "to_json try_to_json",
     "functions.storage.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
     "functions.storage.validate": "validate",
-    "ingestion.ingest": "read_json",
+    "ingestion.ingest": "infer ingest profile read_json",
+    "ingestion.job": "IngestResult",
     "machine_code.entry_points": "warmup",
     "path": "VariantPath",
     "schema.shredding_schema": "ShreddingSchema",
@@ -132,7 +133,11 @@ if TYPE_CHECKING:
     from parquet_variant.functions.storage.shred_variant import shred_variant as shred_variant
     from parquet_variant.functions.storage.shred_variant import unshred_variant as unshred_variant
     from parquet_variant.functions.storage.validate import validate as validate
+    from parquet_variant.ingestion.ingest import infer as infer
+    from parquet_variant.ingestion.ingest import ingest as ingest
+    from parquet_variant.ingestion.ingest import profile as profile
     from parquet_variant.ingestion.ingest import read_json as read_json
+    from parquet_variant.ingestion.job import IngestResult as IngestResult
     from parquet_variant.machine_code.entry_points import warmup as warmup
     from parquet_variant.path import VariantPath as VariantPath
     from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema

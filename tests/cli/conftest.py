@@ -56,5 +56,5 @@ def variant(capsys: pytest.CaptureFixture[str]) -> Run:
 def earthquakes(tmp_path_factory: pytest.TempPathFactory, usgs_sample: Path) -> Path:
     """The sample as a shredded table."""
     dest = tmp_path_factory.mktemp("earthquakes") / "table"
-    pv.parquet.ingest(usgs_sample, dest)
+    pv.ingest(usgs_sample, dest)
     return dest

@@ -252,7 +252,7 @@ def test_rewrite_through_spark_gives_the_same(
 def test_a_reader_that_leaves_is_no_failure(tmp_path: Path, earthquakes: Path) -> None:
     source = tmp_path / "many.json"
     source.write_text('{"a": "some text to fill the pipe"}\n' * 20_000)
-    pv.parquet.ingest(source, tmp_path / "out", schema="a string")
+    pv.ingest(source, tmp_path / "out", schema="a string")
     command = [sys.executable, "-m", "parquet_variant.cli", "cat", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -80,7 +80,7 @@ def _delete(table: Path) -> None:
 def _ingest(table: Path) -> None:
     source = table.parent / "more.ndjson"
     source.write_text('{"s": "ingested"}\n')
-    pv.delta.ingest(source, table, mode="append", column="v", threads=1)
+    pv.ingest(source, table, mode="append", column="v", threads=1, format="delta")
 
 
 KINDS: dict[str, Callable[[Path], None]] = {

@@ -34,14 +34,14 @@ def _source(folder: Path, name: str, *values: str) -> Path:
 def test_two_ingests_that_make_one_table_both_get_their_rows_in(tmp_path, monkeypatch, mode):
     first, second = _source(tmp_path, "a", "a1", "a2"), _source(tmp_path, "b", "b1")
     table = tmp_path / "table"
-    others = iter([lambda: pv.delta.ingest(second, table, mode="append")])
+    others = iter([lambda: pv.ingest(second, table, mode="append", format="delta")])
 
     def planned(*arguments, **options):
         next(others, lambda: None)()  # the other one begins later and ends sooner
         return planned_table(*arguments, **options)
 
     monkeypatch.setattr(destination, "planned_table", planned)
-    assert pv.delta.ingest(first, table, mode=mode).rows == 2
+    assert pv.ingest(first, table, mode=mode, format="delta").rows == 2
     assert _rows(table) == (["a1", "a2", "b1"] if mode == "append" else ["a1", "a2"])
     assert [each["version"] for each in pv.delta.history(table)] == [1, 0]
 
@@ -56,7 +56,7 @@ def test_a_table_that_somebody_else_made_meanwhile_is_an_error_where_it_must_be_
 
     monkeypatch.setattr(destination, "planned_table", planned)
     with pytest.raises(pv.DeltaError) as raised:
-        pv.delta.ingest(source, table)
+        pv.ingest(source, table, format="delta")
     assert raised.value.reason == "exists"
     assert _rows(table) == ["theirs"]
 
@@ -66,9 +66,9 @@ def test_a_bad_line_leaves_no_table_and_the_next_ingest_makes_it(tmp_path):
     bad = tmp_path / "bad.ndjson"
     bad.write_text('"a"\n{"b": \n')
     with pytest.raises(pv.JsonError):
-        pv.delta.ingest(bad, table)
+        pv.ingest(bad, table, format="delta")
     assert not table.exists()
-    assert pv.delta.ingest(_source(tmp_path, "good", "c"), table).rows == 1
+    assert pv.ingest(_source(tmp_path, "good", "c"), table, format="delta").rows == 1
 
 
 def test_other_files_are_not_taken_for_what_a_dead_job_left(tmp_path):
@@ -76,7 +76,7 @@ def test_other_files_are_not_taken_for_what_a_dead_job_left(tmp_path):
     table.mkdir()
     pv.parquet.write(table / "mine.parquet", pv.from_python([1]))
     with pytest.raises(pv.DeltaError, match="holds other files"):
-        pv.delta.ingest(_source(tmp_path, "a", "a1"), table)
+        pv.ingest(_source(tmp_path, "a", "a1"), table, format="delta")
 
 
 class Killed(BaseException):
@@ -116,7 +116,7 @@ def _die(monkeypatch, last: int) -> None:
 
 
 def _ingest(table: Path) -> None:
-    pv.delta.ingest(_source(table.parent, "new", "x", "y"), table, mode="append", threads=1)
+    pv.ingest(_source(table.parent, "new", "x", "y"), table, mode="append", threads=1, format="delta")
 
 
 KINDS = {

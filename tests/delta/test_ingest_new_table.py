@@ -16,7 +16,7 @@ from parquet_variant.ingestion.destinations.delta import DeltaDestination
 
 
 def ingest(source: Path, dest: Path, **options: Any) -> Any:
-    return pv.delta.ingest(source, dest, **options)
+    return pv.ingest(source, dest, **options, format="delta")
 
 
 @pytest.fixture

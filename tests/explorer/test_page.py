@@ -248,7 +248,7 @@ def test_estimates_of_what_shares_a_residual_add_up_to_it(browser: Any, tmp_path
 @pytest.mark.parametrize("name", ["cve_v5", "gharchive", "windows_events"])
 def test_bytes_said_are_the_bytes_read(browser: Any, variant_test_data: Path, tmp_path: Path, name: str) -> None:
     """Over real data: within 5 % of what a scan then reads, for each path alone and for all of them together."""
-    pv.parquet.ingest(str(variant_test_data / "data" / f"{name}.ndjson.zst"), str(tmp_path / "table"))
+    pv.ingest(str(variant_test_data / "data" / f"{name}.ndjson.zst"), str(tmp_path / "table"))
     found = pv.explore(tmp_path / "table")
     opened = _open(browser, found.save(tmp_path / "page.html"))
     plans = opened.execute_script(

@@ -44,7 +44,7 @@ def test_a_schema_that_is_a_dict(use):
         lambda path: pv.VariantArray(pv.from_python([1])),
         lambda path: pv.VariantArray([]),
         lambda path: pv.parse_json(["{}"], types=["$.a"]),
-        lambda path: pv.parquet.infer(path, policy={"a": 1}),
+        lambda path: pv.infer(path, policy={"a": 1}),
         lambda path: pv.infer_shredding_schema(pv.from_python([1]), policy=["auto"]),
         lambda path: pv.parquet.read(path, filesystem="local"),
         lambda path: pv.delta.snapshot(path.parent, storage_options="local"),

@@ -47,7 +47,7 @@ READS: dict[str, Callable[[Path], Any]] = {
     ),
     "inspect": pv.parquet.inspect,
     "validate": lambda path: str(pv.parquet.validate(path)),
-    "profile": lambda path: pv.parquet.profile(path, column="v"),
+    "profile": lambda path: pv.profile(path, column="v"),
     "schema": lambda path: pv.ShreddingSchema.from_parquet(path, "v"),
 }
 

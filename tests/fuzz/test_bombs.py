@@ -71,20 +71,20 @@ BOMBS = {
             for _ in range(300):
                 file.write(b"x" * (1 << 20))
             file.write(b'"')
-        refused(lambda: pv.parquet.ingest(folder + "/line.json", folder + "/out"))
+        refused(lambda: pv.ingest(folder + "/line.json", folder + "/out"))
     """,
     "gzip": """
         with gzip.open(folder + "/bomb.json.gz", "wb", 9) as file:
             for _ in range(300):
                 file.write(bytes(1 << 20))
-        refused(lambda: pv.parquet.ingest(folder + "/bomb.json.gz", folder + "/out"))
+        refused(lambda: pv.ingest(folder + "/bomb.json.gz", folder + "/out"))
     """,
     "zstd": """
         import pyarrow as pa
         with pa.output_stream(folder + "/bomb.json.zst", compression="zstd") as file:
             for _ in range(100):
                 file.write(b"[" * (1 << 20))
-        refused(lambda: pv.parquet.ingest(folder + "/bomb.json.zst", folder + "/out"))
+        refused(lambda: pv.ingest(folder + "/bomb.json.zst", folder + "/out"))
     """,
 }
 

@@ -38,7 +38,7 @@ def test_it_is_made_of_the_first_rows(source):
 
 
 def test_tasks_follow_it(source, tmp_path):
-    pv.parquet.ingest(source, str(tmp_path / "out"), schema=SCHEMA, on_error="quarantine", split_bytes=20_000)
+    pv.ingest(source, str(tmp_path / "out"), schema=SCHEMA, on_error="quarantine", split_bytes=20_000)
     files = list((tmp_path / "out").glob("*.parquet"))
     assert len(files) > 1
     for file in files:

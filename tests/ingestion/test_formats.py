@@ -50,14 +50,14 @@ def test_rows_in_documents_are_found_however_the_text_is_cut(
 def test_documents_that_are_not_as_said(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(pv.VariantError) as caught:
-        pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]")
+        pv.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]")
     assert caught.value.reason == reason
     assert not (tmp_path / "out").exists()
 
 
 def test_elements_before_a_fault_are_kept_and_bad_elements_counted(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"items": [1, tru, 3], "n": 2} {"items": [4')
-    result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]", on_error="quarantine")
+    result = pv.ingest(tmp_path / "a.json", tmp_path / "out", root="$.items[*]", on_error="quarantine")
     assert pv.parquet.read(tmp_path / "out").to_pylist() == [1, 3]
     assert result.bad_records == 2
 
@@ -81,7 +81,7 @@ def test_what_is_cut_off_is_a_null_row_like_any_bad_line(
     assert pv.read_json(tmp_path / "a.json", on_error="null", **options).to_pylist() == rows
     if "row_tag" in options:
         options = options | {"parse": {"row_tag": options.pop("row_tag")}}
-    result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", on_error="null", **options)
+    result = pv.ingest(tmp_path / "a.json", tmp_path / "out", on_error="null", **options)
     assert (result.rows, result.bad_records) == (len(rows), 0)
     assert pv.parquet.read(tmp_path / "out").to_pylist() == rows
 
@@ -101,7 +101,7 @@ def test_what_stands_before_a_fault_is_kept(
     """Whether the fault is in the block of text that the rows are in, or in a later one of their chunk."""
     monkeypatch.setattr("parquet_variant.ingestion.sources.ARRAY_BLOCK_BYTES", block)
     (tmp_path / "a.json").write_text(text + " " * 20)
-    result = pv.parquet.ingest(tmp_path / "a.json", tmp_path / "out", on_error="quarantine", **options)
+    result = pv.ingest(tmp_path / "a.json", tmp_path / "out", on_error="quarantine", **options)
     assert (result.rows, result.bad_records) == (3, 1)
     assert pv.parquet.read(tmp_path / "out").to_pylist() == [1, 2, 3]
 
@@ -137,7 +137,7 @@ def test_rows_of_other_lengths_are_bad_lines(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('a,b\n1,2\n3\n4,"x\ny"\n7,8,9\n1,2\n')
     with pytest.raises(pv.JsonError, match=r"^row 3: 1 fields where the header has 2"):
         pv.read_json(tmp_path / "a.csv", input_format="csv")
-    result = pv.parquet.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
+    result = pv.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
     (file,) = Path(result.bad_records_path or "").iterdir()
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(record["line"], record["text"]) for record in records] == [(3, "3"), (5, "7,8,9")]
@@ -181,12 +181,6 @@ def test_xml_elements_are_objects(tmp_path: Path) -> None:
         pv.read_json(tmp_path / "c.xml", input_format="xml", row_tag="b")
 
 
-def test_old_names_of_read_json_warn(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("1\nx\n")
-    with pytest.warns(DeprecationWarning, match="on_error="):
-        assert pv.read_json(tmp_path / "a.json", errors="null").to_pylist() == [1, None]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_csv_of_any_line_end_has_all_rows(end: str, size: int) -> None:
@@ -208,7 +202,7 @@ def test_a_header_alone_is_no_row() -> None:
 
 def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b'a,b\n1,\xff\n2\n\n3,x\n\xfe\n4,"y\n5,z\n')
-    result = pv.parquet.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
+    result = pv.ingest(tmp_path / "a.csv", tmp_path / "out", input_format="csv", on_error="quarantine")
     assert (result.rows, result.bad_records) == (1, 4)
     assert pv.parquet.read(tmp_path / "out").to_pylist() == [{"a": 3, "b": "x"}]
     (file,) = Path(result.bad_records_path or "").iterdir()

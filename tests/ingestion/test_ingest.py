@@ -25,7 +25,7 @@ def left_behind(directory: Path) -> list[str]:
 
 
 def test_the_sample_comes_back_row_by_row(tmp_path: Path, usgs_sample: Path) -> None:
-    result = pv.parquet.ingest(usgs_sample, tmp_path / "out")
+    result = pv.ingest(usgs_sample, tmp_path / "out")
     lines = usgs_sample.read_text().splitlines()
     assert (result.rows, result.bad_records, len(result.files)) == (len(lines), 0, 1)
     assert result.bytes_read == usgs_sample.stat().st_size
@@ -36,7 +36,7 @@ def test_the_sample_comes_back_row_by_row(tmp_path: Path, usgs_sample: Path) -> 
 
 
 def test_the_shredded_sample_is_smaller_than_the_unshredded_one(tmp_path: Path, usgs_sample: Path) -> None:
-    shredded = pv.parquet.ingest(usgs_sample, tmp_path / "shredded")
+    shredded = pv.ingest(usgs_sample, tmp_path / "shredded")
     (unshredded,) = pv.parquet.rewrite(tmp_path / "shredded", tmp_path / "plain", layout="unshredded")
     assert shredded.bytes_written < 0.95 * unshredded.bytes
 
@@ -46,7 +46,7 @@ def test_many_splits_and_codecs_keep_every_row_in_order(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("".join(lines[:1500]))
     (tmp_path / "b.gz").write_bytes(gzip.compress("".join(lines[1500:1600]).encode()))
     (tmp_path / "c.json").write_text("[" + ",".join(lines[1600:]) + "]")
-    result = pv.parquet.ingest(
+    result = pv.ingest(
         [tmp_path / "a.json", tmp_path / "b.gz", tmp_path / "c.json"], tmp_path / "out", split_bytes=10_000, threads=2
     )
     assert result.rows == 2_000
@@ -61,7 +61,7 @@ def test_a_bad_line_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
     source = tmp_path / "bad.json"
     source.write_bytes(BAD)
     with pytest.raises(JsonError) as caught:
-        pv.parquet.ingest(source, tmp_path / "out")
+        pv.ingest(source, tmp_path / "out")
     assert caught.value.file == str(source)
     assert "line 2" in str(caught.value)
     assert left_behind(tmp_path) == ["bad.json"]
@@ -71,7 +71,7 @@ def test_a_bad_line_ends_the_job_and_leaves_nothing(tmp_path: Path) -> None:
 def test_bad_lines_are_quarantined_with_their_place(tmp_path: Path) -> None:
     source = tmp_path / "bad.json"
     source.write_bytes(BAD)
-    result = pv.parquet.ingest(source, tmp_path / "out", on_error="quarantine")
+    result = pv.ingest(source, tmp_path / "out", on_error="quarantine")
     assert (result.rows, result.bad_records) == (2, 2)
     assert rows_of(tmp_path / "out") == [{"a": 1}, {"a": 2}]
     assert result.bad_records_path == f"{tmp_path}/out/_bad_records"
@@ -87,7 +87,7 @@ def test_bad_lines_are_quarantined_with_their_place(tmp_path: Path) -> None:
 def test_only_bad_lines_still_leave_their_records(tmp_path: Path) -> None:
     source = tmp_path / "bad.json"
     source.write_text("nope\n")
-    result = pv.parquet.ingest(source, tmp_path / "out", on_error="quarantine")
+    result = pv.ingest(source, tmp_path / "out", on_error="quarantine")
     assert (result.rows, result.bad_records, result.files) == (0, 1, ())
     assert result.bad_records_path is not None
 
@@ -96,7 +96,7 @@ def test_a_cut_off_array_is_never_taken_for_whole(tmp_path: Path) -> None:
     source = tmp_path / "array.json"
     source.write_text('[{"a": 1}, {"a": 2')
     with pytest.raises(JsonError, match="cut off"):
-        pv.parquet.ingest(source, tmp_path / "out", input_format="array")
+        pv.ingest(source, tmp_path / "out", input_format="array")
     assert not (tmp_path / "out").exists()
 
 
@@ -104,13 +104,13 @@ def test_a_destination_with_data_is_refused_or_replaced(tmp_path: Path) -> None:
     source = tmp_path / "a.json"
     source.write_text('{"a": 1}\n')
     dest = tmp_path / "out"
-    pv.parquet.ingest(source, dest)
+    pv.ingest(source, dest)
     with pytest.raises(VariantFileError, match="already exists"):
-        pv.parquet.ingest(source, dest)
+        pv.ingest(source, dest)
     source.write_text('{"a": 2}\n')
-    pv.parquet.ingest(source, dest, mode="append")
+    pv.ingest(source, dest, mode="append")
     assert sorted(row["a"] for row in rows_of(dest)) == [1, 2]
-    pv.parquet.ingest(source, dest, mode="overwrite")
+    pv.ingest(source, dest, mode="overwrite")
     assert rows_of(dest) == [{"a": 2}]
 
 
@@ -118,7 +118,7 @@ def test_an_explicit_schema_is_obeyed_and_the_rest_kept(tmp_path: Path) -> None:
     source = tmp_path / "a.json"
     rows = [{"a": 1, "b": "x"}, {"a": "one", "c": [1, None]}, {"b": None}, 5]
     source.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    result = pv.parquet.ingest(source, tmp_path / "out", schema="a bigint", column="doc")
+    result = pv.ingest(source, tmp_path / "out", schema="a bigint", column="doc")
     assert result.schema == pv.ShreddingSchema.from_ddl("a bigint")
     assert rows_of(tmp_path / "out", "doc") == rows
 
@@ -128,13 +128,13 @@ def test_sources_without_a_value_are_refused(tmp_path: Path, text: str) -> None:
     source = tmp_path / "empty.json"
     source.write_text(text)
     with pytest.raises(VariantFileError, match=r"no JSON value in .*empty\.json"):
-        pv.parquet.ingest(source, tmp_path / "out")
+        pv.ingest(source, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_progress_is_told_for_every_step(tmp_path: Path, usgs_sample: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    pv.parquet.ingest(usgs_sample, tmp_path / "out", progress=lambda *step: seen.append(step))
+    pv.ingest(usgs_sample, tmp_path / "out", progress=lambda *step: seen.append(step))
     assert seen == [("infer the schema", 0, 1), ("infer the schema", 1, 1), ("write", 0, 1), ("write", 1, 1)]
 
 

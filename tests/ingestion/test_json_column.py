@@ -43,7 +43,7 @@ def _rows(dest: Path, column: str = "payload") -> list[object]:
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "stream", "csv", "delta"])
 def test_a_column_of_every_kind_of_table(tmp_path: Path, kind: str) -> None:
     source = _write(tmp_path / f"a.{kind}", kind)
-    result = pv.parquet.ingest(source, tmp_path / "out", json_column="payload", on_error="null", split_bytes=400)
+    result = pv.ingest(source, tmp_path / "out", json_column="payload", on_error="null", split_bytes=400)
     assert (result.rows, result.bad_records) == (5, 0)
     table = pv.parquet.read_table(tmp_path / "out")
     assert table.column_names == ["id", "payload", "ts"]
@@ -54,7 +54,7 @@ def test_a_column_of_every_kind_of_table(tmp_path: Path, kind: str) -> None:
 
 def test_bad_lines_beside_texts_that_a_writer_had_as_views(tmp_path: Path) -> None:
     pq.write_table(TABLE.append_column("text", pa.array(list("abcde"), pa.string_view())), tmp_path / "a.parquet")
-    result = pv.parquet.ingest(tmp_path / "a.parquet", tmp_path / "out", json_column="payload", on_error="quarantine")
+    result = pv.ingest(tmp_path / "a.parquet", tmp_path / "out", json_column="payload", on_error="quarantine")
     assert (result.rows, result.bad_records) == (4, 1)
     assert pv.parquet.read_table(tmp_path / "out")["text"].to_pylist() == ["a", "b", "d", "e"]
 
@@ -62,18 +62,20 @@ def test_bad_lines_beside_texts_that_a_writer_had_as_views(tmp_path: Path) -> No
 def test_data_frames(tmp_path: Path) -> None:
     pl, _ = pytest.importorskip("polars"), pytest.importorskip("pandas")
     for name, rows in (("pl", pl.from_arrow(TABLE)), ("pd", TABLE.to_pandas()), ("pa", TABLE)):
-        pv.parquet.ingest(rows, tmp_path / name, json_column="payload", on_error="null", threads=2)
+        pv.ingest(rows, tmp_path / name, json_column="payload", on_error="null", threads=2)
         assert _rows(tmp_path / name) == list(zip(range(1, 6), EXPECTED, strict=True))
-    pv.delta.ingest(TABLE, tmp_path / "d", json_column="payload", on_error="null", partition_by="k=$.a:string")
-    pv.delta.ingest(TABLE, tmp_path / "d", json_column="payload", on_error="null", mode="append")
+    pv.ingest(
+        TABLE, tmp_path / "d", json_column="payload", on_error="null", partition_by="k=$.a:string", format="delta"
+    )
+    pv.ingest(TABLE, tmp_path / "d", json_column="payload", on_error="null", mode="append", format="delta")
     assert sorted(pv.delta.read_table(tmp_path / "d")["id"].to_pylist()) == sorted([1, 2, 3, 4, 5] * 2)
     with pytest.raises(pv.VariantError, match="json_column="):
-        pv.parquet.ingest(TABLE, tmp_path / "x")
+        pv.ingest(TABLE, tmp_path / "x")
 
 
 def test_bad_rows_keep_their_number_and_what_stands_beside_them(tmp_path: Path) -> None:
     source = _write(tmp_path / "a.parquet", "parquet")
-    result = pv.parquet.ingest(source, tmp_path / "out", json_column="payload", on_error="quarantine", split_bytes=300)
+    result = pv.ingest(source, tmp_path / "out", json_column="payload", on_error="quarantine", split_bytes=300)
     assert (result.rows, result.bad_records) == (4, 1)
     (file,) = Path(result.bad_records_path or "").iterdir()
     record = json.loads(file.read_text())
@@ -81,7 +83,7 @@ def test_bad_rows_keep_their_number_and_what_stands_beside_them(tmp_path: Path) 
     assert record["columns"] == {"id": 3, "ts": "1970-01-01 00:00:00.000002"}
     assert [row for row, _ in _rows(tmp_path / "out")] == [1, 2, 4, 5]
     with pytest.raises(pv.JsonError, match=r"^row 3: "):
-        pv.parquet.ingest(source, tmp_path / "no", json_column="payload", split_bytes=300)
+        pv.ingest(source, tmp_path / "no", json_column="payload", split_bytes=300)
     assert not (tmp_path / "no").exists()
 
 
@@ -94,7 +96,7 @@ def test_what_cannot_be(tmp_path: Path) -> None:
         ({"json_column": "payload", "partition_by": "ts=$.a"}, "bad-option"),
     ):
         with pytest.raises(pv.VariantError) as caught:
-            pv.parquet.ingest(source, tmp_path / "out", on_error="null", **options)
+            pv.ingest(source, tmp_path / "out", on_error="null", **options)
         assert caught.value.reason == reason
         assert not (tmp_path / "out").exists()
 
@@ -103,20 +105,20 @@ def test_rows_of_kafka_and_dictionaries_and_views(tmp_path: Path) -> None:
     values = pa.array(['{"z": 1}', None])
     for at, kind in enumerate([pa.binary(), pa.large_binary(), pa.dictionary(pa.int32(), pa.string())]):
         rows = pa.table({"id": [1, 2], "value": values.cast(kind)})
-        pv.parquet.ingest(rows, tmp_path / str(at), json_column="value", column="v", schema="z bigint")
+        pv.ingest(rows, tmp_path / str(at), json_column="value", column="v", schema="z bigint")
         assert _rows(tmp_path / str(at), "v") == [(1, {"z": 1}), (2, None)]
 
 
 def test_elements_of_a_column_are_rows_with_what_stands_beside_them(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2, 3], "payload": ['{"i": [1, 2]}', '{"i": [3]}', '{"i": []}']})
-    pv.parquet.ingest(rows, tmp_path / "out", json_column="payload", root="$.i[*]")
+    pv.ingest(rows, tmp_path / "out", json_column="payload", root="$.i[*]")
     assert _rows(tmp_path / "out") == [(1, 1), (1, 2), (2, 3)]
 
 
 def test_a_large_column_is_sampled_and_read_in_parts(tmp_path: Path) -> None:
     texts = [json.dumps({"n": n, "t": "x" * 50}) for n in range(150_000)]
     pq.write_table(pa.table({"id": range(150_000), "payload": texts}), tmp_path / "a.parquet", row_group_size=40_000)
-    result = pv.parquet.ingest(
+    result = pv.ingest(
         tmp_path / "a.parquet", tmp_path / "out", json_column="payload", sample=0.05, split_bytes=300_000
     )
     assert result.inference is not None

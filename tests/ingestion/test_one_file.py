@@ -32,7 +32,7 @@ def names(folder: Path) -> list[str]:
 def test_one_file_has_all_rows_in_order(source: Path, tmp_path: Path, split_bytes: int | None) -> None:
     dest = tmp_path / "out" / "q.parquet"
     dest.parent.mkdir()
-    result = pv.parquet.ingest(source, dest, one_file=True, split_bytes=split_bytes)
+    result = pv.ingest(source, dest, one_file=True, split_bytes=split_bytes)
     assert (result.files, result.rows) == (("q.parquet",), 1000)
     assert pq.read_metadata(dest).num_rows == 1000
     assert pv.to_python(pv.parquet.read(dest)) == [{"n": n} for n in range(1000)]
@@ -44,10 +44,10 @@ def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(source: Path, tm
     dest.write_bytes(b"mine")
     for mode in ("error", "append"):
         with pytest.raises(pv.VariantFileError, match="exists"):
-            pv.parquet.ingest(source, dest, one_file=True, mode=mode)
-    pv.parquet.ingest(source, dest, one_file=True, mode="ignore")
+            pv.ingest(source, dest, one_file=True, mode=mode)
+    pv.ingest(source, dest, one_file=True, mode="ignore")
     assert dest.read_bytes() == b"mine"
-    pv.parquet.ingest(source, dest, one_file=True, mode="overwrite")
+    pv.ingest(source, dest, one_file=True, mode="overwrite")
     assert len(pv.parquet.read(dest)) == 1000
 
 
@@ -57,9 +57,9 @@ def test_bad_lines_lie_beside_the_file_or_end_the_job(source: Path, tmp_path: Pa
     dest = tmp_path / "out" / "q.parquet"
     dest.parent.mkdir()
     with pytest.raises(pv.JsonError, match="line 1001"):
-        pv.parquet.ingest(source, dest, one_file=True)
+        pv.ingest(source, dest, one_file=True)
     assert names(dest.parent) == []
-    result = pv.parquet.ingest(source, dest, one_file=True, on_error="quarantine")
+    result = pv.ingest(source, dest, one_file=True, on_error="quarantine")
     assert (result.rows, result.bad_records) == (1000, 1)
     assert names(dest.parent) == ["q.parquet", "q.parquet.bad_records.ndjson"]
     assert json.loads(Path(str(result.bad_records_path)).read_text())["line"] == 1001
@@ -67,8 +67,8 @@ def test_bad_lines_lie_beside_the_file_or_end_the_job(source: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("options", [{"format": "delta"}, {"partition_by": "n=$.n:int"}])
 def test_what_is_no_file_is_refused(source: Path, tmp_path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(pv.VariantError, match="one_file is for Parquet"):
-        pv.parquet.ingest(source, tmp_path / "q.parquet", one_file=True, **options)
+    with pytest.raises(pv.VariantError, match="one_file"):
+        pv.ingest(source, tmp_path / "q.parquet", one_file=True, **options)
 
 
 def test_an_interrupt_ends_the_command_and_leaves_nothing(tmp_path: Path) -> None:

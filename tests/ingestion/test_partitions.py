@@ -45,7 +45,7 @@ def _found(rows: list[dict]) -> list[tuple]:
 @pytest.mark.parametrize("by", [_BY, {"day": "$.ts:date", "kind": ("$.kind", "string")}], ids=["texts", "mapping"])
 def test_rows_are_where_their_paths_say_and_come_back_with_typed_columns(source, tmp_path, format, by):
     dest = tmp_path / "table"
-    result = pv.parquet.ingest(source, dest, format=format, partition_by=by)
+    result = pv.ingest(source, dest, format=format, partition_by=by)
     assert result.rows == len(_ROWS)
     scan = (pv.parquet.scan if format == "parquet" else pv.delta.scan)(
         str(dest), {"day": "day", "kind": "kind", "n": "$.n:int"}
@@ -61,7 +61,7 @@ def test_rows_are_where_their_paths_say_and_come_back_with_typed_columns(source,
 
 def test_whole_rows_have_the_columns_and_so_has_sql(source, tmp_path):
     dest = tmp_path / "table"
-    pv.parquet.ingest(source, dest, partition_by=_BY)
+    pv.ingest(source, dest, partition_by=_BY)
     table = pv.parquet.read_table(dest)
     assert table.column_names == ["v", "day", "kind"]
     assert pv.parquet.read_table(dest, ["kind", "v"]).column_names == ["kind", "v"]
@@ -75,7 +75,7 @@ def test_whole_rows_have_the_columns_and_so_has_sql(source, tmp_path):
 def test_other_engines_see_the_same_partitions(source, tmp_path):
     duckdb = pytest.importorskip("duckdb")
     dest = tmp_path / "table"
-    pv.parquet.ingest(source, dest, partition_by=_BY)
+    pv.ingest(source, dest, partition_by=_BY)
     counts = {("2026-01-01", "a"): 1, ("2026-01-01", "b/c"): 1, ("2026-01-02", "a"): 1, (None, "a"): 1}
     found = ds.dataset(str(dest), partitioning="hive").to_table(columns=["day", "kind"]).to_pylist()
     assert {(row["day"], row["kind"]) for row in found} == {*counts, ("2026-01-02", None)}
@@ -98,7 +98,7 @@ def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, whe
     from parquet_variant.parquet.scanning import scan as scanning
 
     dest = tmp_path / "table"
-    pv.parquet.ingest(source, dest, partition_by=_BY)
+    pv.ingest(source, dest, partition_by=_BY)
     query = pv.parquet.scan(dest, {"n": "$.n:int", "day": "day"}, where)
     opened = []
     monkeypatch.setattr(scanning, "open_file", lambda each, real=scanning.open_file: opened.append(each) or real(each))
@@ -113,7 +113,7 @@ def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_destination, "MOST_OPEN_FILES", 3)
     source = tmp_path / "rows.ndjson"
     source.write_text("".join(json.dumps({"k": number % 10, "n": number}) + "\n" for number in range(100)))
-    result = pv.parquet.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)
+    result = pv.ingest(source, tmp_path / "out", partition_by="k=$.k:int", threads=1)
     assert result.rows == 100
     table = pv.parquet.scan(tmp_path / "out", {"k": "k", "n": "$.n:int"}).to_table()
     assert sorted(table.column("n").to_pylist()) == list(range(100))
@@ -122,17 +122,17 @@ def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
 
 def test_an_overwrite_removes_partitions_that_are_gone(source, tmp_path):
     dest = tmp_path / "table"
-    pv.parquet.ingest(source, dest, partition_by=_BY)
+    pv.ingest(source, dest, partition_by=_BY)
     one = tmp_path / "one.ndjson"
     one.write_text('{"ts": "2026-03-01T00:00:00", "n": 9}\n')
-    pv.parquet.ingest(one, dest, partition_by=_BY, mode="overwrite")
+    pv.ingest(one, dest, partition_by=_BY, mode="overwrite")
     assert pv.parquet.scan(dest, {"day": "day"}).to_table().to_pylist() == [{"day": date(2026, 3, 1)}]
 
 
 def test_optimize_and_rewrite_keep_the_partitions_and_put_no_column_into_files(source, tmp_path):
     dest = tmp_path / "table"
     for mode in ("error", "append"):
-        pv.parquet.ingest(source, dest, partition_by=_BY, mode=mode)
+        pv.ingest(source, dest, partition_by=_BY, mode=mode)
     pv.parquet.optimize(dest)
     pv.parquet.rewrite(dest, tmp_path / "copy", layout="unshredded")
     for place in (dest, tmp_path / "copy"):
@@ -144,11 +144,11 @@ def test_optimize_and_rewrite_keep_the_partitions_and_put_no_column_into_files(s
 
 def test_a_delta_table_keeps_its_partition_columns(source, tmp_path):
     dest = tmp_path / "table"
-    pv.delta.ingest(source, dest, partition_by=_BY)
-    pv.delta.ingest(source, dest, partition_by=_BY, mode="append")
+    pv.ingest(source, dest, partition_by=_BY, format="delta")
+    pv.ingest(source, dest, partition_by=_BY, mode="append", format="delta")
     assert len(pv.delta.scan(dest, {"n": "$.n:int"}, "kind = 'a'").to_table()) == 6
     with pytest.raises(pv.DeltaError, match="partition columns are day, kind, not other"):
-        pv.delta.ingest(source, dest, partition_by="other=$.n:int", mode="append")
+        pv.ingest(source, dest, partition_by="other=$.n:int", mode="append", format="delta")
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_a_delta_table_keeps_its_partition_columns(source, tmp_path):
 )
 def test_what_cannot_be_a_partition_is_an_error_before_anything_is_read(by, message, tmp_path):
     with pytest.raises(pv.VariantError, match=message.replace("[*]", ".*")):
-        pv.parquet.ingest(tmp_path / "not there", tmp_path / "out", partition_by=by)
-    with pytest.raises(pv.VariantError, match="Parquet files and Delta tables"):
-        pv.parquet.ingest(tmp_path / "not there", tmp_path / "out", format="vortex", partition_by="a=$.a")
+        pv.ingest(tmp_path / "not there", tmp_path / "out", partition_by=by)
+    with pytest.raises(pv.VariantError, match="partition_by is not supported"):
+        pv.ingest(tmp_path / "not there", tmp_path / "out", format="vortex", partition_by="a=$.a")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_names_with_every_kind_of_character_come_back(tmp_path):
     names = ["a b", "a=b", "ä/ö", "%", "a%2Fb", "x:y", "'q'", "{z}"]
     source = tmp_path / "rows.ndjson"
     source.write_text("".join(json.dumps({"k": name}) + "\n" for name in names))
-    pv.parquet.ingest(source, tmp_path / "out", partition_by={"odd name/=": "$.k"})
+    pv.ingest(source, tmp_path / "out", partition_by={"odd name/=": "$.k"})
     found = pv.parquet.scan(tmp_path / "out", {"k": "odd name/=", "v": "$.k:string"}).to_table().to_pylist()
     assert sorted(row["k"] for row in found) == sorted(names)
     assert all(row["k"] == row["v"] for row in found)

@@ -63,7 +63,7 @@ def source(tmp_path: Path) -> Path:
 )
 def test_what_cannot_be_is_refused_before_anything_is_looked_at(tmp_path, options, reason):
     with pytest.raises(pv.VariantError) as caught:
-        pv.parquet.ingest(tmp_path / "is not there", tmp_path / "out", **options)
+        pv.ingest(tmp_path / "is not there", tmp_path / "out", **options)
     assert reason is None or caught.value.reason == reason
     assert caught.value.reason != "missing"
     assert not list(tmp_path.iterdir())
@@ -72,7 +72,7 @@ def test_what_cannot_be_is_refused_before_anything_is_looked_at(tmp_path, option
 @pytest.mark.parametrize("sources", [None, 5, [None], [b"a"], b"a"])
 def test_what_is_no_path_is_refused(tmp_path, sources):
     with pytest.raises(pv.VariantError):
-        pv.parquet.ingest(sources, tmp_path / "out")
+        pv.ingest(sources, tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
 
@@ -80,13 +80,13 @@ def test_what_is_no_path_is_refused(tmp_path, sources):
 def test_no_destination_is_not_the_directory_that_one_is_in(source, tmp_path, monkeypatch, format):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(pv.VariantError, match="the destination is empty"):
-        pv.parquet.ingest(source, "", format=format, mode="overwrite")
+        pv.ingest(source, "", format=format, mode="overwrite")
     assert list(tmp_path.iterdir()) == [source]
 
 
 def test_a_bloom_filter_of_what_is_not_shredded_is_refused_before_a_file_is_begun(source, tmp_path):
     with pytest.raises(pv.VariantFileError) as caught:
-        pv.parquet.ingest(source, tmp_path / "out", schema="a bigint", bloom_filters="$.b")
+        pv.ingest(source, tmp_path / "out", schema="a bigint", bloom_filters="$.b")
     assert caught.value.reason == "not-shredded"
     assert not (tmp_path / "out").exists()
 
@@ -103,9 +103,9 @@ def test_the_keywords_are_those_of_the_request_and_of_the_files():
 
 def test_every_front_door_makes_the_same_rows(source, tmp_path):
     made = {
-        "parquet": pv.parquet.ingest(source, tmp_path / "p", schema="a bigint", threads=1),
-        "delta": pv.delta.ingest(source, tmp_path / "d", schema="a bigint", threads=1),
-        "delta too": pv.parquet.ingest(source, tmp_path / "d2", schema="a bigint", format="delta"),
+        "parquet": pv.ingest(source, tmp_path / "p", schema="a bigint", threads=1),
+        "delta": pv.ingest(source, tmp_path / "d", schema="a bigint", threads=1, format="delta"),
+        "delta too": pv.ingest(source, tmp_path / "d2", schema="a bigint", format="delta"),
     }
     assert {result.rows for result in made.values()} == {2}
     rows = [{"a": 1, "b": "x"}, {"a": 2}]
@@ -114,9 +114,9 @@ def test_every_front_door_makes_the_same_rows(source, tmp_path):
 
 
 def test_a_table_without_the_column_is_refused_before_a_line_is_read(tmp_path):
-    pv.delta.ingest(_file(tmp_path, "good", ROWS), tmp_path / "t", column="v")
+    pv.ingest(_file(tmp_path, "good", ROWS), tmp_path / "t", column="v", format="delta")
     with pytest.raises(pv.DeltaError, match="no variant column"):
-        pv.delta.ingest(_file(tmp_path, "bad", "{"), tmp_path / "t", mode="append", column="w")
+        pv.ingest(_file(tmp_path, "bad", "{"), tmp_path / "t", mode="append", column="w", format="delta")
 
 
 def test_a_request_goes_to_other_processes(source, tmp_path):

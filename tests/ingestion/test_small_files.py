@@ -42,7 +42,7 @@ def _numbers(dest: Path) -> list[int]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_rows_come_in_order_and_are_counted(folder: Path, tmp_path: Path, threads: int) -> None:
-    result = pv.parquet.ingest(folder, tmp_path / "out", threads=threads, schema="n int")
+    result = pv.ingest(folder, tmp_path / "out", threads=threads, schema="n int")
     expected = [*range(156), 1000, *range(156, 360)]  # by the names of the files
     assert result.rows == 361
     assert _numbers(tmp_path / "out") == expected
@@ -62,16 +62,16 @@ def test_bad_lines_keep_their_file_and_number(folder: Path, tmp_path: Path) -> N
         text = (folder / name).read_text().splitlines()
         (folder / name).write_text("\n".join([text[0], "{bad", *text[1:]]))
     (folder / "0090.csv").write_text('[{"n": 1}, ')
-    result = pv.parquet.ingest(folder, tmp_path / "out", on_error="quarantine", schema="n int", threads=1)
+    result = pv.ingest(folder, tmp_path / "out", on_error="quarantine", schema="n int", threads=1)
     (file,) = Path(result.bad_records_path or "").iterdir()
     places = [(Path(bad["file"]).name, bad["line"]) for bad in map(json.loads, file.read_text().splitlines())]
     assert places == [("0010.json", 2), ("0085.json", 2), ("0090.csv", 2)]
     assert (result.rows, result.bad_records) == (362, 3)
     with pytest.raises(pv.JsonError, match=r"^line 2: .*0010.json") as raised:
-        pv.parquet.ingest(folder, tmp_path / "no", schema="n int")
+        pv.ingest(folder, tmp_path / "no", schema="n int")
     assert raised.value.file == str(folder / "0010.json")
     assert not (tmp_path / "no").exists()
-    nulls = pv.parquet.ingest(folder, tmp_path / "null", on_error="null", schema="n int", input_format="ndjson")
+    nulls = pv.ingest(folder, tmp_path / "null", on_error="null", schema="n int", input_format="ndjson")
     assert nulls.rows > 362
 
 
@@ -80,7 +80,7 @@ def test_csv_and_a_root_inside_of_documents(tmp_path: Path) -> None:
         (tmp_path / f"{number:02d}.csv").write_text(f"n,s\n{number},a\n{number},b\n")
         (tmp_path / f"{number:02d}.json").write_text(json.dumps({"at": 1, "items": [{"n": number}, {"n": number}]}))
     twice = [number for number in range(40) for _ in range(2)]
-    csv = pv.parquet.ingest(tmp_path / "*.csv", tmp_path / "csv", input_format="csv", schema="n int")
+    csv = pv.ingest(tmp_path / "*.csv", tmp_path / "csv", input_format="csv", schema="n int")
     assert (csv.rows, [int(n) for n in _numbers(tmp_path / "csv")]) == (80, twice)
-    root = pv.parquet.ingest(tmp_path / "*.json", tmp_path / "root", root="$.items[*]", schema="n int")
+    root = pv.ingest(tmp_path / "*.json", tmp_path / "root", root="$.items[*]", schema="n int")
     assert (root.rows, _numbers(tmp_path / "root")) == (80, twice)

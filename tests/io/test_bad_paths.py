@@ -25,8 +25,8 @@ TAKERS = {
     "annotate": pv.parquet.annotate,
     "rewrite": lambda path: pv.parquet.rewrite(path, path),
     "optimize": pv.parquet.optimize,
-    "infer": pv.parquet.infer,
-    "ingest": lambda path: pv.parquet.ingest("examples/usgs_earthquakes.ndjson", path),
+    "infer": pv.infer,
+    "ingest": lambda path: pv.ingest("examples/usgs_earthquakes.ndjson", path),
     "read_json": pv.read_json,
     "sql": lambda path: pv.sql("SELECT 1 FROM t", t=path),
     "sql_view": pv.sql_view,
@@ -95,7 +95,7 @@ def test_odd_names_are_names(name, monkeypatch, tmp_path):
     pv.parquet.rewrite(file, f"{name}/b.parquet")
     assert pv.parquet.read(name) == ARRAY
     (tmp_path / f"{name}.ndjson").write_text('{"a": 1}\n')
-    pv.parquet.ingest(f"{name}.ndjson", f"{name}2")
+    pv.ingest(f"{name}.ndjson", f"{name}2")
     assert pv.parquet.read(f"{name}2") == ARRAY
     if ":" not in name:  # for a table's path that is a URL
         pv.delta.write(f"{name}3", {"v": ARRAY})

@@ -88,7 +88,7 @@ def _compact(dest: Path) -> None:
 def _ingest(dest: Path) -> None:
     source = dest.parent / "more.ndjson"
     source.write_text("\n".join(f'"ingested-{number}"' for number in range(3)))
-    pv.parquet.ingest(source, dest, mode="overwrite", threads=1)
+    pv.ingest(source, dest, mode="overwrite", threads=1)
 
 
 KINDS = {

@@ -48,11 +48,11 @@ def rows(source) -> pv.VariantArray:
 def _ways(source: Path, rows: pv.VariantArray) -> dict:
     return {
         "parquet.write": lambda dest: pv.parquet.write(dest, rows),
-        "parquet.ingest": lambda dest: pv.parquet.ingest(source, dest, schema="n int"),
-        "delta.ingest": lambda dest: pv.delta.ingest(source, dest, schema="n int"),
+        "parquet.ingest": lambda dest: pv.ingest(source, dest, schema="n int"),
+        "delta.ingest": lambda dest: pv.ingest(source, dest, schema="n int", format="delta"),
         "delta.write": lambda dest: pv.delta.write(dest, {"v": rows}),
         "vortex.write": lambda dest: pv.vortex.write(dest, rows),
-        "vortex.ingest": lambda dest: pv.vortex.ingest(source, dest, schema="n int"),
+        "vortex.ingest": lambda dest: pv.ingest(source, dest, schema="n int", format="vortex"),
     }
 
 

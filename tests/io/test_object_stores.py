@@ -53,7 +53,7 @@ def test_an_ingest_needs_the_address_and_the_keys_alone(s3, usgs_sample, scheme,
     dest = f"{scheme}://lake/{format}-{scheme}"
     options = {"format": format, "partition_by": "kind=$.properties.type"}
     for mode in ("error", "append", "overwrite"):
-        assert pv.parquet.ingest(usgs_sample, dest, mode=mode, **options).rows == 1707
+        assert pv.ingest(usgs_sample, dest, mode=mode, **options).rows == 1707
     scan = pv.parquet.scan if format == "parquet" else pv.delta.scan
     table = scan(dest, {"kind": "kind", "mag": "$.properties.mag:double"}, "kind = 'explosion'").to_table()
     assert table.column("kind").to_pylist() == ["explosion"] * 15

@@ -34,7 +34,7 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "validate": pv.parquet.validate,
     "optimize": pv.parquet.optimize,
     "schema": lambda url: pv.ShreddingSchema.from_parquet(url, "v"),
-    "ingest": lambda url: pv.parquet.ingest(url, "/nowhere/at/all"),
+    "ingest": lambda url: pv.ingest(url, "/nowhere/at/all"),
     "read_json": pv.read_json,
     "delta": pv.delta.read_table,
     "history": pv.delta.history,

@@ -166,7 +166,7 @@ class TestTrust:
         pv.parquet.write(dest / "a.parquet", pv.parse_json(["1"]))
         source = tmp_path / "in.json"
         source.write_text("1\n")
-        for work in (lambda: pv.parquet.read(dest), lambda: pv.parquet.ingest(source, dest, mode="append")):
+        for work in (lambda: pv.parquet.read(dest), lambda: pv.ingest(source, dest, mode="append")):
             with pytest.raises(pv.VariantError) as caught:
                 work()
             assert caught.value.reason == "bad-journal"
@@ -178,13 +178,13 @@ class TestTrust:
         other.mkdir()
         pv.parquet.write(other / "theirs.parquet", pv.parse_json(["1"]))
         source.write_text('{"k":"x"}\n')
-        pv.parquet.ingest(source, dest, partition_by="k=$.k")
+        pv.ingest(source, dest, partition_by="k=$.k")
         (dest / "k=y").symlink_to(other)
-        pv.parquet.ingest(source, dest, partition_by="k=$.k", mode="overwrite")
+        pv.ingest(source, dest, partition_by="k=$.k", mode="overwrite")
         assert (other / "theirs.parquet").exists()
         source.write_text('{"k":"y"}\n')
         with pytest.raises(pv.VariantFileError, match="a symbolic link leads") as caught:
-            pv.parquet.ingest(source, dest, partition_by="k=$.k", mode="append")
+            pv.ingest(source, dest, partition_by="k=$.k", mode="append")
         assert caught.value.reason == "outside"
         assert [each.name for each in other.iterdir()] == ["theirs.parquet"]
         assert not (dest / "_temporary").exists()
@@ -200,19 +200,19 @@ class TestTrust:
         (tmp_path / "lines" / "a.ndjson").write_text("1\n")
         (tmp_path / "lines" / "back").symlink_to(tmp_path / "lines")
         (tmp_path / "lines" / "up").symlink_to(tmp_path / "lines")
-        assert pv.parquet.ingest(tmp_path / "lines", tmp_path / "dest").rows == 1
+        assert pv.ingest(tmp_path / "lines", tmp_path / "dest").rows == 1
 
     def test_a_partition_whose_name_is_too_long_is_refused(self, tmp_path: Path) -> None:
         source = tmp_path / "in.json"
         source.write_text(json.dumps({"k": "x" * 300}) + "\n")
         with pytest.raises(pv.VariantError, match="too long for the name of a directory"):
-            pv.parquet.ingest(source, tmp_path / "dest", partition_by="k=$.k")
+            pv.ingest(source, tmp_path / "dest", partition_by="k=$.k")
 
     def test_names_of_partitions_stay_inside(self, tmp_path: Path) -> None:
         values = ["../x", "..", ".", "", "a/b", "a%2Fb", "\0", "__HIVE_DEFAULT_PARTITION__", "é", "a=b", "a\nb", " "]
         source = tmp_path / "in.json"
         source.write_text("".join(json.dumps({"k": value}) + "\n" for value in values) + "{}\n")
-        pv.parquet.ingest(source, tmp_path / "dest", partition_by="k=$.k")
+        pv.ingest(source, tmp_path / "dest", partition_by="k=$.k")
         assert sorted(path.name for path in tmp_path.iterdir()) == ["dest", "in.json"]
         table = pv.parquet.extract(tmp_path / "dest", {"k": "k", "own": "$.k:string"})
         # Hive's names have one word for null and for what looks like it, and none for an empty string.

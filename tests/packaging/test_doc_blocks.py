@@ -152,7 +152,7 @@ def test_commands_of_the_guides_run(page: Path, tmp_path: Path, monkeypatch: pyt
         _given(folder)
         words = shlex.split(line, comments=True)
         if "ingest" not in words or "append" in words:
-            pv.parquet.ingest("events.ndjson", "events")
+            pv.ingest("events.ndjson", "events")
         if words[0] == "cat":
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(words[1]).read_bytes())))
         words = words[words.index("variant") + 1 :]

@@ -19,7 +19,7 @@ GOOD = """
 import parquet_variant as pv
 
 rows: pv.VariantArray = pv.read_json("a.ndjson")
-result: pv.parquet.IngestResult = pv.parquet.ingest("a.ndjson", "a", compression="zstd")
+result: pv.IngestResult = pv.ingest("a.ndjson", "a", compression="zstd")
 back: pv.VariantArray = pv.parquet.read("a")
 pv.delta.read("table")
 pv.vortex.read("a.vortex")

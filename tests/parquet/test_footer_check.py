@@ -203,7 +203,7 @@ def test_an_annotation_does_not_break_the_signature_of_a_footer(tmp_path: Path) 
 
 def test_a_file_with_an_encrypted_footer_is_not_taken_for_json(tmp_path: Path) -> None:
     path = encrypted_file(tmp_path / "v", False)
-    for read in (pv.explore, pv.parquet.infer, pv.parquet.profile, pv.parquet.inspect):
+    for read in (pv.explore, pv.infer, pv.profile, pv.parquet.inspect):
         with pytest.raises(pv.VariantFileError, match="encrypted"):
             read(path)
 

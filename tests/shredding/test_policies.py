@@ -405,7 +405,7 @@ def test_files_for_duckdb_have_no_residual_of_the_root(tmp_path):
     found = {}
     for readers in ((), "duckdb"):
         dest = tmp_path / f"out-{readers or 'any'}.parquet"
-        pv.parquet.ingest(source, dest, one_file=True, readers=readers)
+        pv.ingest(source, dest, one_file=True, readers=readers)
         array = pv.parquet.read(dest)
         value = array.storage.field("value") if "value" in [field.name for field in array.storage.type] else None
         found[readers] = 0 if value is None else len(value) - value.null_count
@@ -415,6 +415,6 @@ def test_files_for_duckdb_have_no_residual_of_the_root(tmp_path):
         assert bool(untyped) == (not readers), array.schema.to_ddl()
     assert found == {(): 24, "duckdb": 0}
     with pytest.raises(pv.VariantError, match="no files are written for 'oracle': use duckdb"):
-        pv.parquet.ingest(source, tmp_path / "b", readers="oracle")
+        pv.ingest(source, tmp_path / "b", readers="oracle")
     with pytest.raises(pv.VariantError, match="readers= is for the policy auto"):
-        pv.parquet.ingest(source, tmp_path / "b", readers="duckdb", policy="spark")
+        pv.ingest(source, tmp_path / "b", readers="duckdb", policy="spark")

@@ -103,9 +103,7 @@ def test_an_ingest_counts_them(tmp_path: Path) -> None:
         for n in range(60)
     ]
     (tmp_path / "a.ndjson").write_text("\n".join(lines))
-    result = pv.parquet.ingest(
-        tmp_path / "a.ndjson", tmp_path / "out", types={"$.at": "timestamp"}, detect_timestamps=True
-    )
+    result = pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", types={"$.at": "timestamp"}, detect_timestamps=True)
     assert [(each.path, each.type, each.typed, each.left) for each in result.typed_texts] == [
         ("$.at", "timestamp", 59, 1),
         ("any path", "date", 60, 0),
@@ -116,7 +114,7 @@ def test_an_ingest_counts_them(tmp_path: Path) -> None:
     assert pv.to_json(pv.parquet.read(tmp_path / "out")).to_pylist() == [
         json.dumps(json.loads(line), separators=(",", ":")) for line in lines
     ]
-    decided = pv.parquet.infer(tmp_path / "a.ndjson", types={"$.at": "timestamp"})
+    decided = pv.infer(tmp_path / "a.ndjson", types={"$.at": "timestamp"})
     assert "timestamp" in decided.decision("$.at").reason or decided.decision("$.at").shredded
 
 

@@ -32,7 +32,7 @@ def _files(directory: Path) -> set[str]:
 def test_the_sample_comes_back_and_is_the_same_as_in_process(spark, tmp_path, usgs_sample):
     told = []
     result = pv.spark.ingest(spark, usgs_sample, tmp_path / "spark", progress=lambda *step: told.append(step))
-    local = pv.parquet.ingest(usgs_sample, tmp_path / "local")
+    local = pv.ingest(usgs_sample, tmp_path / "local")
     assert (result.rows, result.bytes_read, result.schema) == (local.rows, local.bytes_read, local.schema)
     assert _rows(tmp_path / "spark") == [_exact(line) for line in usgs_sample.read_text().splitlines()]
     assert _files(tmp_path / "spark") == {*result.files, "_SUCCESS"}

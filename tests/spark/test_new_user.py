@@ -97,7 +97,7 @@ def test_a_directory_that_may_not_be_written_is_named(tmp_path, usgs_sample):
     place = tmp_path / "closed"
     place.mkdir(mode=0o500)
     with pytest.raises(pv.VariantFileError, match=r"closed.*cannot be written"):
-        pv.parquet.ingest(usgs_sample, place / "out")
+        pv.ingest(usgs_sample, place / "out")
 
 
 def test_a_catalogs_table_is_refused_in_one_line_and_a_view_is_there_instead(spark, reader, table):

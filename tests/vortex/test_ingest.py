@@ -17,7 +17,7 @@ def test_parts_of_different_shapes_make_one_file(tmp_path):
         (tmp_path / f"{number}.ndjson").write_text("".join(json.dumps(row) + "\n" for row in part))
     sources = [tmp_path / f"{number}.ndjson" for number in range(3)]
     dest = tmp_path / "t.vortex"
-    result = pv.vortex.ingest(sources, dest, schema="a bigint, b array<bigint>", split_bytes=10, threads=2)
+    result = pv.ingest(sources, dest, schema="a bigint, b array<bigint>", split_bytes=10, threads=2, format="vortex")
     assert result.rows == 7
     assert pv.vortex.read(dest).to_pylist() == [row for part in rows for row in part]
     assert not list(tmp_path.glob(".*"))

@@ -121,7 +121,7 @@ def test_json_columns_through_files(layout, policy, tmp_path):
 def test_ingest_of_a_json_column_keeps_the_texts(dest, tmp_path):
     pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
     pq.write_table(pa.table({"id": range(7), "doc": SPELLINGS}), tmp_path / "a.parquet")
-    pv.vortex.ingest(tmp_path / "a.parquet", tmp_path / dest, json_column="doc", column="doc", exact=True)
+    pv.ingest(tmp_path / "a.parquet", tmp_path / dest, json_column="doc", column="doc", exact=True, format="vortex")
     (file,) = pv.vortex.vortex_files(tmp_path / dest)
     assert pv.vortex.read_json(file, exact=True).storage.to_pylist() == SPELLINGS
     assert pv.vortex.read_table(file)["id"].to_pylist() == list(range(7))

@@ -1,7 +1,7 @@
 """Delta tables with Variant columns, shredded or not: create, write, read, change, look back, look after.
 
-Owns the public names of ``pv.delta`` and loads each on first use. `ingest` lives a layer above. No
-module directly in this folder has the name of a public function, so none hides one.
+Owns the public names of ``pv.delta`` and loads each on first use. No module directly in this
+folder has the name of a public function, so none hides one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ _OWNERS = {
     "drop_shredding": "delta.maintenance.optimize",
     "extract": "delta.reading.scan",
     "history": "delta.log.history",
-    "ingest": "ingestion.ingest:ingest_delta",
     "optimize": "delta.maintenance.optimize",
     "overwrite": "delta.writing.write",
     "plan": "delta.writing.write",
@@ -90,6 +89,3 @@ if TYPE_CHECKING:
     from parquet_variant.delta.writing.write import commit_files as commit_files
     from parquet_variant.delta.writing.write import overwrite as overwrite
     from parquet_variant.delta.writing.write import plan as plan
-    from parquet_variant.ingestion.ingest import ingest_delta
-
-    ingest = ingest_delta

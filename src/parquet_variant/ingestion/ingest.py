@@ -1,7 +1,7 @@
-"""The public operations over JSON files, in this process: threads, no JVM.
+"""`pv.ingest`, `pv.profile`, `pv.infer` and `pv.read_json`: the public operations on JSON files in this process.
 
-Owns `ingest` for each format, `profile` and `infer` (which take Parquet files, too), and `read_json`. Leaves the
-options to `request`, the steps to `job`, the threads to `io.engine`, and the same on Spark to `spark.ingest`.
+`request` checks the options, `job` runs the steps and `io.engine` runs the tasks in threads. `spark.operations.ingest`
+is the same operation on Spark.
 """
 
 from __future__ import annotations
@@ -19,20 +19,13 @@ from parquet_variant.ingestion.sources import expand_sources, whole_splits
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.keywords import renamed, with_keywords
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import locate
 from parquet_variant.parquet.reading.read import profile_column
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer as infer_from_profile
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
-
-
-class LocalOptions(IngestOptions, total=False):
-    """The keywords of an ingest in this process."""
-
-    threads: int | None
-    progress: Progress | None
 
 
 @with_keywords(IngestOptions, IngestRequest, TextOptions)
@@ -45,128 +38,113 @@ def ingest(
     progress: Progress | None = None,
     **options: Unpack[IngestOptions],
 ) -> IngestResult:
-    """Read JSON files and write them as a directory of shredded Parquet files, a Delta table or Vortex files.
+    """Read JSON files and write them as shredded Parquet files, a Delta table or Vortex files.
 
-    The text is read twice, in chunks: once to infer the schema, once to write. Memory is bounded by the threads, not by
-    the input.
+    The text is read twice, in chunks: once to infer the schema, once to write. Memory depends on the number of threads,
+    not on the size of the input. Either all rows are written, or `dest` is left unchanged.
 
     Parameters
     ----------
     sources
-        Files, directories, globs or URIs of JSON; plain, gzip, zstd, bz2 or lz4. With `json_column` tables, also a data
-        frame or Arrow table in memory.
+        Files, directories, globs or URIs of JSON; plain, gzip, zstd, bz2 or lz4. With `json_column`, tables; also a
+        data frame or an Arrow table in memory.
     dest
-        The directory or table to write. It has all of the rows in the end, or is as it was.
+        The directory or table to write.
     format
-        ``"parquet"``: a directory of files; ``"delta"``: a Delta table, made if it is not there, in one commit;
+        ``"parquet"``: a directory of files. ``"delta"``: a Delta table, created if it does not exist, in one commit.
         ``"vortex"``: a directory of Vortex files, or one file if the name ends in ``.vortex``.
     threads
-        Threads that work; by default one a core.
+        Number of worker threads (default: one per CPU).
     progress
-        Called with the step, the tasks done and the tasks in all.
+        Callback that is called with the name of the step, the tasks that are done and the number of tasks.
     schema
-        What to shred, as an object or DDL. By default it is inferred from the input.
+        The shredding schema, as an object or DDL. By default it is inferred from the input.
     policy
-        How to infer it; see `infer_shredding_schema`.
+        The policy that infers the schema; see `infer_shredding_schema`.
     readers
-        Engines that read the files by themselves, and are to find paths fast: ``"duckdb"`` (docs/interop.md).
+        Engines for which paths must be fast to read without this library: ``"duckdb"`` (docs/interop.md).
     sample
-        Share of the lines that the schema is inferred from, above 0 up to 1; by default 8 MiB of text, and of a large
-        input an eighth. Which lines depends on where they lie in their file, not on how the work is divided.
+        Share of the lines that the schema is inferred from, above 0 and up to 1. The default is 8 MiB of text or one
+        eighth of the input, whichever is more. The position of a line in its file decides whether it is in the sample,
+        so that the sample does not depend on the number of threads.
     column
-        Name of the variant column.
+        Name of the Variant column.
     on_error
-        ``"fail"``: the first bad line ends the job and nothing is written; ``"quarantine"``: bad lines go to
-        ``_bad_records`` below `dest`, with file, line number and reason, and are counted; ``"null"``: they are
-        SQL NULL, and not counted.
+        ``"fail"``: the first invalid line raises `JsonError`, and nothing is written. ``"quarantine"``: invalid lines
+        are counted and written to ``_bad_records`` in `dest`, with file, line number and reason. ``"null"``: invalid
+        lines become SQL NULL and are not counted.
     mode
-        If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+        What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     input_format
-        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one) or ``"auto"``, which tells these
-        apart; ``"csv"``, ``"xml"``: a row or an element is an object, as Spark's ``singleVariantColumn`` reads them.
+        ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one) or ``"auto"``, which
+        detects these three. ``"csv"``, ``"xml"``: each row or element becomes an object, as with Spark's
+        ``singleVariantColumn``.
     root
-        Where the rows are in documents, such as ``$.items[*]``: what stands around them is left out.
+        Path of the rows in each document, such as ``$.items[*]``; everything outside this path is dropped.
     json_column
-        The sources are tables (Parquet, Arrow, CSV, Delta, or one in memory), and this column of theirs holds JSON as
-        text or bytes. Its Variants take its place, under the name `column` if that is given; others stay as they are
-        (text, of CSV). Null stays null.
+        The sources are tables (Parquet, Arrow, CSV, Delta, or a table in memory), and this column holds JSON as strings
+        or bytes. The Variant column replaces it, named `column` if that is set. Other columns are kept (as strings, for
+        CSV). Null remains null.
     types
-        Strings that are to be ``date``, ``timestamp``, ``timestamp_ntz``, ``uuid`` or ``binary`` (base64), by path or
-        pattern: ``{"$.created_at": "timestamp", "$..*_id": "uuid"}``. A string is typed only if `to_json` gives exactly
-        its text back, and counted; others stay strings.
+        Paths or patterns of strings to type as ``date``, ``timestamp``, ``timestamp_ntz``, ``uuid`` or ``binary``
+        (base64): ``{"$.created_at": "timestamp", "$..*_id": "uuid"}``. A string is typed only if `to_json` reproduces
+        it exactly; other strings remain strings. Both are counted.
     detect_timestamps
-        Type strings that are dates or timestamps wherever they are; by default of CSV only, as Spark does.
+        Type all strings that are dates or timestamps. The default is True for CSV only, as in Spark.
     split_bytes
-        Size of the parts into which plain files are cut; by default so that every thread has one, from 4 to 128 MiB.
+        Size of the parts into which uncompressed files are split. By default every thread gets a part of 4 to 128 MiB.
     parse
-        Options of `parse_json`; of CSV ``delimiter``, ``quote_char``, ``header`` and ``null_values``; of XML
+        Options of `parse_json`; for CSV also ``delimiter``, ``quote_char``, ``header`` and ``null_values``; for XML
         ``row_tag``, ``attribute_prefix`` and ``value_tag``.
     preview
-        For a new Delta table: name the feature ``variantShredding-preview``, for readers that know no other.
+        Name the table feature of a new Delta table ``variantShredding-preview``, for readers that know only this name.
     partition_by
-        Columns out of JSON paths by which rows are put into directories (``day=2026-01-31/``), or a Delta table that is
-        made is partitioned: ``"day=$.ts:date"``, a list of such, or a mapping. What cannot be cast is in the partition
-        of null. Readers see the columns beside the variant column, and read only the partitions that a filter allows.
+        Columns extracted from JSON paths: ``"day=$.ts:date"``, a list of such, or a mapping. Parquet files are written
+        to one directory per partition (``day=2026-01-31/``); a new Delta table is partitioned by them. Values that
+        cannot be cast are in the null partition. Readers see these columns next to the Variant column and skip the
+        partitions that a filter excludes.
     one_file
-        `dest` is to be one Parquet file, not a directory; bad lines go to ``dest + ".bad_records.ndjson"``.
+        Write `dest` as one Parquet file instead of a directory. Quarantined lines are written to
+        ``dest + ".bad_records.ndjson"``.
     compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
-        Of Parquet files, also those of a Delta table: see `VariantWriter`.
+        Options of Parquet files and of the files of a Delta table; see `VariantWriter`.
     file_bytes
-        Of a Delta table: about how large a file may become.
+        Approximate size of the files of a Delta table.
     layout, compact, exact
-        Of Vortex files: see `pv.vortex.write`; `exact` with `json_column`.
+        Options of Vortex files; see `pv.vortex.write`. `exact` requires `json_column`.
 
     Returns
     -------
     IngestResult
-        With the schema, and counts of rows, files and bad records.
+        The schema, and the numbers of rows, files and invalid lines.
 
     Raises
     ------
     VariantError
-        For an option that cannot be, before anything is read.
+        For an invalid option, before anything is read.
     VariantFileError
-        For a source that is missing or cannot be read, sources without a value, or a destination that holds data.
+        For a source that does not exist or cannot be read, sources without any value, or a destination that holds data.
     DeltaError
-        For a table that is there already, or that this package may not write.
+        For a table that exists already or that this package cannot write.
     JsonError
-        For a bad line, if `on_error` is ``"fail"``, with file and line.
+        For an invalid line if `on_error` is ``"fail"``, with file and line.
 
     Examples
     --------
     >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     result = pv.parquet.ingest("examples/usgs_earthquakes.ndjson", f"{folder}/quakes", compression="snappy")
+    ...     result = pv.ingest("examples/usgs_earthquakes.ndjson", f"{folder}/quakes", compression="snappy")
     ...     result.rows, len(pv.parquet.read(f"{folder}/quakes"))
     (1707, 1707)
-    """
-    request = IngestRequest.of(sources, dest, format=format, **options)
-    return IngestJob(request).run(ThreadEngine(threads, progress))
 
-
-def ingest_delta(sources: Sources, dest: str | os.PathLike[str], **options: Unpack[LocalOptions]) -> IngestResult:
-    """Read JSON files and write them as a Delta table, in one commit: `pv.parquet.ingest` with ``format="delta"``.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.delta.ingest("examples/usgs_earthquakes.ndjson", folder)
-    ...     _ = pv.delta.ingest("examples/usgs_earthquakes.ndjson", folder, mode="append")
+    ...     _ = pv.ingest("examples/usgs_earthquakes.ndjson", folder, format="delta")
+    ...     _ = pv.ingest("examples/usgs_earthquakes.ndjson", folder, format="delta", mode="append")
     ...     len(pv.delta.read(folder))
     3414
     """
-    return ingest(sources, dest, format="delta", **options)
-
-
-def ingest_vortex(sources: Sources, dest: str | os.PathLike[str], **options: Unpack[LocalOptions]) -> IngestResult:
-    """Read JSON files and write them as Vortex files, or one: `pv.parquet.ingest` with ``format="vortex"``."""
-    return ingest(sources, dest, format="vortex", **options)
-
-
-# Decorated, they would have no type where `pv.delta` and `pv.vortex` name them, in mypy's order of modules.
-for _function in (ingest_delta, ingest_vortex):
-    with_keywords(LocalOptions, IngestRequest, TextOptions, ingest)(_function)
+    request = IngestRequest.of(sources, dest, format=format, **options)
+    return IngestJob(request).run(ThreadEngine(threads, progress))
 
 
 @with_keywords(TextKeywords, TextOptions)
@@ -178,27 +156,32 @@ def profile(
     progress: Progress | None = None,
     **text: Unpack[TextKeywords],
 ) -> Profile:
-    """Count what is at which path: types, shares, ranges, lengths.
+    """Profile the paths of JSON or Parquet files: types, shares, ranges and lengths.
 
     Parameters
     ----------
     sources
         JSON files as for `ingest`, or Parquet files with a Variant column.
     column
-        The Variant column of Parquet files, if they have several.
+        The Variant column of Parquet files that have several.
     threads, progress
         As for `ingest`.
     **text
-        How JSON is read. ``sample``: share of the text, above 0 up to 1, by default all of it; ``on_error``:
-        ``"fail"``, or a bad line is passed over (``"quarantine"``) or SQL NULL (``"null"``); ``input_format``,
-        ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse`` as for `ingest`.
+        Options for reading JSON. ``sample``: share of the text, above 0 and up to 1 (default: 1). ``on_error``:
+        ``"fail"``, or invalid lines are skipped (``"quarantine"``) or SQL NULL (``"null"``). ``input_format``,
+        ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse``: as for `ingest`.
+
+    Returns
+    -------
+    Profile
+        One entry per path.
 
     Raises
     ------
     VariantFileError
-        For a source that is missing or cannot be read, or sources without a value.
+        For a source that does not exist or cannot be read, or sources without any value.
     JsonError
-        For a bad line, if `on_error` is ``"fail"``.
+        For an invalid line if `on_error` is ``"fail"``.
 
     Examples
     --------
@@ -209,14 +192,14 @@ def profile(
     files = [os.fspath(sources)] if isinstance(sources, str | os.PathLike) else list(sources)
     check_names("option", text, TextKeywords.__annotations__)
     text.setdefault("sample", 1.0)
-    of_text = TextOptions.of(**text)
-    if of_text.json_column is None:
+    text_options = TextOptions.of(**text)
+    if text_options.json_column is None:
         files = expand_sources(files)
-    if of_text.json_column is not None or not all(map(_is_parquet, files)):
-        return profile_sources(ThreadEngine(threads, progress), files, of_text)
+    if text_options.json_column is not None or not all(map(_is_parquet, files)):
+        return profile_sources(ThreadEngine(threads, progress), files, text_options)
     total = Profile()
-    for source in locate(files):
-        total = total.merge(profile_column(source, column))
+    for file in locate(files):
+        total = total.merge(profile_column(file, column))
     return total
 
 
@@ -227,7 +210,7 @@ def _is_parquet(file: str) -> bool:
 
 
 def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResult:
-    """Choose what to shred of files, as `ingest` would.
+    """Infer the shredding schema of files, as `ingest` would.
 
     Parameters
     ----------
@@ -247,9 +230,9 @@ def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResu
     Raises
     ------
     VariantFileError
-        For a source that is missing or cannot be read, or sources without a value.
+        For a source that does not exist or cannot be read, or sources without any value.
     JsonError
-        For a bad line, if ``on_error`` is ``"fail"``.
+        For an invalid line if ``on_error`` is ``"fail"``.
     VariantError
         For an unknown policy.
 
@@ -262,7 +245,6 @@ def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResu
     return infer_from_profile(profile(sources, **options), policy)
 
 
-@renamed(errors=("on_error", {"raise": "fail"}))
 def read_json(
     sources: Sources,
     *,
@@ -274,32 +256,37 @@ def read_json(
     detect_timestamps: bool | None = None,
     **parse: Any,
 ) -> VariantArray:
-    """Read JSON files into one array, a value a row.
+    """Read JSON files into one array with one value per row.
 
     Parameters
     ----------
     sources
         Files, directories, globs or URIs of NDJSON or JSON arrays; plain, gzip, zstd, bz2 or lz4.
     schema
-        What to shred, as an object or DDL; nothing by default.
+        The shredding schema, as an object or DDL. By default the array is not shredded.
     on_error
-        ``"fail"``: a bad line is an error; ``"null"``: it is SQL NULL.
+        ``"fail"``: an invalid line raises `JsonError`. ``"null"``: an invalid line becomes SQL NULL.
     input_format
-        ``"ndjson"``, ``"array"``, ``"documents"`` (over many lines, or several on one), ``"csv"``, ``"xml"`` or
-        ``"auto"``.
+        ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one), ``"csv"``, ``"xml"``
+        or ``"auto"``.
     root
-        Where the rows are in documents, such as ``$.items[*]``.
+        Path of the rows in each document, such as ``$.items[*]``.
     types, detect_timestamps
-        Strings that are to be dates, timestamps, UUIDs or binary; see `pv.parquet.ingest`.
+        Strings to type as dates, timestamps, UUIDs or binary; see `pv.ingest`.
     **parse
-        Options of `parse_json`, of CSV or XML; see `pv.parquet.ingest`.
+        Options of `parse_json`, CSV or XML; see `pv.ingest`.
+
+    Returns
+    -------
+    VariantArray
+        The values of all sources, in their order.
 
     Raises
     ------
     VariantFileError
-        For a source that is missing or cannot be read.
+        For a source that does not exist or cannot be read, or sources without any value.
     JsonError
-        For a bad line, with file and line, unless ``on_error="null"``.
+        For an invalid line, with file and line, unless ``on_error="null"``.
 
     Examples
     --------
@@ -309,11 +296,16 @@ def read_json(
     (1707, 2)
     """
     check_choice("on_error", on_error, ("fail", "null"))
-    options = TextOptions.of(on_error=on_error, input_format=input_format, root=root, parse=parse,
-        types=types, detect_timestamps=detect_timestamps,
-    )  # fmt: skip
+    options = TextOptions.of(
+        on_error=on_error,
+        input_format=input_format,
+        root=root,
+        parse=parse,
+        types=types,
+        detect_timestamps=detect_timestamps,
+    )
     schema = None if schema is None else ShreddingSchema.of(schema)
-    filled = [rows.variants for rows in read_arrays(whole_splits(sources), schema, options) if len(rows)]
-    if not filled:
-        raise VariantFileError("no JSON value in the sources: name files that hold some", reason="no-rows")
-    return VariantArray.concat(filled)
+    arrays = [rows.variants for rows in read_arrays(whole_splits(sources), schema, options) if len(rows)]
+    if not arrays:
+        raise VariantFileError("the sources hold no JSON value: name files that contain at least one", reason="no-rows")
+    return VariantArray.concat(arrays)

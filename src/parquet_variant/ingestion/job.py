@@ -20,7 +20,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
+from parquet_variant.ingestion.destinations.registry import open_destination
 from parquet_variant.ingestion.json_column import beside_fields, plan_parts, split_rows, table_sources
+from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.sources import codec_of, plan_splits, split_size, whole_splits
 from parquet_variant.ingestion.splits import Split
@@ -125,10 +127,10 @@ class IngestJob:
         self._whole = _whole(request.sources, request.text) if request.rows is None else []
         # The tasks get their files by name.
         self._request = replace(request, sources=(), rows=None)
-        self._destination = _open(self._request)
+        self._destination = open_destination(self._request)
 
     def run(self, engine: Engine) -> IngestResult:
-        """Do it: all of it, or nothing. Raises as `pv.parquet.ingest`."""
+        """Do it: all of it, or nothing. Raises as `pv.ingest`."""
         destination = self._destination
         if destination is None:
             return IngestResult(self._request.dest, (), 0, 0, None, 0, 0, None)
@@ -191,7 +193,7 @@ class IngestJob:
 
 
 def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Profile:
-    """Profile JSON files, as an ingest would (see `pv.parquet.profile`)."""
+    """Profile JSON files, as an ingest would (see `pv.profile`)."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     whole = _whole(named, text)
     profile = _profile_tasks(engine, _plan(engine, whole, None, text), text)
@@ -203,22 +205,6 @@ def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Prof
 def _whole(sources: Iterable[str | os.PathLike[str]], text: TextOptions) -> list[Split]:
     """The files, or tables."""
     return whole_splits(sources) if text.json_column is None else [Split(file) for file in table_sources(sources)]
-
-
-def _open(request: IngestRequest) -> Destination | None:
-    """The destination; None if it holds data and is to be left alone then."""
-    # Each loads what only it needs.
-    if request.format == "delta":
-        from parquet_variant.ingestion.destinations.delta import open_delta
-
-        return open_delta(request)
-    if request.format == "vortex":
-        from parquet_variant.ingestion.destinations.vortex import open_vortex
-
-        return open_vortex(request)
-    from parquet_variant.ingestion.destinations.parquet import open_parquet
-
-    return open_parquet(request)
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
@@ -286,7 +272,7 @@ def planned_encodings(
     `request`: what is asked for.
     `tasks`: the splits of every task.
     """
-    if request.format == "vortex" or (len(tasks) == 1 and not request.partition_by):
+    if not FORMAT_RULES[request.format].parquet_files or (len(tasks) == 1 and not request.partition_by):
         return None
     try:
         rows = first_rows(tasks[0], schema, request.text, _TEXT_BYTES)

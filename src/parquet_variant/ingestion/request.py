@@ -16,13 +16,14 @@ import pyarrow as pa
 from parquet_variant.choices import InputFormat, Mode, OnError, OutputFormat, VortexLayout
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
 from parquet_variant.ingestion.formats.layout import Layout, our_name
+from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingestion.splits import CHUNK_BYTES
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions
 from parquet_variant.parquet.format.bloom import check_bloom_paths
-from parquet_variant.parquet.writing.options import Writer, WriterOptions
+from parquet_variant.parquet.writing.options import Writer
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import policy_named
@@ -34,7 +35,7 @@ Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] 
 
 
 class TextKeywords(TypedDict, total=False):
-    """The keywords of every reading of JSON; `pv.parquet.ingest` says what they mean."""
+    """The keywords of every reading of JSON; `pv.ingest` says what they mean."""
 
     sample: float | None
     on_error: OnError
@@ -47,7 +48,7 @@ class TextKeywords(TypedDict, total=False):
 
 
 class IngestOptions(TextKeywords, total=False):
-    """The keywords of every `ingest`; `pv.parquet.ingest` says what they mean."""
+    """The keywords of every `ingest`; `pv.ingest` says what they mean."""
 
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
@@ -164,15 +165,20 @@ class IngestRequest:
             raise bad_option(f"column is {self.column!r}: give the variant column a name")
         if self.split_bytes is not None and self.split_bytes < 1:
             raise bad_option(f"split_bytes is {self.split_bytes}: give a positive number of bytes")
-        if self.preview and self.format != "delta":
-            raise bad_option("preview is for Delta tables only")
-        if self.partition_by and self.format == "vortex":
-            raise bad_option("partition_by is for Parquet files and Delta tables")
-        if self.one_file and (self.format != "parquet" or self.partition_by):
-            raise bad_option("one_file is for Parquet without partitions")
+        rules = FORMAT_RULES[self.format]
+        if self.preview and not rules.preview:
+            raise bad_option(f"preview is for new Delta tables, not for format {self.format!r}: remove preview")
+        if self.partition_by and not rules.partitions:
+            raise bad_option(f"partition_by is not supported for format {self.format!r}: use parquet or delta")
+        if self.one_file and not rules.one_file:
+            raise bad_option(f"one_file is not supported for format {self.format!r}: use parquet")
+        if self.one_file and self.partition_by:
+            raise bad_option("one_file cannot be combined with partition_by: remove one of the two")
         if self.column.lower() in map(str.lower, self.partition_by.names):
             raise bad_option(f"partition_by gives {self.column!r}, the name of the variant column: choose another name")
-        self._check_write()
+        rules.check_file_options(self.write)
+        if self.write.get("exact") and self.text.json_column is None:
+            raise bad_option("exact keeps the JSON text of a column of a table: name the column with json_column")
 
     @classmethod
     def of(
@@ -209,19 +215,6 @@ class IngestRequest:
         """Check what is known of the files only with the schema: that a path with a bloom filter is shredded."""
         if paths := self.write.get("bloom_filters", ()):
             check_bloom_paths(schema, (paths,) if isinstance(paths, str) else paths)
-
-    def _check_write(self) -> None:
-        if self.format == "vortex":
-            from parquet_variant.vortex.files.writer import check_options
-
-            check_options(**self.write)
-            if self.write.get("exact") and self.text.json_column is None:
-                raise bad_option("exact keeps the texts of a column of JSON: name it by json_column")
-            return
-        write = dict(self.write)
-        if self.format == "delta" and write.pop("file_bytes", 1) < 1:
-            raise bad_option(f"file_bytes is {self.write['file_bytes']}: give a positive number of bytes")
-        WriterOptions.of(write)
 
 
 def _for_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy | None:

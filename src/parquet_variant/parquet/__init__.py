@@ -1,7 +1,7 @@
 """Parquet files with Variant columns: write, read, query by path, look into, check, rewrite.
 
-Owns the public names of ``pv.parquet`` and loads each on first use. `ingest`, `infer` and `profile` live a layer above,
-where the other destinations stand beside Parquet. No module here has the name of a public function, so none hides one.
+Owns the public names of ``pv.parquet`` and loads each on first use. No module here has the name of a public function,
+so none hides one. `pv.ingest`, `pv.infer` and `pv.profile` read JSON files.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ from parquet_variant.lazy_names import lazy_names
 
 _OWNERS = {
     "FileInfo": "parquet.writing.writer",
-    "IngestResult": "ingestion.job",
     "OptimizeResult": "parquet.operations.optimize",
     "Scan": "parquet.scanning.scan",
     "VariantWriter": "parquet.writing.writer",
     "annotate": "parquet.operations.annotate",
     "extract": "parquet.scanning.scan",
-    "infer": "ingestion.ingest",
-    "ingest": "ingestion.ingest",
     "inspect": "parquet.operations.inspect",
     "optimize": "parquet.operations.optimize",
     "parse_predicate": "query.predicate_text",
-    "profile": "ingestion.ingest",
     "read": "parquet.reading.read",
     "read_table": "parquet.reading.read_table",
     "rewrite": "parquet.operations.rewrite",
@@ -37,10 +33,6 @@ if not TYPE_CHECKING:  # or every name would be known, as Any
 __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 
 if TYPE_CHECKING:
-    from parquet_variant.ingestion.ingest import infer as infer
-    from parquet_variant.ingestion.ingest import ingest as ingest
-    from parquet_variant.ingestion.ingest import profile as profile
-    from parquet_variant.ingestion.job import IngestResult as IngestResult
     from parquet_variant.parquet.operations.annotate import annotate as annotate
     from parquet_variant.parquet.operations.inspect import inspect as inspect
     from parquet_variant.parquet.operations.optimize import OptimizeResult as OptimizeResult

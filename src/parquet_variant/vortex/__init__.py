@@ -1,7 +1,7 @@
 """Vortex's RFC for a Variant type as a working system, and real Vortex files.
 
-Owns the public names of ``pv.vortex`` and loads each on first use. `ingest` lives a layer above. No module here has the
-name of a public function, so none hides one.
+Owns the public names of ``pv.vortex`` and loads each on first use. No module here has the name of a public
+function, so none hides one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _OWNERS = {
     "encoding_of": "vortex.logical.encodings",
     "get_variant_element": "vortex.logical.get_element",
     "get_variant_scalar": "vortex.logical.get_element",
-    "ingest": "ingestion.ingest:ingest_vortex",
     "inspect": "vortex.files.inspecting",
     "iter_tables": "vortex.files.reader",
     "matching_rows": "vortex.logical.get_element",
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
     from parquet_variant.array.chunked_array import variant_table as variant_table
     from parquet_variant.functions.extraction.get_variant_element import VariantScalar as VariantScalar
-    from parquet_variant.ingestion.ingest import ingest_vortex
     from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
     from parquet_variant.vortex.files.inspecting import inspect as inspect
     from parquet_variant.vortex.files.paths import vortex_files as vortex_files
@@ -81,5 +79,3 @@ if TYPE_CHECKING:
     from parquet_variant.vortex.scanning.scanner import VortexScan as VortexScan
     from parquet_variant.vortex.scanning.scanner import scan as scan
     from parquet_variant.vortex.scanning.scanner import scan_files as scan_files
-
-    ingest = ingest_vortex

@@ -66,7 +66,7 @@ def called(file: str, name: str) -> Iterator[None]:
 def queryable(path: str, threads: int | None = None) -> Iterator[str]:
     """A path that can be queried: the one given, or a private Parquet file of the JSON that it names; ``-`` is stdin.
 
-    Raises `JsonError` or `VariantFileError` as `pv.parquet.ingest`.
+    Raises `JsonError` or `VariantFileError` as `pv.ingest`.
 
     >>> with queryable("events/") as path:
     ...     path

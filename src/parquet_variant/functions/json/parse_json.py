@@ -56,7 +56,7 @@ def parse_json(
         neighbours; ``"batch"`` makes one for all rows.
     types
         Strings that are to be dates, timestamps, UUIDs or binary, by path: ``{"$.created_at": "timestamp"}``; those
-        whose text `to_json` would not give back stay strings (see `pv.parquet.ingest`).
+        whose text `to_json` would not give back stay strings (see `pv.ingest`).
     threads
         How many parse parts of a large column, unless one dictionary is made for all rows; by default one for each CPU
         that this process may use.

@@ -66,7 +66,7 @@ class Layout:
     (('pages',), "$['items'][*]")
     """
 
-    format: InputFormat = "auto"  # As for `pv.parquet.ingest`.
+    format: InputFormat = "auto"  # As for `pv.ingest`.
     root: VariantPath | None = None  # Where the rows are in every document; None if a document is a row.
     # How those are read.
     csv: CsvOptions = field(default_factory=CsvOptions)

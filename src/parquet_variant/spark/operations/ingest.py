@@ -48,12 +48,12 @@ def ingest(
     spark
         A session; its workers must have parquet-variant installed and see the sources and `dest`.
     sources, dest, format
-        As for `pv.parquet.ingest`; with `json_column` also a DataFrame, which is computed once. Vortex files are
+        As for `pv.ingest`; with `json_column` also a DataFrame, which is computed once. Vortex files are
         written to a disk that all workers share.
     progress
         Called with the step, the tasks done and the tasks in all, from another thread.
     **options
-        As for `pv.parquet.ingest`. Of up to 64 MiB of text the driver infers the schema, of more a job does; the parts
+        As for `pv.ingest`. Of up to 64 MiB of text the driver infers the schema, of more a job does; the parts
         of the input are as many as there are cores, and a task each.
 
     Returns
@@ -64,7 +64,7 @@ def ingest(
     Raises
     ------
     VariantError
-        As `pv.parquet.ingest`.
+        As `pv.ingest`.
     """
     # The workers may stand in another directory than the driver.
     target = absolute(dest)
