@@ -1,8 +1,8 @@
-"""Twenty things that a user with JSON wants, tried with five tools: writes docs/compare.md.
+"""Run twenty tasks of a user with JSON in five tools and write docs/compare.md.
 
-Every point is a program for each tool, run by itself in a directory with the same files; it passes if it ends without an
-error in a minute (its ``assert`` says what is wanted). Where a tool has no program here, nothing was found in its
-documentation that would do it. Two points are figures: the smallest one, and all within a tenth of it, pass. Run it with
+Each point is one program per tool, run in a directory with the same files. A program passes if it ends without an error
+within a minute; its ``assert`` states the expected result. A tool without a program has no documented way to do the task.
+Two points are figures: the smallest figure passes, and so do those within a tenth of it. Run it with
 ``python -m benchmarks.compare``; the peers are in the extra ``bench`` (and ``pyiceberg[sql-sqlite]``).
 """
 
@@ -74,8 +74,8 @@ else:
 """
 POINTS = (
     _point(
-        "Rows whose fields differ in type go into a file, and come back as they were",
-        "pv.ingest('mixed.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'mixed.ndjson')",
+        "Rows whose fields differ in type are written to a file and read back with equal values",
+        "pv.parquet.ingest('mixed.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'mixed.ndjson')",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "same([r[0] for r in con.execute(\"SELECT v::JSON FROM 'o.parquet'\").fetchall()], 'mixed.ndjson')",
         "pl.read_ndjson('mixed.ndjson', infer_schema_length=None).write_parquet('o.parquet')\n"
@@ -85,8 +85,8 @@ POINTS = (
         "same([json.dumps(r) for r in store(pj.read_json('mixed.ndjson')).to_pylist()], 'mixed.ndjson')",
     ),
     _point(
-        "Integers beyond 2⁵³ and 1.10 keep their digits",
-        "pv.ingest('numbers.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'numbers.ndjson')",
+        "Integers beyond 2⁵³ and decimal fractions keep their exact value",
+        "pv.parquet.ingest('numbers.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'numbers.ndjson')",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('numbers.ndjson')) TO 'o.parquet'\")\n"
         "same([r[0] for r in con.execute(\"SELECT v::JSON FROM 'o.parquet'\").fetchall()], 'numbers.ndjson')",
         "pl.read_ndjson('numbers.ndjson').write_parquet('o.parquet')\n"
@@ -95,16 +95,16 @@ POINTS = (
         "same([json.dumps(r) for r in store(pj.read_json('numbers.ndjson')).to_pylist()], 'numbers.ndjson')",
     ),
     _point(
-        "A bad line ends the work, and the error names the line",
-        _FAILS.format("pv.ingest('bad.ndjson', 'out')", "'line 3' in str(error)"),
+        "A bad line fails the job, and the error names the line",
+        _FAILS.format("pv.parquet.ingest('bad.ndjson', 'out')", "'line 3' in str(error)"),
         _FAILS.format("con.execute(\"SELECT * FROM read_json('bad.ndjson')\").fetchall()", "'line 3' in str(error)"),
         _FAILS.format("pl.read_ndjson('bad.ndjson')", "'line 3' in str(error) or 'row 3' in str(error)"),
         _CH + _FAILS.format("q(\"SELECT * FROM file('bad.ndjson', 'JSONEachRow', 'id Int64, k String')\")", "'row 3' in str(error)"),
         _FAILS.format("pj.read_json('bad.ndjson')", "'row 2' in str(error) or 'line 3' in str(error)"),
     ),
     _point(
-        "Bad lines can be put aside with their text, and counted",
-        "r = pv.ingest('bad.ndjson', 'out', on_error='quarantine')\n"
+        "Bad lines can be quarantined with their text and counted",
+        "r = pv.parquet.ingest('bad.ndjson', 'out', on_error='quarantine')\n"
         "assert (r.rows, r.bad_records) == (3, 1)\n"
         "assert 'not json' in open(r.bad_records_path + '/' + os.listdir(r.bad_records_path)[0]).read()",
         "con.execute(\"CREATE TABLE t AS SELECT * FROM read_json('bad.ndjson', ignore_errors=true)\")\n"
@@ -117,8 +117,8 @@ POINTS = (
         "assert 'not json' in open('errors.csv').read()",
     ),
     _point(
-        "What fails leaves nothing behind where it wrote",
-        "try: pv.ingest('bad.ndjson', 'out.parquet', one_file=True)\nexcept pv.VariantError: pass\n"
+        "A failed job leaves no files at its destination",
+        "try: pv.parquet.ingest('bad.ndjson', 'out.parquet', one_file=True)\nexcept pv.VariantError: pass\n"
         "assert not [n for n in os.listdir() if 'out' in n]",
         "try: con.execute(\"COPY (SELECT * FROM read_json('late.ndjson')) TO 'out.parquet'\")\nexcept duckdb.Error: pass\n"
         "assert not [n for n in os.listdir() if 'out' in n]",
@@ -130,7 +130,7 @@ POINTS = (
         "assert not [n for n in os.listdir() if 'd' == n]",
     ),
     _point(
-        "Documents over many lines, one after the other",
+        "Consecutive documents that span lines are read",
         "assert pv.read_json('pretty.json')['a'].to_pylist() == [1, 'x']",
         "assert [str(r[0]) for r in con.execute(\"SELECT json->>'a' FROM read_json_objects('pretty.json')\").fetchall()] == ['1', 'x']",
         "assert pl.read_ndjson('pretty.json')['a'].to_list() == [1, 'x']",
@@ -138,15 +138,15 @@ POINTS = (
         "assert pj.read_json('pretty.json')['a'].to_pylist() == [1, 'x']",
     ),
     _point(
-        "The elements of an array inside a document are the rows",
+        "The elements of an array inside a document become rows",
         "assert pv.read_json('wrapped.json', root='$.items[*]')['a'].to_pylist() == [1, 2]",
         "assert con.execute(\"SELECT i.a FROM (SELECT unnest(items) AS i FROM 'wrapped.json')\").fetchall() == [(1,), (2,)]",
         "assert pl.read_json('wrapped.json').explode('items').unnest('items')['a'].to_list() == [1, 2]",
         _CH + "assert q(\"SELECT arrayJoin(json.items[]).a FROM file('wrapped.json', 'JSONAsObject')\") == ['1', '2']",
     ),
     _point(
-        "JSON of differing types in a Parquet column becomes typed data, other columns stay",
-        "pv.ingest('payload.parquet', 'out', json_column='payload')\n"
+        "JSON of differing types in a Parquet column becomes typed data; other columns are kept",
+        "pv.parquet.ingest('payload.parquet', 'out', json_column='payload')\n"
         "assert pv.parquet.read_table('out')['id'].to_pylist() == [1, 2, 3]\n"
         "assert pv.parquet.extract('out', {'a': '$.a:int'}, column='payload')['a'].to_pylist() == [1, None, None]",
         "con.execute(\"COPY (SELECT id, payload::JSON::VARIANT AS payload FROM 'payload.parquet') TO 'o.parquet'\")\n"
@@ -156,7 +156,7 @@ POINTS = (
         "file('payload.parquet'))\") == ['1', '\\\\N', '\\\\N']",
     ),
     _point(
-        "A row of CSV becomes one value, and 007 stays 007",
+        "A row of CSV becomes one value, and 007 keeps its zeros",
         "assert pv.read_json('rows.csv', input_format='csv').to_pylist() == [{'code': '007', 'n': 1.5}]",
         "assert [json.loads(r[0]) for r in con.execute(\"SELECT to_json(t) FROM 'rows.csv' t\").fetchall()] == [{'code': '007', 'n': 1.5}]",
         "assert pl.read_csv('rows.csv').to_struct().to_list() == [{'code': '007', 'n': 1.5}]",
@@ -164,8 +164,8 @@ POINTS = (
         ".splitlines()] == [{'code': '007', 'n': 1.5}]",
     ),
     _point(
-        "A path is asked for without a schema; what is missing, or of another type, is null",
-        "pv.ingest('mixed.ndjson', 'out')\n"
+        "A path is queried without a schema; missing values and values of another type are null",
+        "pv.parquet.ingest('mixed.ndjson', 'out')\n"
         "assert pv.parquet.extract('out', {'n': '$.n:int'})['n'].to_pylist() == [1, None, None]",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "assert [r[0] for r in con.execute(\"SELECT TRY_CAST(v.n AS INT) FROM 'o.parquet'\").fetchall()] == [1, None, None]",
@@ -173,8 +173,8 @@ POINTS = (
         _CH + "assert q(\"SELECT json.n.:Int64 FROM file('mixed.ndjson', 'JSONAsObject')\") == ['1', '\\\\N', '\\\\N']",
     ),
     _point(
-        "A query says how many bytes it reads, and of how many",
-        "pv.ingest('events.ndjson', 'out')\n"
+        "A query reports how many bytes it reads, and of how many",
+        "pv.parquet.ingest('events.ndjson', 'out')\n"
         "report = pv.parquet.scan('out', {'n': '$.user.n:int'}).explain()\n"
         "assert 0 < report.bytes_read < report.bytes_total / 4, report",
         None,
@@ -182,26 +182,26 @@ POINTS = (
         "r = chdb.query(\"SELECT sum(n) FROM file('flat.parquet')\"); assert 0 < r.bytes_read() < os.path.getsize('flat.parquet') * 4",
     ),
     _point(
-        "A Parquet file whose column has the VARIANT type of the format",
-        "pv.ingest('mixed.ndjson', 'o.parquet', one_file=True)\n"
+        "A Parquet file is written whose column has Parquet's VARIANT type",
+        "pv.parquet.ingest('mixed.ndjson', 'o.parquet', one_file=True)\n"
         "import pyarrow.parquet as pq; assert 'Variant' in str(pq.ParquetFile('o.parquet').schema)",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "import pyarrow.parquet as pq; assert 'Variant' in str(pq.ParquetFile('o.parquet').schema)",
     ),
     _point(
-        "A shredded VARIANT column of another engine is read",
+        "A shredded VARIANT column written by another engine is read",
         "assert pv.parquet.read('duckdb.parquet')['a'].to_pylist() == [1, 2]",
         "assert [int(r[0]) for r in con.execute(\"SELECT v.a FROM 'ours.parquet'\").fetchall()] == [1, 2]",
         "f = pl.read_parquet('ours.parquet'); assert [r['v']['a'] for r in f.to_dicts()] == [1, 2]",
         _CH + "assert q(\"SELECT v.a FROM file('ours.parquet')\") == ['1', '2']",
     ),
     _point(
-        "A Delta table with a Variant column, without the JVM",
-        "pv.ingest('mixed.ndjson', 'table', format='delta'); assert len(pv.delta.read('table')) == 3",
+        "A Delta table with a Variant column is written and read, without the JVM",
+        "pv.delta.ingest('mixed.ndjson', 'table'); assert len(pv.delta.read('table')) == 3",
         "SKIP",
     ),
     _point(
-        "An Iceberg table",
+        "An Iceberg table is written and read",
         None,
         "SKIP",
         "from pyiceberg.catalog.sql import SqlCatalog\n"
@@ -212,21 +212,21 @@ POINTS = (
         "import pyarrow as pa; assert store(pa.table({'a': [1]})).to_pylist() == [{'a': 1}]",
     ),
     _point(
-        "SQL over the file, in this process",
-        "pv.ingest('mixed.ndjson', 'out'); assert pv.sql('SELECT count(*) AS c FROM t WHERE v:n::int = 1', t='out').arrow()['c'].to_pylist() == [1]",
+        "SQL over the file runs in this process",
+        "pv.parquet.ingest('mixed.ndjson', 'out'); assert pv.sql('SELECT count(*) AS c FROM t WHERE v:n::int = 1', t='out').arrow()['c'].to_pylist() == [1]",
         "assert con.execute(\"SELECT count(*) FROM read_ndjson_objects('mixed.ndjson') WHERE TRY_CAST(json->>'n' AS INT) = 1\").fetchone() == (1,)",
         "assert pl.sql(\"SELECT count(*) AS c FROM read_ndjson('mixed.ndjson') WHERE n = '1'\").collect()['c'].to_list() == [1]",
         _CH + "assert q(\"SELECT count() FROM file('mixed.ndjson', 'JSONAsObject') WHERE json.n.:Int64 = 1\") == ['1']",
     ),
     _point(
-        "Standard input",
+        "Standard input is read",
         "from parquet_variant.cli.app import main; sys.stdin = open('mixed.ndjson'); assert main(['query', '-', '-s', 'n=$.n:int']) == 0",
         "os.dup2(os.open('mixed.ndjson', os.O_RDONLY), 0)\nassert len(con.execute(\"SELECT * FROM read_ndjson_objects('/dev/stdin')\").fetchall()) == 3",
         "sys.stdin = open('numbers.ndjson'); assert len(pl.read_ndjson(sys.stdin.buffer)) == 2",
         _CH + "os.dup2(os.open('mixed.ndjson', os.O_RDONLY), 0)\nassert len(q(\"SELECT json FROM file('/dev/stdin', 'JSONAsObject')\")) == 3",
     ),
     _point(
-        "Texts become dates only where the text comes back the same",
+        "Strings become dates only if the same string can be written again",
         "v = pv.read_json('dates.ndjson', detect_timestamps=True)\n"
         "assert [x['d'].type for x in v] == ['date', 'string']; same(pv.to_json(v).to_pylist(), 'dates.ndjson')",
         "con.execute(\"CREATE TABLE t AS SELECT * FROM read_json('dates.ndjson')\")\n"
@@ -238,8 +238,8 @@ POINTS = (
         "t = store(pj.read_json('dates.ndjson')); assert 'date' in str(t.schema)",
     ),
     _point(
-        "Bytes of 20,000 events as Parquet (zstd)",
-        "pv.ingest('events.ndjson', 'o.parquet', one_file=True); print(os.path.getsize('o.parquet'))",
+        "Size of 20,000 events as Parquet (zstd), in bytes",
+        "pv.parquet.ingest('events.ndjson', 'o.parquet', one_file=True); print(os.path.getsize('o.parquet'))",
         "con.execute(\"COPY (FROM read_json('events.ndjson')) TO 'o.parquet' (COMPRESSION zstd)\"); print(os.path.getsize('o.parquet'))",
         "pl.read_ndjson('events.ndjson', infer_schema_length=None).write_parquet('o.parquet', compression='zstd'); print(os.path.getsize('o.parquet'))",
         _CH + "q(\"SELECT json FROM file('events.ndjson', 'JSONAsObject') INTO OUTFILE 'o.native.zst' COMPRESSION 'zstd' FORMAT Native\")\n"
@@ -248,8 +248,8 @@ POINTS = (
         is_figure=True,
     ),
     _point(
-        "Milliseconds of CPU for the sum of a nested number in that file (best of five)",
-        "pv.ingest('events.ndjson', 'o.parquet', one_file=True)\nimport pyarrow.compute as pc\n"
+        "CPU time of the sum of a nested number in that file, in ms (minimum of five)",
+        "pv.parquet.ingest('events.ndjson', 'o.parquet', one_file=True)\nimport pyarrow.compute as pc\n"
         "def ask(): return pc.sum(pv.parquet.extract('o.parquet', {'n': '$.user.n:bigint'})['n']).as_py()\n" + "TIMED",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('events.ndjson')) TO 'o.parquet'\")\n"
         "def ask(): return int(con.execute(\"SELECT sum(v.user.n::BIGINT) FROM 'o.parquet'\").fetchone()[0])\n" + "TIMED",
@@ -359,16 +359,16 @@ def page(found: list[dict[str, str | None]]) -> str:
     equal = sum(each[ours] or not any(each[peer] for peer in peers) for each in verdicts)
     alone = sum(each[ours] and not any(each[peer] for peer in peers) for each in verdicts)
     lines = [
-        "# Beside DuckDB, polars, ClickHouse and PyIceberg",
+        "# Comparison with DuckDB, polars, ClickHouse and PyIceberg",
         "",
-        "What people with JSON want, tried with each tool by a program of its own: `python -m benchmarks.compare` runs them",
-        "all and writes this page. A tool passes a point if its program ends without an error; where there is none, nothing",
-        "was found that would do it; extensions that must be downloaded (DuckDB's for Delta and Iceberg) were not tried.",
-        "Figures pass within a tenth of the smallest. The programs are short, and are by the",
-        "authors of parquet-variant: who knows a better one for another tool is welcome to send it. The points are those",
-        "of JSON in files; what the others do beyond that is not compared.",
+        "This page compares twenty tasks of people with JSON files. Each task is a short program per tool;",
+        "`python -m benchmarks.compare` runs all programs and writes this page. A tool passes if its program ends without an",
+        "error. \"no\" means that no way to do the task was found in the tool's documentation. Extensions that must be",
+        "downloaded (DuckDB's for Delta and Iceberg) were not tried. A figure passes if it is within a tenth of the smallest.",
+        "The programs were written by the authors of parquet-variant; better programs for the other tools are welcome. The",
+        "tasks concern JSON in files; other features of the tools are not compared.",
         "",
-        f"Ahead or equal in {equal} of {len(POINTS)}, alone in {alone}. Versions: "
+        f"parquet-variant passes or no tool does: {equal} of {len(POINTS)}; only parquet-variant passes: {alone}. Versions: "
         + ", ".join(f"{tool} {version(PACKAGES[tool])}" for tool in TOOLS) + ".",
         "",
         "| | " + " | ".join(TOOLS) + " |",
