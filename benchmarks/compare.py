@@ -75,7 +75,7 @@ else:
 POINTS = (
     _point(
         "Rows whose fields differ in type are written to a file and read back with equal values",
-        "pv.parquet.ingest('mixed.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'mixed.ndjson')",
+        "pv.ingest('mixed.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'mixed.ndjson')",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "same([r[0] for r in con.execute(\"SELECT v::JSON FROM 'o.parquet'\").fetchall()], 'mixed.ndjson')",
         "pl.read_ndjson('mixed.ndjson', infer_schema_length=None).write_parquet('o.parquet')\n"
@@ -86,7 +86,7 @@ POINTS = (
     ),
     _point(
         "Integers beyond 2⁵³ and decimal fractions keep their exact value",
-        "pv.parquet.ingest('numbers.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'numbers.ndjson')",
+        "pv.ingest('numbers.ndjson', 'out'); same(pv.to_json(pv.parquet.read('out')).to_pylist(), 'numbers.ndjson')",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('numbers.ndjson')) TO 'o.parquet'\")\n"
         "same([r[0] for r in con.execute(\"SELECT v::JSON FROM 'o.parquet'\").fetchall()], 'numbers.ndjson')",
         "pl.read_ndjson('numbers.ndjson').write_parquet('o.parquet')\n"
@@ -96,7 +96,7 @@ POINTS = (
     ),
     _point(
         "A bad line fails the job, and the error names the line",
-        _FAILS.format("pv.parquet.ingest('bad.ndjson', 'out')", "'line 3' in str(error)"),
+        _FAILS.format("pv.ingest('bad.ndjson', 'out')", "'line 3' in str(error)"),
         _FAILS.format("con.execute(\"SELECT * FROM read_json('bad.ndjson')\").fetchall()", "'line 3' in str(error)"),
         _FAILS.format("pl.read_ndjson('bad.ndjson')", "'line 3' in str(error) or 'row 3' in str(error)"),
         _CH + _FAILS.format("q(\"SELECT * FROM file('bad.ndjson', 'JSONEachRow', 'id Int64, k String')\")", "'row 3' in str(error)"),
@@ -104,7 +104,7 @@ POINTS = (
     ),
     _point(
         "Bad lines can be quarantined with their text and counted",
-        "r = pv.parquet.ingest('bad.ndjson', 'out', on_error='quarantine')\n"
+        "r = pv.ingest('bad.ndjson', 'out', on_error='quarantine')\n"
         "assert (r.rows, r.bad_records) == (3, 1)\n"
         "assert 'not json' in open(r.bad_records_path + '/' + os.listdir(r.bad_records_path)[0]).read()",
         "con.execute(\"CREATE TABLE t AS SELECT * FROM read_json('bad.ndjson', ignore_errors=true)\")\n"
@@ -118,7 +118,7 @@ POINTS = (
     ),
     _point(
         "A failed job leaves no files at its destination",
-        "try: pv.parquet.ingest('bad.ndjson', 'out.parquet', one_file=True)\nexcept pv.VariantError: pass\n"
+        "try: pv.ingest('bad.ndjson', 'out.parquet', one_file=True)\nexcept pv.VariantError: pass\n"
         "assert not [n for n in os.listdir() if 'out' in n]",
         "try: con.execute(\"COPY (SELECT * FROM read_json('late.ndjson')) TO 'out.parquet'\")\nexcept duckdb.Error: pass\n"
         "assert not [n for n in os.listdir() if 'out' in n]",
@@ -146,7 +146,7 @@ POINTS = (
     ),
     _point(
         "JSON of differing types in a Parquet column becomes typed data; other columns are kept",
-        "pv.parquet.ingest('payload.parquet', 'out', json_column='payload')\n"
+        "pv.ingest('payload.parquet', 'out', json_column='payload')\n"
         "assert pv.parquet.read_table('out')['id'].to_pylist() == [1, 2, 3]\n"
         "assert pv.parquet.extract('out', {'a': '$.a:int'}, column='payload')['a'].to_pylist() == [1, None, None]",
         "con.execute(\"COPY (SELECT id, payload::JSON::VARIANT AS payload FROM 'payload.parquet') TO 'o.parquet'\")\n"
@@ -165,7 +165,7 @@ POINTS = (
     ),
     _point(
         "A path is queried without a schema; missing values and values of another type are null",
-        "pv.parquet.ingest('mixed.ndjson', 'out')\n"
+        "pv.ingest('mixed.ndjson', 'out')\n"
         "assert pv.parquet.extract('out', {'n': '$.n:int'})['n'].to_pylist() == [1, None, None]",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "assert [r[0] for r in con.execute(\"SELECT TRY_CAST(v.n AS INT) FROM 'o.parquet'\").fetchall()] == [1, None, None]",
@@ -174,7 +174,7 @@ POINTS = (
     ),
     _point(
         "A query reports how many bytes it reads, and of how many",
-        "pv.parquet.ingest('events.ndjson', 'out')\n"
+        "pv.ingest('events.ndjson', 'out')\n"
         "report = pv.parquet.scan('out', {'n': '$.user.n:int'}).explain()\n"
         "assert 0 < report.bytes_read < report.bytes_total / 4, report",
         None,
@@ -183,7 +183,7 @@ POINTS = (
     ),
     _point(
         "A Parquet file is written whose column has Parquet's VARIANT type",
-        "pv.parquet.ingest('mixed.ndjson', 'o.parquet', one_file=True)\n"
+        "pv.ingest('mixed.ndjson', 'o.parquet', one_file=True)\n"
         "import pyarrow.parquet as pq; assert 'Variant' in str(pq.ParquetFile('o.parquet').schema)",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('mixed.ndjson')) TO 'o.parquet'\")\n"
         "import pyarrow.parquet as pq; assert 'Variant' in str(pq.ParquetFile('o.parquet').schema)",
@@ -197,7 +197,7 @@ POINTS = (
     ),
     _point(
         "A Delta table with a Variant column is written and read, without the JVM",
-        "pv.delta.ingest('mixed.ndjson', 'table'); assert len(pv.delta.read('table')) == 3",
+        "pv.ingest('mixed.ndjson', 'table'); assert len(pv.delta.read('table')) == 3",
         "SKIP",
     ),
     _point(
@@ -213,7 +213,7 @@ POINTS = (
     ),
     _point(
         "SQL over the file runs in this process",
-        "pv.parquet.ingest('mixed.ndjson', 'out'); assert pv.sql('SELECT count(*) AS c FROM t WHERE v:n::int = 1', t='out').arrow()['c'].to_pylist() == [1]",
+        "pv.ingest('mixed.ndjson', 'out'); assert pv.sql('SELECT count(*) AS c FROM t WHERE v:n::int = 1', t='out').arrow()['c'].to_pylist() == [1]",
         "assert con.execute(\"SELECT count(*) FROM read_ndjson_objects('mixed.ndjson') WHERE TRY_CAST(json->>'n' AS INT) = 1\").fetchone() == (1,)",
         "assert pl.sql(\"SELECT count(*) AS c FROM read_ndjson('mixed.ndjson') WHERE n = '1'\").collect()['c'].to_list() == [1]",
         _CH + "assert q(\"SELECT count() FROM file('mixed.ndjson', 'JSONAsObject') WHERE json.n.:Int64 = 1\") == ['1']",
@@ -239,7 +239,7 @@ POINTS = (
     ),
     _point(
         "Size of 20,000 events as Parquet (zstd), in bytes",
-        "pv.parquet.ingest('events.ndjson', 'o.parquet', one_file=True); print(os.path.getsize('o.parquet'))",
+        "pv.ingest('events.ndjson', 'o.parquet', one_file=True); print(os.path.getsize('o.parquet'))",
         "con.execute(\"COPY (FROM read_json('events.ndjson')) TO 'o.parquet' (COMPRESSION zstd)\"); print(os.path.getsize('o.parquet'))",
         "pl.read_ndjson('events.ndjson', infer_schema_length=None).write_parquet('o.parquet', compression='zstd'); print(os.path.getsize('o.parquet'))",
         _CH + "q(\"SELECT json FROM file('events.ndjson', 'JSONAsObject') INTO OUTFILE 'o.native.zst' COMPRESSION 'zstd' FORMAT Native\")\n"
@@ -249,7 +249,7 @@ POINTS = (
     ),
     _point(
         "CPU time of the sum of a nested number in that file, in ms (minimum of five)",
-        "pv.parquet.ingest('events.ndjson', 'o.parquet', one_file=True)\nimport pyarrow.compute as pc\n"
+        "pv.ingest('events.ndjson', 'o.parquet', one_file=True)\nimport pyarrow.compute as pc\n"
         "def ask(): return pc.sum(pv.parquet.extract('o.parquet', {'n': '$.user.n:bigint'})['n']).as_py()\n" + "TIMED",
         "con.execute(\"COPY (SELECT json::VARIANT AS v FROM read_ndjson_objects('events.ndjson')) TO 'o.parquet'\")\n"
         "def ask(): return int(con.execute(\"SELECT sum(v.user.n::BIGINT) FROM 'o.parquet'\").fetchone()[0])\n" + "TIMED",
