@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 # A Python that is asked for gets an environment of its own, and the core tests.
 ifeq ($(origin PYTHON),command line)
 VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-TESTS ?= tests/encoding tests/path tests/schema tests/kernels tests/functions tests/shredding
+TESTS ?= tests/encoding tests/path tests/schema tests/kernels tests/functions tests/compute tests/shredding
 TESTS_STAMP = $(CORE_STAMP)
 else
 VENV ?= .venv

@@ -19,28 +19,28 @@ _NAMES = {
         "PredicateError SchemaError VariantError VariantFileError"
     ),
     "explorer.explore": "explore",
-    "functions.conversions.cast_to_variant": "cast_to_variant",
-    "functions.conversions.python_objects": "from_python to_python try_from_python try_to_python",
-    "functions.edits.value_edits": (
+    "functions.cast_to_variant": "cast_to_variant",
+    "functions.python_objects": "from_python to_python try_from_python try_to_python",
+    "functions.value_edits": (
         "strip_nulls try_strip_nulls try_variant_array_append try_variant_delete try_variant_insert "
         "try_variant_normalize try_variant_set variant_array_append variant_delete variant_insert "
         "variant_normalize variant_set"
     ),
-    "functions.extraction.get_variant_element": "VariantScalar get_variant_element get_variant_scalar",
-    "functions.extraction.variant_explode": (
+    "functions.get_variant_element": "VariantScalar get_variant_element get_variant_scalar",
+    "functions.variant_explode": (
         "try_variant_explode try_variant_explode_outer variant_explode variant_explode_outer"
     ),
-    "functions.extraction.variant_get": "try_variant_get variant_get",
-    "functions.inspection.equals": "equals try_equals",
-    "functions.inspection.is_variant_null": "is_variant_null try_is_variant_null",
-    "functions.inspection.schema_of_variant": (
+    "functions.variant_get": "try_variant_get variant_get",
+    "functions.equals": "equals try_equals",
+    "functions.is_variant_null": "is_variant_null try_is_variant_null",
+    "functions.schema_of_variant": (
         "schema_of_variant schema_of_variant_agg try_schema_of_variant try_schema_of_variant_agg"
     ),
-    "functions.inspection.variant_type": "try_variant_type variant_type",
-    "functions.json.parse_json": "parse_json try_parse_json",
-    "functions.json.to_json": "to_json try_to_json",
-    "functions.storage.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
-    "functions.storage.validate": "validate",
+    "functions.variant_type": "try_variant_type variant_type",
+    "functions.parse_json": "parse_json try_parse_json",
+    "functions.to_json": "to_json try_to_json",
+    "functions.shred_variant": "infer_shredding_schema shred_variant unshred_variant",
+    "functions.validate": "validate",
     "ingestion.ingest": "infer ingest profile read_json",
     "ingestion.job": "IngestResult",
     "machine_code.entry_points": "warmup",
@@ -85,54 +85,54 @@ if TYPE_CHECKING:
     from parquet_variant.errors import VariantError as VariantError
     from parquet_variant.errors import VariantFileError as VariantFileError
     from parquet_variant.explorer.explore import explore as explore
-    from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant as cast_to_variant
-    from parquet_variant.functions.conversions.python_objects import from_python as from_python
-    from parquet_variant.functions.conversions.python_objects import to_python as to_python
-    from parquet_variant.functions.conversions.python_objects import try_from_python as try_from_python
-    from parquet_variant.functions.conversions.python_objects import try_to_python as try_to_python
-    from parquet_variant.functions.edits.value_edits import strip_nulls as strip_nulls
-    from parquet_variant.functions.edits.value_edits import try_strip_nulls as try_strip_nulls
-    from parquet_variant.functions.edits.value_edits import try_variant_array_append as try_variant_array_append
-    from parquet_variant.functions.edits.value_edits import try_variant_delete as try_variant_delete
-    from parquet_variant.functions.edits.value_edits import try_variant_insert as try_variant_insert
-    from parquet_variant.functions.edits.value_edits import try_variant_normalize as try_variant_normalize
-    from parquet_variant.functions.edits.value_edits import try_variant_set as try_variant_set
-    from parquet_variant.functions.edits.value_edits import variant_array_append as variant_array_append
-    from parquet_variant.functions.edits.value_edits import variant_delete as variant_delete
-    from parquet_variant.functions.edits.value_edits import variant_insert as variant_insert
-    from parquet_variant.functions.edits.value_edits import variant_normalize as variant_normalize
-    from parquet_variant.functions.edits.value_edits import variant_set as variant_set
-    from parquet_variant.functions.extraction.get_variant_element import VariantScalar as VariantScalar
-    from parquet_variant.functions.extraction.get_variant_element import get_variant_element as get_variant_element
-    from parquet_variant.functions.extraction.get_variant_element import get_variant_scalar as get_variant_scalar
-    from parquet_variant.functions.extraction.variant_explode import try_variant_explode as try_variant_explode
-    from parquet_variant.functions.extraction.variant_explode import (
-        try_variant_explode_outer as try_variant_explode_outer,
-    )
-    from parquet_variant.functions.extraction.variant_explode import variant_explode as variant_explode
-    from parquet_variant.functions.extraction.variant_explode import variant_explode_outer as variant_explode_outer
-    from parquet_variant.functions.extraction.variant_get import try_variant_get as try_variant_get
-    from parquet_variant.functions.extraction.variant_get import variant_get as variant_get
-    from parquet_variant.functions.inspection.equals import equals as equals
-    from parquet_variant.functions.inspection.equals import try_equals as try_equals
-    from parquet_variant.functions.inspection.is_variant_null import is_variant_null as is_variant_null
-    from parquet_variant.functions.inspection.is_variant_null import try_is_variant_null as try_is_variant_null
-    from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant as schema_of_variant
-    from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant_agg as schema_of_variant_agg
-    from parquet_variant.functions.inspection.schema_of_variant import try_schema_of_variant as try_schema_of_variant
-    from parquet_variant.functions.inspection.schema_of_variant import (
+    from parquet_variant.functions.cast_to_variant import cast_to_variant as cast_to_variant
+    from parquet_variant.functions.equals import equals as equals
+    from parquet_variant.functions.equals import try_equals as try_equals
+    from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
+    from parquet_variant.functions.get_variant_element import get_variant_element as get_variant_element
+    from parquet_variant.functions.get_variant_element import get_variant_scalar as get_variant_scalar
+    from parquet_variant.functions.is_variant_null import is_variant_null as is_variant_null
+    from parquet_variant.functions.is_variant_null import try_is_variant_null as try_is_variant_null
+    from parquet_variant.functions.parse_json import parse_json as parse_json
+    from parquet_variant.functions.parse_json import try_parse_json as try_parse_json
+    from parquet_variant.functions.python_objects import from_python as from_python
+    from parquet_variant.functions.python_objects import to_python as to_python
+    from parquet_variant.functions.python_objects import try_from_python as try_from_python
+    from parquet_variant.functions.python_objects import try_to_python as try_to_python
+    from parquet_variant.functions.schema_of_variant import schema_of_variant as schema_of_variant
+    from parquet_variant.functions.schema_of_variant import schema_of_variant_agg as schema_of_variant_agg
+    from parquet_variant.functions.schema_of_variant import try_schema_of_variant as try_schema_of_variant
+    from parquet_variant.functions.schema_of_variant import (
         try_schema_of_variant_agg as try_schema_of_variant_agg,
     )
-    from parquet_variant.functions.inspection.variant_type import try_variant_type as try_variant_type
-    from parquet_variant.functions.inspection.variant_type import variant_type as variant_type
-    from parquet_variant.functions.json.parse_json import parse_json as parse_json
-    from parquet_variant.functions.json.parse_json import try_parse_json as try_parse_json
-    from parquet_variant.functions.json.to_json import to_json as to_json
-    from parquet_variant.functions.json.to_json import try_to_json as try_to_json
-    from parquet_variant.functions.storage.shred_variant import infer_shredding_schema as infer_shredding_schema
-    from parquet_variant.functions.storage.shred_variant import shred_variant as shred_variant
-    from parquet_variant.functions.storage.shred_variant import unshred_variant as unshred_variant
-    from parquet_variant.functions.storage.validate import validate as validate
+    from parquet_variant.functions.shred_variant import infer_shredding_schema as infer_shredding_schema
+    from parquet_variant.functions.shred_variant import shred_variant as shred_variant
+    from parquet_variant.functions.shred_variant import unshred_variant as unshred_variant
+    from parquet_variant.functions.to_json import to_json as to_json
+    from parquet_variant.functions.to_json import try_to_json as try_to_json
+    from parquet_variant.functions.validate import validate as validate
+    from parquet_variant.functions.value_edits import strip_nulls as strip_nulls
+    from parquet_variant.functions.value_edits import try_strip_nulls as try_strip_nulls
+    from parquet_variant.functions.value_edits import try_variant_array_append as try_variant_array_append
+    from parquet_variant.functions.value_edits import try_variant_delete as try_variant_delete
+    from parquet_variant.functions.value_edits import try_variant_insert as try_variant_insert
+    from parquet_variant.functions.value_edits import try_variant_normalize as try_variant_normalize
+    from parquet_variant.functions.value_edits import try_variant_set as try_variant_set
+    from parquet_variant.functions.value_edits import variant_array_append as variant_array_append
+    from parquet_variant.functions.value_edits import variant_delete as variant_delete
+    from parquet_variant.functions.value_edits import variant_insert as variant_insert
+    from parquet_variant.functions.value_edits import variant_normalize as variant_normalize
+    from parquet_variant.functions.value_edits import variant_set as variant_set
+    from parquet_variant.functions.variant_explode import try_variant_explode as try_variant_explode
+    from parquet_variant.functions.variant_explode import (
+        try_variant_explode_outer as try_variant_explode_outer,
+    )
+    from parquet_variant.functions.variant_explode import variant_explode as variant_explode
+    from parquet_variant.functions.variant_explode import variant_explode_outer as variant_explode_outer
+    from parquet_variant.functions.variant_get import try_variant_get as try_variant_get
+    from parquet_variant.functions.variant_get import variant_get as variant_get
+    from parquet_variant.functions.variant_type import try_variant_type as try_variant_type
+    from parquet_variant.functions.variant_type import variant_type as variant_type
     from parquet_variant.ingestion.ingest import infer as infer
     from parquet_variant.ingestion.ingest import ingest as ingest
     from parquet_variant.ingestion.ingest import profile as profile

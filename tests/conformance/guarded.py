@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import parquet_variant as pv
-from parquet_variant.functions.storage.validate import sound_rows
+from parquet_variant.functions.validate import sound_rows
 from parquet_variant.shredding.profile import Profile
 
 _PAGE = mmap.PAGESIZE

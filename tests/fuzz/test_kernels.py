@@ -21,7 +21,7 @@ from parquet_variant.encoding.header import array_bytes, read_container, value_s
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.functions.walks.editing import edited
+from parquet_variant.functions.editing import edited
 from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.storages import rows_of_array
 from parquet_variant.layouts.trees import bytes_of, check_apart

@@ -179,7 +179,7 @@ class VariantArray:
         ([1, 'two', None], [[], {'id': 1}], [{'id': 1}])
         """
         if isinstance(index, str):
-            values: VariantArray = import_module("parquet_variant.functions.extraction.variant_get").variant_get(
+            values: VariantArray = import_module("parquet_variant.functions.variant_get").variant_get(
                 self, VariantPath((index,)), "variant"
             )
             return values

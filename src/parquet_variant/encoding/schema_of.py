@@ -1,7 +1,7 @@
 """The type of a value as Spark's ``schema_of_variant`` tells it, and how two types become one.
 
 Owns the types (`SparkType`), their merging and their text. Leaves columns to
-`functions.inspection.schema_of_variant`.
+`functions.schema_of_variant`.
 
 Exact numbers merge to the decimal that holds both, or to DOUBLE where it would have over 38 digits; a type that fits no
 other merges to VARIANT. Merging is commutative and associative, so that the order of rows does not matter.

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.edits.value_edits import variant_normalize
-from parquet_variant.functions.json.parse_json import try_parse_json
-from parquet_variant.functions.json.to_json import to_json
+from parquet_variant.functions.parse_json import try_parse_json
+from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.value_edits import variant_normalize
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.operations.inspect import inspect

@@ -70,7 +70,7 @@ class PartitionBy:
 
     def values(self, array: VariantArray) -> dict[str, pa.Array]:
         """The columns of some rows; what cannot be cast is null, which is a partition of its own."""
-        from parquet_variant.functions.extraction.variant_get import try_variant_get
+        from parquet_variant.functions.variant_get import try_variant_get
 
         return {each.name: try_variant_get(array, each.path or VariantPath(), each.type) for each in self.columns}
 

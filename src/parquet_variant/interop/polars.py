@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.functions.extraction.variant_get import try_variant_get, variant_get
-from parquet_variant.functions.inspection.variant_type import variant_type
-from parquet_variant.functions.json.to_json import to_json
+from parquet_variant.compute.target_type import as_target
+from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.variant_get import try_variant_get, variant_get
+from parquet_variant.functions.variant_type import variant_type
 
 
 @pl.api.register_series_namespace("variant")

@@ -12,9 +12,9 @@ from dataclasses import field as dataclasses_field
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.compute.target_type import as_target
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, check_column_name
-from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.path import WILDCARD, VariantPath
 
 

@@ -1,7 +1,7 @@
 """The types that SQL casts a Variant to: Spark's names, and SQL's usual ones as DuckDB has them.
 
 Owns what a type in a text means as Arrow type. Leaves the names of the other surfaces to
-`functions.columns.target_type`.
+`compute.target_type`.
 """
 
 from __future__ import annotations

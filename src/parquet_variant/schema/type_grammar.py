@@ -3,7 +3,7 @@
 Owns how the names are written, which is Spark's way, in any case: names in backquotes may hold anything (a backquote is
 doubled); the colon between a name and its type is optional; ``NOT NULL`` and ``COMMENT '…'``, which Spark prints, say
 nothing and are passed over. Leaves what is made of them to its subclasses: a schema (`spellings`), the target of a cast
-(`functions.columns.target_type`).
+(`compute.target_type`).
 """
 
 from __future__ import annotations

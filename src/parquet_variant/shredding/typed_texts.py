@@ -101,7 +101,7 @@ class TextTypes:
     def apply(self, tape: Tape) -> tuple[Tape, Counts]:
         """The tape with what is typed now, and counts; the nodes of the tape that is given are changed.
 
-        >>> from parquet_variant.functions.json.parse_json import parse_json
+        >>> from parquet_variant.functions.parse_json import parse_json
         >>> array = parse_json(['{"at": "2026-01-31"}', '{"at": "2026-02-30"}'], types={"$.at": "date"})
         >>> [each["at"].type.value for each in array], [each.to_json() for each in array]
         (['date', 'string'], ['{"at":"2026-01-31"}', '{"at":"2026-02-30"}'])

@@ -80,7 +80,7 @@ class ArrowScan:
 
 def values_at(column: pa.Array, path: VariantPath, asked: NeededColumn | VariantTerm, options: ScanOptions) -> pa.Array:
     """What is at a path of a column of Variants, as the type that is asked for; Variants where that is none."""
-    from parquet_variant.functions.walks.extract_path import extract_path, extract_variant
+    from parquet_variant.compute.extract_path import extract_path, extract_variant
 
     storage = VariantArray(column).storage
     if asked.output is None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, with_fields
-from parquet_variant.functions.json.to_json import to_json
+from parquet_variant.functions.to_json import to_json
 from parquet_variant.sql_query.kinds import holds_variants, is_variant
 
 _SHOWN_ROWS = 20

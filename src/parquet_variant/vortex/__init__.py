@@ -18,7 +18,7 @@ _OWNERS = {
     "RangeStatistics": "vortex.logical.range_statistics",
     "JsonColumn": "vortex.logical.json_columns",
     "VariantDType": "vortex.logical.encodings",
-    "VariantScalar": "functions.extraction.get_variant_element",
+    "VariantScalar": "functions.get_variant_element",
     "VortexFileInfo": "vortex.files.writer",
     "VortexFilesScan": "vortex.scanning.scanner",
     "VortexScan": "vortex.scanning.scanner",
@@ -50,7 +50,7 @@ __all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
 if TYPE_CHECKING:
     from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
     from parquet_variant.array.chunked_array import variant_table as variant_table
-    from parquet_variant.functions.extraction.get_variant_element import VariantScalar as VariantScalar
+    from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
     from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
     from parquet_variant.vortex.files.inspecting import inspect as inspect
     from parquet_variant.vortex.files.paths import vortex_files as vortex_files

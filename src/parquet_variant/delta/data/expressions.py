@@ -19,7 +19,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
 from parquet_variant.errors import DeltaError
-from parquet_variant.functions.extraction.variant_get import try_variant_get
+from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.selection import Selected

@@ -22,8 +22,8 @@ from parquet_variant.delta.data.expressions import columns_of_table as columns_o
 from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError, check_mapping
-from parquet_variant.functions.conversions.cast_to_variant import cast_to_variant
-from parquet_variant.functions.edits.value_edits import variant_set
+from parquet_variant.functions.cast_to_variant import cast_to_variant
+from parquet_variant.functions.value_edits import variant_set
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
 
 

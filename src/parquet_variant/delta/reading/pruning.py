@@ -23,7 +23,7 @@ from parquet_variant.delta.protocol.schema import VARIANT, Field, fields_at, was
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.extraction.variant_get import try_variant_get
+from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.kernels.arrow_buffers import from_numpy, scalar, to_numpy
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate, columns_of

@@ -33,7 +33,7 @@ from parquet_variant.delta.statistics.file_stats import (
 )
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.errors import DeltaError
-from parquet_variant.functions.storage.shred_variant import shred_variant
+from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -2,7 +2,7 @@
 
 Owns the front door `cast_variant`. The casts are those of Spark 4.3's ``variant_get``;
 ``docs/casts.md`` lists what differs and what is added for types that Spark lacks. Leaves arrays of values to
-`functions.extraction.variant_get`.
+`functions.variant_get`.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode
+from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.errors import VariantFileError
-from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import (

@@ -155,8 +155,8 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
     >>> values.to_pylist(), rows.tolist()
     ([1, 2], [0, 0])
     """
-    from parquet_variant.functions.extraction.variant_explode import exploded
-    from parquet_variant.functions.extraction.variant_get import variant_get
+    from parquet_variant.functions.variant_explode import exploded
+    from parquet_variant.functions.variant_get import variant_get
 
     rows = np.arange(len(array))
     inside: list[str | int] = []

@@ -2,8 +2,8 @@
 
 Owns the walk over encoded values. A value is where it starts and where its bytes must end, as absolute addresses: a
 start of ``ABSENT`` is no value, one of ``BROKEN`` was reached through malformed bytes. Every bound is checked before a
-byte is read. Leaves columns and rows to `functions.columns.value_positions`, and what a slot becomes to
-`functions.columns.slot_casts`.
+byte is read. Leaves columns and rows to `compute.value_positions`, and what a slot becomes to
+`compute.slot_casts`.
 """
 
 from __future__ import annotations

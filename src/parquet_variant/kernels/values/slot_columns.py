@@ -1,7 +1,7 @@
 """Whole columns of slots: casts that NumPy has no words for (ISO timestamps, decimals), and encoded values.
 
 Owns the loops, the narrowing and the writing of columns of scalars. Leaves the choice between casts, and every slot
-that they do not take, to `functions.columns.slot_casts`, nesting to `shredding.unshred`.
+that they do not take, to `compute.slot_casts`, nesting to `shredding.unshred`.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class NewForm:
 
     def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
         """The storage of a Variant's values."""
-        from parquet_variant.functions.storage.shred_variant import shred_variant, unshred_variant
+        from parquet_variant.functions.shred_variant import shred_variant, unshred_variant
 
         schema = self.schema if is_main else None
         layout = self.layout

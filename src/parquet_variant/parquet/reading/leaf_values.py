@@ -24,7 +24,7 @@ from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS, ChunkPages,
 from parquet_variant.types import MAX_OFFSET
 
 if TYPE_CHECKING:
-    from parquet_variant.functions.columns.value_positions import ValuePositions
+    from parquet_variant.compute.value_positions import ValuePositions
 
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _EVERY_BIT = np.empty(0, np.uint8)
@@ -89,7 +89,7 @@ def leaf_values(
     except PAGE_ERRORS:
         return None
     if not is_sound:
-        from parquet_variant.functions.columns.value_positions import refuse_faulty_slots
+        from parquet_variant.compute.value_positions import refuse_faulty_slots
 
         refuse_faulty_slots(column, None if kept is None else np.flatnonzero(kept))
     return column
@@ -166,7 +166,7 @@ class Spans(NamedTuple):
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """The values with the metadata column of the same rows."""
         from parquet_variant.array.parts import metadata_parts
-        from parquet_variant.functions.columns.value_positions import Dictionaries, ValuePositions
+        from parquet_variant.compute.value_positions import Dictionaries, ValuePositions
 
         parts = metadata_parts(metadata)
         return ValuePositions.at(self.starts, self.stops, parts, Dictionaries(parts), owner=self.owner)

@@ -82,7 +82,7 @@ def read_column(
     arrays = [array for _, array in row_group_arrays(file, column, threads)]
     if on_conflict == "error":
         return _joined(arrays)
-    from parquet_variant.functions.storage.shred_variant import unshred_variant
+    from parquet_variant.functions.shred_variant import unshred_variant
 
     return _joined([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
 

@@ -1,7 +1,7 @@
 """The columns of an answer from row groups of one file: leaf columns, spans of values, or what pyarrow reads.
 
 Owns choosing among the three, column by column. Leaves which leaves a column needs to `scan_plan`, and the cast of a
-value to `functions.extraction.variant_get`.
+value to `functions.variant_get`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan
 from parquet_variant.query.selection import Selected
 
 if TYPE_CHECKING:
-    from parquet_variant.functions.columns.value_positions import ValuePositions
-    from parquet_variant.functions.walks.shredded_walk import Group
+    from parquet_variant.compute.shredded_walk import Group
+    from parquet_variant.compute.value_positions import ValuePositions
     from parquet_variant.parquet.reading.leaf_values import Spans
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -79,7 +79,7 @@ class PartReader:
 
     def _nested(self, outputs: list[int]) -> dict[int, pa.Array]:
         """The selected columns of some numbers, as pyarrow reads them."""
-        from parquet_variant.functions.walks.extract_path import whole_group
+        from parquet_variant.compute.extract_path import whole_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = sum(file.metadata.row_group(group.number).num_rows for group in self.groups)
@@ -142,7 +142,7 @@ class PartReader:
             ) from None
 
     def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
-        from parquet_variant.functions.walks.extract_path import extract_from, extract_variant
+        from parquet_variant.compute.extract_path import extract_from, extract_variant
 
         assert each.path is not None and group is not None
         if each.type is None and each.output is None:

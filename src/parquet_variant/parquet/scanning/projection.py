@@ -1,7 +1,7 @@
 """Which leaf columns of a file answer a path into a Variant column.
 
 Owns which columns the end of a path needs, and which of them a row group can do without. Leaves the way there to
-`schema.path_steps`, what the values say to `functions.extraction.variant_get`, and statistics themselves to
+`schema.path_steps`, what the values say to `functions.variant_get`, and statistics themselves to
 `statistics`.
 """
 

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_array, stored_columns
+from parquet_variant.compute.value_positions import faulty_slots
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
-from parquet_variant.functions.columns.value_positions import faulty_slots
-from parquet_variant.functions.storage.validate import sound_rows
+from parquet_variant.functions.validate import sound_rows
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.parquet.validation.violations import Violations
 from parquet_variant.path import WILDCARD, VariantPath

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import stored_columns
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.storage.shred_variant import shred_variant
+from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.io.filesystems import write_errors
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements

@@ -136,7 +136,7 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
 
     Raises `SchemaError` if the DDL cannot be read.
     """
-    from parquet_variant.functions.storage.shred_variant import shred_variant
+    from parquet_variant.functions.shred_variant import shred_variant
 
     if layout == "unshredded":
         return array.to_unshredded()
@@ -144,7 +144,7 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
     if schema is None:
         return array
     if schema == "infer":
-        from parquet_variant.functions.storage.shred_variant import infer_shredding_schema
+        from parquet_variant.functions.shred_variant import infer_shredding_schema
 
         schema = infer_shredding_schema(array)
     return shred_variant(array, schema, layout=layout)

@@ -429,7 +429,7 @@ def _sortable(key: pa.Array) -> pa.Array:
 
 
 def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
-    from parquet_variant.functions.extraction.variant_get import try_variant_get
+    from parquet_variant.functions.variant_get import try_variant_get
 
     if selected.path is None:
         if selected.column not in table.column_names:

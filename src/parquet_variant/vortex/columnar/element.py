@@ -1,7 +1,7 @@
 """Typed extraction from the columnar encoding: only the columns on the path are read, and no Variant bytes are.
 
 Owns the walk down a path and putting the children of one column together. Leaves what counts as the same value to
-`functions.columns.slot_casts`, and the few targets that are no column here (maps, fixed-size lists, Variants) to
+`compute.slot_casts`, and the few targets that are no column here (maps, fixed-size lists, Variants) to
 `extract_path` over the decoded values at the end of the path.
 """
 
@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.compute.extract_path import extract_path
+from parquet_variant.compute.shredded_walk import scatter
+from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array
+from parquet_variant.compute.value_positions import slots_of_column
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
-from parquet_variant.functions.columns.slot_casts import CastOptions, array_of_slots, list_array
-from parquet_variant.functions.columns.value_positions import slots_of_column
-from parquet_variant.functions.walks.extract_path import extract_path
-from parquet_variant.functions.walks.shredded_walk import scatter
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.path import Segment, VariantPath, Wildcard
 from parquet_variant.vortex.columnar.column import Child, Column, Int64s

@@ -33,8 +33,8 @@ from parquet_variant.array.capsules import is_storage, without_views
 from parquet_variant.array.parts import metadata_of_all, storage_of, stored_columns
 from parquet_variant.array.remapping import Undecided, dictionary_names, remapped, spans_of
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.columns.value_positions import ValuePositions
-from parquet_variant.functions.walks.shredded_walk import scatter
+from parquet_variant.compute.shredded_walk import scatter
+from parquet_variant.compute.value_positions import ValuePositions
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.shredding.policies.auto import AutoPolicy

@@ -25,8 +25,8 @@ from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, i
 from parquet_variant.array.parts import columns_of, stored_columns, with_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import without_encoding
-from parquet_variant.functions.inspection.equals import equals
-from parquet_variant.functions.storage.shred_variant import shred_variant
+from parquet_variant.functions.equals import equals
+from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.parquet.writing.conform import null_where_missing
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema

@@ -19,9 +19,9 @@ from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.field_names import with_field_names
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, VortexLayout
+from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.encoding.cast.forms import in_form, plain_form, with_fields
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names
-from parquet_variant.functions.inputs.arrow_input import as_arrow
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import cannot_write, refuse_no_path, write_errors
 from parquet_variant.io.staging import replaces, staging_beside

@@ -1,7 +1,7 @@
 """Encodings of one logical type, and how expressions are dispatched over them: the RFC's question, answered.
 
 Owns the logical type, the encodings that there are, converting between any two, and `element_of`, which every path over
-arrays and files goes through. Leaves the walk to `functions.walks.extract_path` and `columnar.element`.
+arrays and files goes through. Leaves the walk to `compute.extract_path` and `columnar.element`.
 
 ==========  ==============================================  =======================
 encoding    is                                              shreds
@@ -22,11 +22,11 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.arrow_input import as_variant_array
+from parquet_variant.compute.extract_path import extract_path, needed_columns
+from parquet_variant.compute.target_type import as_target
 from parquet_variant.errors import SchemaError, check_choice
-from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.functions.inputs.arrow_input import as_variant_array
-from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.functions.walks.extract_path import extract_path, needed_columns
+from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant

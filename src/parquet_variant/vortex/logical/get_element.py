@@ -1,7 +1,7 @@
 """`get_variant_element` and `get_variant_scalar` of the RFC, and `matching_rows`, over any encoding in memory.
 
 Owns the public operations. Leaves the dispatch, which scans of files go through too, to `encodings`, and the result of
-a scalar to `functions.extraction.get_variant_element`.
+a scalar to `functions.get_variant_element`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.functions.columns.target_type import as_target
-from parquet_variant.functions.extraction.get_variant_element import VariantScalar
-from parquet_variant.functions.extraction.get_variant_element import get_variant_scalar as scalar_of_storage
+from parquet_variant.compute.target_type import as_target
+from parquet_variant.functions.get_variant_element import VariantScalar
+from parquet_variant.functions.get_variant_element import get_variant_scalar as scalar_of_storage
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, bind, evaluate
 from parquet_variant.vortex.logical.encodings import element_of, encoding_of

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.functions.inputs.arrow_input import as_arrow
-from parquet_variant.functions.json.parse_json import parse_json
-from parquet_variant.functions.json.to_json import to_json
-from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.functions.parse_json import parse_json
+from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.functions.to_json import to_json
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode, encoding_of

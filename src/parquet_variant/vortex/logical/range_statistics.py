@@ -23,8 +23,8 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.target_type import as_target
 from parquet_variant.encoding.cast.targets import target_of
-from parquet_variant.functions.columns.target_type import as_target
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.parquet.scanning.path_statistics import scalar_statistics
 from parquet_variant.path import VariantPath
@@ -246,7 +246,7 @@ def _united(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
 
 
 def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
-    """Whether a value of a child's type can be one of the type asked for (see `functions.columns.slot_casts`)."""
+    """Whether a value of a child's type can be one of the type asked for (see `compute.slot_casts`)."""
     left, right = target_of(stored).family, target_of(asked).family
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
 

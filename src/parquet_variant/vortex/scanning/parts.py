@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, with_metadata, without_views
 from parquet_variant.array.parts import columns_of, stored_columns
+from parquet_variant.compute.extract_path import needed_columns
 from parquet_variant.encoding.cast.targets import target_of
-from parquet_variant.functions.walks.extract_path import needed_columns
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant

@@ -1,0 +1,1 @@
+"""What public functions, queries and file formats share: inputs, casts, walks over columns, extraction of paths."""

@@ -1,0 +1,226 @@
+"""Extraction of one path from a storage struct, shredded or not, whole or read in part: typed, or as Variant.
+
+Owns what a target type asks of the shredded columns at the end of a path, and what remains a Variant there: shredded
+columns stay as they are, bytes are copied with the metadata of their row. Leaves the way there to `shredded_walk`, and
+casts to `slot_casts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.shredded_walk import Group, follow, follow_positions, lists_of, scatter
+from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array, patched
+from parquet_variant.compute.value_positions import ValuePositions, refuse_faulty_slots, slots_of_column
+from parquet_variant.encoding.cast.forms import in_target_form, plain_form
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
+from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.kernels.arrow_buffers import from_numpy, scalar
+from parquet_variant.path import AnyPath, VariantPath, Wildcard
+from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
+from parquet_variant.schema.storage_shape import is_list
+
+_DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
+
+
+def extract_path(
+    storage: pa.StructArray,
+    path: AnyPath,
+    target: pa.DataType,
+    *,
+    safe: bool = True,
+    zone: str = "UTC",
+    lossless: bool = False,
+) -> pa.Array:
+    """The values at a path of a storage struct, as an Arrow array.
+
+    The columns that it reads are those of `needed_columns`; the struct may hold no others. A ``value`` column that is
+    not there counts as null in every row, so leave one out only where it is known to be.
+
+    `storage`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
+    `path`: where the values are. Every ``[*]`` makes a list.
+    `target`: the Arrow type of the values (of the elements of the innermost list, if there are wildcards).
+    `safe`: whether a value that has no such cast is an error; otherwise it becomes null.
+    `lossless`: whether to cast nothing: only values count that are of the type already (see `get_variant_element`).
+    Returns one entry a row: null where the row is null, nothing is at the path, or Variant null is (but a Variant if
+    one is asked for). Raises `CastError` if ``safe`` and a value has no such cast, with its row and the path;
+    `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
+
+    >>> import parquet_variant as pv
+    >>> array = pv.VariantArray.from_pylist([{"a": [1, 2]}, {"a": "x"}, None])
+    >>> extract_path(array.storage, "$.a[1]", pa.int64()).to_pylist()
+    [2, None, None]
+    """
+    parsed = VariantPath.parse(path)
+    return extract_from(whole_group(storage), parsed, target, safe=safe, zone=zone, lossless=lossless)
+
+
+def whole_group(storage: pa.StructArray) -> Group:
+    """The whole values of a storage struct in any layout, for `extract_from`.
+
+    Raises `SchemaError` if the struct is not a Variant storage.
+    """
+    return Group.of_storage(final_storage(storage))
+
+
+def extract_from(
+    values: Group | ValuePositions,
+    parsed: VariantPath,
+    target: pa.DataType,
+    *,
+    safe: bool,
+    zone: str,
+    lossless: bool = False,
+) -> pa.Array:
+    """`extract_path` from values that several paths are taken from: what all of them need is made once."""
+    target_of(target)  # refuses the type itself, not its plain form
+    finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
+    if isinstance(values, ValuePositions):
+        leaves = follow_positions(values, parsed.segments, finish)
+    else:
+        leaves = follow(values, parsed.segments, finish)
+    for segment in parsed.segments:
+        if isinstance(segment, Wildcard):
+            target = pa.list_(pa.field("element", target))
+    return in_target_form(leaves, target)
+
+
+def final_storage(storage: pa.StructArray) -> pa.StructArray:
+    """The same values without the draft layouts: those are made unshredded.
+
+    Raises `SchemaError` if the struct is not a Variant storage.
+    """
+    names = {field.name for field in storage.type}
+    if names.isdisjoint(_DRAFT_GROUPS) and names & {"value", "typed_value"}:
+        return storage
+    return VariantArray(storage).to_unshredded().storage
+
+
+def needed_columns(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
+    """The leaf columns that `extract_path` reads of a storage struct for a path, each as the names from the top.
+
+    Returns names in Arrow's form (a list's element by its field name). Metadata comes first, and only if a ``value``
+    column follows. For the draft layouts all columns are needed.
+
+    >>> typed = pa.struct({"a": pa.struct({"value": pa.binary(), "typed_value": pa.int64()})})
+    >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
+    >>> needed_columns(storage, "$.a")
+    [('metadata',), ('typed_value', 'a', 'value'), ('typed_value', 'a', 'typed_value')]
+    >>> needed_columns(storage, "$.b")
+    [('metadata',), ('value',)]
+    """
+    names = {field.name for field in storage}
+    if not names.isdisjoint(_DRAFT_GROUPS):
+        return ArrowGroup(storage).leaves()
+    end = walk_path(ArrowGroup(storage), VariantPath.parse(path))
+    parts = ("value",) if end.step is not Step.FOUND else ("value", "typed_value")
+    columns = [leaf for part in parts if (child := end.group.child(part)) is not None for leaf in child.leaves()]
+    reads_bytes = any(column[-1] == "value" for column in columns) and "metadata" in names
+    return [("metadata",), *columns] if reads_bytes else columns
+
+
+def whole_values(group: Group) -> ValuePositions:
+    """Every value of a group, put together from its columns, in bytes."""
+    storage = group.storage()
+    plain = VariantArray(storage).to_unshredded().storage
+    value_positions = ValuePositions.of_storage(plain)
+    return value_positions if group.rows is None else replace(value_positions, rows=group.rows)
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """Ends a path with a cast."""
+
+    target: Target
+    options: CastOptions
+
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return array_of_slots(value_positions.slots(), self.target, self.options)
+
+    def of_group(self, group: Group) -> pa.Array:
+        typed = group.typed
+        if typed is None:
+            base = pa.nulls(group.size, self.target.arrow)
+        elif pa.types.is_struct(typed.type):
+            if self.target.family != "struct" or not self.target.names:
+                return self.of_positions(whole_values(group))
+            base = self._struct(group)
+        elif is_list(typed.type):
+            if self.target.family != "list" or self.target.size >= 0:
+                return self.of_positions(whole_values(group))
+            base = self._list(group)
+        else:
+            base = self._column(group, typed)
+        if group.value is not None:
+            positions, value_positions = group.in_bytes()
+            base = patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
+        return _filled(base, group) if self.target.family == "variant" and group.is_required else base
+
+    def _column(self, group: Group, typed: pa.Array) -> pa.Array:
+        if group.present is not None:
+            present = from_numpy(group.present)
+            if pc.and_not(typed.is_valid(), present).true_count:  # Arrow lets a value stand under a null
+                typed = pc.if_else(present, typed, scalar(None, typed.type))
+        if typed.type == self.target.arrow:
+            refuse_faulty_slots(typed, group.rows)
+            return typed
+        return array_of_slots(slots_of_column(typed, group.rows), self.target, self.options)
+
+    def _struct(self, group: Group) -> pa.Array:
+        """A struct of the fields that are asked for: each from its own columns, or from the bytes beside them."""
+        columns = [
+            follow(group, (name,), _Typed(child, self.options))
+            for name, child in zip(self.target.names, self.target.children, strict=True)
+        ]
+        fields = [self.target.arrow.field(index) for index in range(len(columns))]
+        valid = group.typed_valid()
+        mask = None if valid is None else from_numpy(~valid)
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
+
+    def _list(self, group: Group) -> pa.Array:
+        positions, offsets, elements = lists_of(group)
+        inner = group.elements(elements, np.repeat(positions, np.diff(offsets)))
+        elements = _Typed(self.target.children[0], self.options).of_group(inner)
+        lists = list_array(offsets, elements, np.ones(len(positions), np.bool_), self.target.arrow)
+        return scatter(lists, positions, group.size)
+
+
+def _filled(variants: pa.Array, group: Group) -> pa.Array:
+    """The Variants of a group in which one is required: Variant null where no column is set ("Value Shredding")."""
+    missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), from_numpy(group.present))
+    if not missing.true_count:
+        return variants
+    null = pa.array([{"metadata": EMPTY_METADATA, "value": b"\x00"}], VARIANT_STORAGE)[0]
+    return pc.if_else(missing, null, variants)
+
+
+def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
+    """The values at a path without wildcards of a storage in any layout; SQL NULL where nothing is at the path.
+
+    The metadata is that of the rows: it may name keys that the sub-values do not have. Raises `MalformedVariantError`
+    if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
+
+    >>> import parquet_variant as pv
+    >>> extract_variant(pv.parse_json(['{"a": null}', '{"a": [1]}', '[]']).storage, "$.a")
+    <VariantArray unshredded, 3 rows: [null, [1], NULL]>
+    """
+    parsed = VariantPath.parse(path)
+    if not parsed.segments:
+        return VariantArray(storage)
+    return VariantArray(follow(Group.of_storage(final_storage(storage)), parsed.segments, _AsVariant()))
+
+
+class _AsVariant:
+    """Ends a path with a storage struct."""
+
+    def of_group(self, group: Group) -> pa.Array:
+        return group.storage()
+
+    def of_positions(self, value_positions: ValuePositions) -> pa.Array:
+        return value_positions.storage()

@@ -1,0 +1,87 @@
+"""Columns of values as JSON text.
+
+Owns the choice between the kernels for shredded and for unshredded columns, and slicing a large column for threads.
+Batches are written by `kernels.operations.to_json`, rows that the kernels refuse by `encoding.json_writer`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.final_columns import assembled_nodes
+from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
+from parquet_variant.array.storages import unshredded_storage
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import OnConflict
+from parquet_variant.compute.in_slices import joined_slices
+from parquet_variant.compute.null_on_error import readable_storage, text_column, with_fallback_texts
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.kernels.buffer_pool import adopt_bytes, release
+from parquet_variant.kernels.operations.to_json import quote_names, write_json_nodes, write_json_rows
+from parquet_variant.kernels.shredding.schema_table import schema_table
+from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+_MAX_DEPTH = 1000
+
+
+def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads: int | None = None) -> pa.Array:
+    """Return the JSON text of each row of a column of any layout, null for SQL NULL.
+
+    Raises `MalformedVariantError` for invalid bytes and `ConflictError` for contradictory shredded columns.
+    """
+    return joined_slices(partial(_json_slice, on_conflict=on_conflict), array, threads)
+
+
+def readable_json_column(array: VariantArray, threads: int | None = None) -> pa.Array:
+    """Return the JSON text of each row, null for SQL NULL and for rows that `json_column` raises for."""
+    return joined_slices(lambda part: json_texts(readable_storage(part), null_on_error=True), array, threads)
+
+
+def _json_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
+    if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
+        return texts
+    return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)
+
+
+def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
+    """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
+    metadata = metadata_parts(storage.field("metadata"))
+    nodes, row_start, names, refused, _owner = assembled_nodes(
+        storage, schema_table(ShreddingSchema.from_storage(storage.type)), metadata
+    )
+    if refused.any():
+        return None
+    quoted, name_starts = _quoted(names)
+    offsets = np.empty(len(storage) + 1, np.int64)
+    exported = write_json_nodes(
+        nodes, row_start, metadata.indices, names.starts, name_starts, quoted.ctypes.data, offsets, refused, _MAX_DEPTH
+    )
+    release(nodes)
+    text = adopt_bytes(*exported)
+    return None if refused.any() else text_column(text, offsets, valid_bytes(storage))
+
+
+def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """All names as they stand in JSON, and where each starts."""
+    starts = np.empty(len(names.address) + 1, np.int64)
+    return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
+
+
+def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
+    """The text of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
+    metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
+    names = name_table(metadata.dictionary, repeated=True)
+    quoted, name_starts = _quoted(names)
+    rows, valid = len(storage), valid_bytes(storage)
+    offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
+    exported = write_json_rows(
+        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, name_starts,
+        quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
+    )  # fmt: skip
+    text = text_column(adopt_bytes(*exported), offsets, valid)
+    return with_fallback_texts(text, storage, refused, Variant.to_json, null_on_error=null_on_error)

@@ -1,0 +1,337 @@
+"""Slots to Arrow arrays of a target type: lists and structs field by field, the odd slot by the scalar fallback.
+
+Owns the way from slots to an array. ScalarSlots that `column_casts` does not take, and all that fail, go through
+`encoding.cast`, once for each distinct one; so the answer is always the scalar fallback's. Owns also which slots are of
+a target type already, the same value without a cast, for `get_variant_element`. Leaves finding the values to
+`value_positions` and `shredded_walk`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import datetime as dt
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import metadata_of_all, storage_of
+from parquet_variant.array.variant_array import trusted_array
+from parquet_variant.compute.column_casts import cast_column, take_bytes
+from parquet_variant.compute.value_positions import ScalarSlots, ValuePositions
+from parquet_variant.encoding.cast.forms import fixed_size_lists
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
+from parquet_variant.encoding.metadata import EMPTY_METADATA
+from parquet_variant.encoding.scalars import encode_scalar
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import CastError, VariantError
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.operations import get
+from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
+
+_P = PrimitiveId
+_KINDS: dict[str, tuple[int, ...]] = {
+    "boolean": (_P.TRUE, _P.FALSE),
+    "null": (),
+    "float16": (),
+    "float32": (_P.FLOAT,),
+    "float64": (_P.FLOAT, _P.DOUBLE),
+    "string": (_P.STRING,),
+    "binary": (_P.BINARY,),
+    "uuid": (_P.UUID,),
+    "date": (_P.DATE,),
+    "time": (_P.TIME,),
+    "timestamp": (_P.TIMESTAMP, _P.TIMESTAMP_NANOS),
+    "timestamp_ntz": (_P.TIMESTAMP_NTZ, _P.TIMESTAMP_NTZ_NANOS),
+    "list": (KIND.ARRAY,),
+    "struct": (KIND.OBJECT,),
+    "map": (KIND.OBJECT,),
+}
+
+
+def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
+    """The slots without those that would change, or be of another type, as the target."""
+    if target.family == "variant":
+        return slots
+    if target.family in ("integer", "decimal"):
+        precision, scale = (target.precision, target.scale) if target.family == "decimal" else (38, 0)
+        _, same = slots.as_decimals(min(precision, 38), min(scale, 38), rounds=False)
+    else:
+        same = np.isin(slots.kinds, _KINDS[target.family])
+        if target.family in ("time", "timestamp", "timestamp_ntz"):
+            same &= _on_a_tick(slots, target)
+    kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
+    return dataclasses.replace(slots, kinds=kinds)
+
+
+def _on_a_tick(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
+    from parquet_variant.encoding.cast.scalars import NANOS_OF
+
+    holds = np.zeros(len(slots), np.bool_)
+    for kind in _KINDS[target.family]:
+        nanos = NANOS_OF[TYPE_OF_ID[_P(kind)].type]
+        exact = np.ones(len(slots), np.bool_) if nanos >= target.tick else slots.a % (target.tick // nanos) == 0
+        holds |= (slots.kinds == kind) & exact
+    return holds
+
+
+_IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
+Int64s = npt.NDArray[np.int64]
+
+
+class CastOptions(NamedTuple):
+    """How to cast."""
+
+    zone: dt.tzinfo  # The session time zone.
+    safe: bool  # Whether a value without such a cast is an error; otherwise it becomes null where it stands.
+    path: str  # The path that the values were found at, for errors.
+    # Whether only values count that are of the type already (`lossless`); all others become null.
+    lossless: bool = False
+
+
+def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> pa.Array:
+    """Slots as an array of the target's type, a plain one: null for Variant null and for what is missing.
+
+    Raises `CastError` if a slot has no such cast and the options say that this is an error; with its row and the path.
+    Raises `MalformedVariantError` if a string is not UTF-8.
+    """
+    if options.lossless:
+        slots = only_lossless(slots, target)
+    if target.family == "list" and slots.value_positions is not None:
+        array, done = _lists(slots, slots.value_positions, target, options)
+    elif target.family == "struct" and target.names and slots.value_positions is not None:
+        array, done = _structs(slots, slots.value_positions, target, options)
+    elif target.family == "map" and slots.value_positions is not None:
+        array, done = _maps(slots.value_positions, target, options)
+    elif target.family == "variant":
+        return _variants(slots)
+    else:
+        array, done = cast_column(slots, target, options.zone)
+    done = done | (slots.kinds == get.MISSING) | (slots.kinds == _P.NULL)
+    return _by_fallback(slots, np.flatnonzero(~done), target, options, array)
+
+
+def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:
+    """The base with other values at some positions."""
+    if len(positions) == 0:
+        return base
+    if len(positions) == len(base):
+        return replacement
+    if pa.types.is_nested(base.type) or isinstance(base.type, pa.BaseExtensionType):
+        order = np.arange(len(base))
+        order[positions] = np.arange(len(base), len(base) + len(positions))
+        return pa.concat_arrays([base, replacement]).take(from_numpy(order))
+    mask = np.zeros(len(base), np.bool_)
+    mask[positions] = True
+    return pc.replace_with_mask(base, from_numpy(mask), replacement)
+
+
+def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:
+    """An array of a list or large list type from offsets, elements and which lists are there.
+
+    Raises `CastError` if a list type with 4-byte offsets has too many elements.
+    """
+    mask = None if valid.all() else from_numpy(~valid)
+    if pa.types.is_large_list(arrow):
+        return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=arrow, mask=mask)
+    if offsets[-1] > MAX_OFFSET:
+        raise CastError(f"{offsets[-1]} elements are too many for {arrow}: ask for a large_list", reason="too-large")
+    return pa.ListArray.from_arrays(from_numpy(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
+
+
+def _lists(
+    slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    offsets, is_list, elements = value_positions.elements()
+    if target.size >= 0:
+        is_list &= np.diff(offsets) == target.size
+        chosen = np.flatnonzero(is_list)
+        _, _, elements = value_positions.take(chosen).elements()
+        children = array_of_slots(elements.slots(), target.children[0], options)
+        lists = fixed_size_lists(children, target.arrow, from_numpy(np.zeros(len(chosen), np.bool_)))
+        return lists.take(from_numpy(np.cumsum(is_list) - 1, ~is_list)), is_list
+    children = array_of_slots(elements.slots(), target.children[0], options)
+    return list_array(offsets, children, is_list, target.arrow), is_list
+
+
+def _structs(
+    slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    is_object = slots.kinds == KIND.OBJECT
+    columns = [
+        array_of_slots(value_positions.key(name).slots(), child, options)
+        for name, child in zip(target.names, target.children, strict=True)
+    ]
+    fields = [target.arrow.field(index) for index in range(len(columns))]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=from_numpy(~is_object)), is_object
+
+
+def _maps(
+    value_positions: ValuePositions, target: Target, options: CastOptions
+) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    offsets, is_object, ids, values = value_positions.fields()
+    names = value_positions.dictionaries.distinct_names.cast(target.arrow.key_type)
+    keys = names.take(from_numpy(value_positions.dictionaries.name_numbers(values.metas, ids)))
+    items = array_of_slots(values.slots(), target.children[0], options)
+    maps = pa.MapArray.from_arrays(
+        from_numpy(offsets.astype(np.int32)), keys, items, type=target.arrow, mask=from_numpy(~is_object)
+    )
+    return maps, is_object
+
+
+def _variants(slots: ScalarSlots) -> pa.Array:
+    """The values as they are, each with metadata of its own names, as Spark casts to Variant."""
+    from parquet_variant.array.tapes import array_tapes
+    from parquet_variant.kernels.shredding.json_batch import shredded_rows
+
+    if slots.value_positions is not None:
+        storage = slots.value_positions.storage()
+    else:
+        storage = storage_of(metadata_of_all((), len(slots)), slots.encoded(), from_numpy(slots.kinds == get.MISSING))
+    try:
+        pieces = [
+            shredded_rows(tape).storage().cast(VARIANT_STORAGE) for tape in array_tapes(trusted_array(storage), 0)
+        ]
+    except VariantError as error:
+        if error.row is not None:
+            error.row = slots.row(error.row)
+        raise
+    if sum(piece.nbytes for piece in pieces) > MAX_OFFSET:
+        raise CastError("the Variants inside take more than 2 GiB: work on fewer rows", reason="too-large")
+    return pa.concat_arrays(pieces or [pa.nulls(0, VARIANT_STORAGE)])
+
+
+# -- the scalar fallback
+
+
+def _by_fallback(slots: ScalarSlots, rest: Int64s, target: Target, options: CastOptions, base: pa.Array) -> pa.Array:
+    """The base with the slots at some positions cast by the scalar fallback, each distinct scalar once."""
+    if not len(rest):
+        return base
+    kinds = slots.kinds[rest]
+    nested = (kinds == KIND.ARRAY) | (kinds == KIND.OBJECT)
+    base = _nested_by_fallback(slots, rest[nested], target, options, base)
+    for kind in _IN_MEMORY:
+        positions = rest[~nested & (kinds == kind)]
+        if len(positions):
+            keys = take_bytes(slots, positions, as_text=kind == _P.STRING)
+            base = _scalars_by_fallback(slots, positions, keys, kind, target, options, base)
+    positions = rest[~nested & ~np.isin(kinds, _IN_MEMORY)]
+    if len(positions):
+        base = _scalars_by_fallback(slots, positions, _packed(slots, positions), None, target, options, base)
+    return base
+
+
+def _scalars_by_fallback(
+    slots: ScalarSlots,
+    positions: Int64s,
+    keys: pa.Array,
+    kind: _P | None,
+    target: Target,
+    options: CastOptions,
+    base: pa.Array,
+) -> pa.Array:
+    """``keys`` stand for the slots: their bytes if they have a kind, else what `_packed` gives."""
+    from parquet_variant.encoding.cast.nested import array_of_raw, no_cast
+    from parquet_variant.encoding.cast.scalars import cast_scalar
+
+    encoded = keys.dictionary_encode()
+    results: list[Any] = [None] * len(encoded.dictionary)
+    if not target.children and target.family != "struct":
+        for index, key in enumerate(encoded.dictionary.to_pylist()):
+            scalar_kind, raw = _unpacked(key) if kind is None else (kind, key)
+            results[index] = cast_scalar(TYPE_OF_ID[_P(scalar_kind)].type, raw, target, options.zone)
+    if options.safe and None in results:
+        failed = np.array([result is None for result in results])[to_numpy(encoded.indices)]
+        position = int(positions[np.argmax(failed)])
+        raise no_cast(_variant_of(slots, position), target).at(row=slots.row(position), path=options.path)
+    return patched(base, positions, array_of_raw(results, target).take(encoded.indices))
+
+
+def _nested_by_fallback(
+    slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
+) -> pa.Array:
+    """Arrays and objects."""
+    from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
+
+    if not options.safe and not target.children and target.family not in ("string", "struct"):
+        return base  # no array and no object is a scalar
+    if target.family == "string" and slots.value_positions is not None and len(positions):
+        base, positions = _json_texts(slots, slots.value_positions, positions, target, options, base)
+    raws = []
+    for position in positions.tolist():
+        try:
+            raws.append(cast_raw(_variant_of(slots, position), target, options.zone, options.safe))
+        except VariantError as error:
+            raise error.at(row=slots.row(position), path=options.path) from None
+    return patched(base, positions, array_of_raw(raws, target)) if raws else base
+
+
+def _json_texts(
+    slots: ScalarSlots,
+    value_positions: ValuePositions,
+    positions: Int64s,
+    target: Target,
+    options: CastOptions,
+    base: pa.Array,
+) -> tuple[pa.Array, Int64s]:
+    """The base with the JSON text of arrays and objects, and the positions where that was not possible."""
+    # Few casts need JSON, and its modules are many: a command's start would wait for them.
+    from parquet_variant.compute.json_text import json_column
+
+    try:
+        texts = json_column(trusted_array(value_positions.take(positions).storage()))
+    except VariantError as error:
+        if error.row is not None:
+            error.row = slots.row(int(positions[error.row]))
+        raise
+    if options.zone is not dt.UTC:
+        # Text that may hold an instant, which is in UTC here, is left to the scalar fallback.
+        has_instant = to_numpy(pc.match_substring(texts, '+00:00"'))
+        base = patched(base, positions[~has_instant], texts.filter(from_numpy(~has_instant)).cast(target.arrow))
+        return base, positions[has_instant]
+    return patched(base, positions, texts.cast(target.arrow)), positions[:0]
+
+
+def _packed(slots: ScalarSlots, positions: Int64s) -> pa.Array:
+    """Each slot as 18 bytes, so that Arrow's hashing finds the distinct ones."""
+    table = np.empty((len(positions), 18), np.uint8)
+    table[:, 0] = slots.kinds[positions]
+    table[:, 1] = slots.scales[positions]
+    table[:, 2:10] = slots.a[positions].view(np.uint8).reshape(-1, 8)
+    table[:, 10:18] = slots.b[positions].view(np.uint8).reshape(-1, 8)
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(18), len(positions), [None, pa.py_buffer(table)])
+
+
+def _unpacked(key: bytes) -> tuple[int, Any]:
+    """Kind and raw payload (see `encoding.scalars`) of a packed slot."""
+    kind, scale = key[0], key[1]
+    if kind in (_P.TRUE, _P.FALSE):
+        return kind, kind == _P.TRUE
+    if kind == _P.DOUBLE:
+        return kind, struct.unpack("<d", key[2:10])[0]
+    if kind == _P.FLOAT:
+        return kind, struct.unpack("<f", key[2:6])[0]
+    if kind in (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16):
+        return kind, (int.from_bytes(key[2:18], "little", signed=True), scale)
+    return kind, None if kind == _P.NULL else int.from_bytes(key[2:10], "little", signed=True)
+
+
+def _variant_of(slots: ScalarSlots, position: int) -> Variant:
+    """The value of a slot, with its own bytes."""
+    kind = int(slots.kinds[position])
+    if slots.value_positions is not None:
+        variant = slots.value_positions.variant(position)
+        assert variant is not None
+        return variant
+    if kind in _IN_MEMORY:
+        raw: Any = ctypes.string_at(int(slots.a[position]), int(slots.b[position]))
+        raw = raw.decode(errors="replace") if kind == _P.STRING else raw
+    else:
+        kind, raw = _unpacked(_packed(slots, np.array([position]))[0].as_py())
+    return Variant(EMPTY_METADATA, encode_scalar(TYPE_OF_ID[_P(kind)].type, raw))

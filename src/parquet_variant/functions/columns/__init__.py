@@ -1,1 +1,0 @@
-"""Typed columns and encoded values: where they lie, and casts between them."""

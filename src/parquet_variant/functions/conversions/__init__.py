@@ -1,1 +1,0 @@
-"""Python objects and Arrow columns to Variants, and back."""

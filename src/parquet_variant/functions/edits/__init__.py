@@ -1,1 +1,0 @@
-"""New values made of others: fields set, inserted and taken out."""

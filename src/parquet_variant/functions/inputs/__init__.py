@@ -1,1 +1,0 @@
-"""What callers hand in, and rows at fault in it."""

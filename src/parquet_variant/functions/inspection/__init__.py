@@ -1,1 +1,0 @@
-"""Questions about whole values: type, schema, equality."""

@@ -1,1 +1,0 @@
-"""JSON text to Variants and back."""

@@ -1,0 +1,259 @@
+"""`schema_of_variant` and `schema_of_variant_agg`: the type of each value, and the one of them all, as Spark says it.
+
+Owns the public operations, their `try_` twins, and the walk over a column path by path. Leaves batches of texts to
+`kernels.operations.type_text`, the types, merging them and their text to `encoding.schema_of`, which also decides the
+rows that the kernel leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.parts import binary_parts, valid_bytes
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.arrow_input import as_variant_array
+from parquet_variant.compute.node_tables import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.compute.null_on_error import (
+    only_rows,
+    or_none,
+    readable_storage,
+    text_column,
+    with_fallback_texts,
+)
+from parquet_variant.compute.value_positions import ScalarSlots, ValuePositions
+from parquet_variant.encoding.schema_of import (
+    BIGINT_DIGITS,
+    MAX_DEPTH,
+    VOID,
+    SparkType,
+    decimal_type,
+    merge_all,
+    merged,
+    name_order,
+    object_type,
+    scalar_type,
+    schema_of,
+)
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.kernels.arrow_buffers import offsets_of, to_numpy
+from parquet_variant.kernels.buffer_pool import adopt_bytes
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.operations.type_text import CODES, write_types
+from parquet_variant.path import quote_name
+from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+
+
+@overload
+def schema_of_variant(array: Variant) -> str: ...
+@overload
+def schema_of_variant(array: Any) -> pa.StringArray: ...
+def schema_of_variant(array: Any) -> str | pa.StringArray:
+    """Tell the type of each value, as Spark's ``schema_of_variant`` does.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+
+    Returns
+    -------
+    pyarrow.StringArray or str
+        Null for SQL NULL.
+
+    Raises
+    ------
+    MalformedVariantError
+        If a value is malformed, with its row.
+    VariantError
+        With reason ``depth`` for values nested deeper than 200.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.schema_of_variant(pv.parse_json(['{"a": [1, 2.5]}', "null", None])).to_pylist()
+    ['OBJECT<a: ARRAY<DECIMAL(21,1)>>', 'VOID', None]
+    """
+    if isinstance(array, Variant):
+        return str(schema_of(array))
+    return type_texts(as_variant_array(array).to_unshredded().storage, null_on_error=False)
+
+
+def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
+    r"""Tell the type of each value, as `schema_of_variant` does; null where that would raise.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_schema_of_variant(pv.VariantArray.from_variants(rows)).to_pylist()
+    ['ARRAY<BIGINT>', None]
+    """
+    if isinstance(array, Variant):
+        return or_none(lambda: str(schema_of(array)))
+    return type_texts(readable_storage(array), null_on_error=True)
+
+
+def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
+    """The type of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
+    pieces = [_chunk(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
+    texts = pa.concat_arrays([text for text, _ in pieces])
+    refused = np.concatenate([flags for _, flags in pieces])
+    return with_fallback_texts(
+        texts, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
+    )
+
+
+def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
+    """The types that the kernel finds, and the rows that it leaves."""
+    batch = Batch.of(storage, present_rows(storage))
+    table = Names([batch])
+    starts, ranks = table.maps[0]
+    spelled, order = _spelled(table.values)
+    nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
+    words = _words()
+    offsets = np.empty(len(storage) + 1, np.int64)
+    exported = write_types(
+        nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH, address_of(words.text),
+        words.starts, spelled.address, spelled.offsets, offsets, refused,
+    )  # fmt: skip
+    return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
+
+
+def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Names as they stand in a type, in the order in which they stand there, and the place there of each name."""
+    texts = [name.decode() for name in names.to_pylist()]
+    in_order = sorted(range(len(texts)), key=lambda number: name_order(texts[number]))
+    order = np.empty(len(texts), np.int64)
+    order[in_order] = np.arange(len(texts))
+    spelled = [f"{quote_name(texts[number])}: " for number in in_order]
+    return binary_parts(pa.array([*spelled, " " * 8], pa.large_string())), order  # the kernel may read on behind a name
+
+
+class _Words(NamedTuple):
+    """The tables of the kernel: see `kernels.operations.type_text.write_types`."""
+
+    code_of_kind: npt.NDArray[np.int64]
+    merged: npt.NDArray[np.int64]
+    text: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+
+
+@cache
+def _words() -> _Words:
+    scalars = {int(kind): scalar_type(info.type).name for kind, info in TYPE_OF_ID.items()}
+    names = [*CODES, *sorted(set(scalars.values()) - set(CODES))]
+    code_of_kind = np.array([names.index(scalars[kind]) for kind in range(len(scalars))], np.int64)
+    types = [SparkType(name, element=VOID if name == "ARRAY" else None) for name in names]
+    table = np.array([[names.index(merged(left, right).name) for right in types] for left in types], np.int64)
+    starts = offsets_of([len(name) for name in names])
+    return _Words(code_of_kind, table, np.frombuffer("".join(names).encode(), np.uint8), starts)
+
+
+_DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
+
+
+def schema_of_variant_agg(array: Any) -> str:
+    """Tell the one type that holds all values, as Spark's ``schema_of_variant_agg`` does.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`. SQL NULL rows do not count.
+
+    Returns
+    -------
+    str
+        ``VOID`` where there is no value.
+
+    Raises
+    ------
+    MalformedVariantError
+        If a value is malformed, with its row.
+    VariantError
+        With reason ``depth`` for values nested deeper than 200.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> pv.schema_of_variant_agg(pv.parse_json(['{"a": 1}', '{"a": 2.5, "b": "x"}', None]))
+    'OBJECT<a: DECIMAL(21,1), b: STRING>'
+    """
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    return str(_of_positions(ValuePositions.of_storage(as_variant_array(array).to_unshredded().storage), 0))
+
+
+def try_schema_of_variant_agg(array: Any) -> str:
+    r"""Tell the one type that holds all values that can be read, as `schema_of_variant_agg` does.
+
+    Rows for which `try_schema_of_variant` gives null do not count, as if they were SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")]
+    >>> pv.try_schema_of_variant_agg(pv.VariantArray.from_variants(rows))
+    'ARRAY<BIGINT>'
+    """
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    try:
+        return schema_of_variant_agg(array)
+    except VariantError:
+        storage = readable_storage(array)
+    readable = to_numpy(type_texts(storage, null_on_error=True).is_valid())
+    return schema_of_variant_agg(only_rows(storage, readable))
+
+
+def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
+    if depth > MAX_DEPTH:
+        raise VariantError(f"values are nested deeper than {MAX_DEPTH}", reason="depth")
+    slots = value_positions.slots()
+    kind = merge_all(_scalars(slots))
+    if (slots.kinds == KIND.ARRAY).any():
+        _, _, elements = value_positions.elements()
+        inner = _of_positions(elements, depth + 1) if len(elements) else VOID
+        kind = merged(kind, SparkType("ARRAY", element=inner))
+    if (slots.kinds == KIND.OBJECT).any():
+        kind = merged(kind, _objects(value_positions, depth))
+    return kind
+
+
+def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
+    for kind in np.unique(slots.kinds).tolist():
+        if kind in (KIND.ARRAY, KIND.OBJECT, get.MISSING):
+            continue
+        if kind in _DECIMALS:
+            yield from _decimal_types(slots, slots.kinds == kind)
+        else:
+            yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
+
+
+def _decimal_types(slots: ScalarSlots, chosen: npt.NDArray[np.bool_]) -> set[SparkType]:
+    numbers = np.unique(np.stack([slots.a[chosen], slots.b[chosen], slots.scales[chosen].astype(np.int64)]), axis=1)
+    return {decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale) for low, high, scale in numbers.T.tolist()}
+
+
+def _objects(value_positions: ValuePositions, depth: int) -> SparkType:
+    _, _, ids, values = value_positions.fields()
+    if not len(ids):
+        return object_type({})
+    keys = value_positions.dictionaries.name_numbers(values.metas, ids)
+    order = np.argsort(keys, kind="stable")
+    bounds = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    names = value_positions.dictionaries.distinct_names
+    return object_type(
+        {
+            names[keys[positions[0]]].as_py(): _of_positions(values.take(positions), depth + 1)
+            for positions in np.split(order, bounds[1:])
+        }
+    )

@@ -1,0 +1,141 @@
+"""`shred_variant` and `unshred_variant`: values taken apart into typed columns, and put together again.
+
+Owns the public operations, `infer_shredding_schema` among them. Leaves the work to `array.storages`, the profile and
+the choice of a schema to `shredding`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.storages import shredded_storage, unshredded_storage
+from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.choices import Layout, OnConflict
+from parquet_variant.compute.arrow_input import as_variant_array
+from parquet_variant.compute.in_slices import joined_slices
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.infer import infer
+from parquet_variant.shredding.policies.decision import Policy
+from parquet_variant.shredding.profile import Profile
+
+
+def shred_variant(
+    array: Any, schema: ShreddingSchema | str, *, layout: Layout = "final", threads: int | None = None
+) -> VariantArray:
+    r"""Shred an array under a schema.
+
+    A value goes to a typed column only if that holds exactly the same value: integers and decimals to any numeric
+    column that holds them, everything else to its own type. What does not fit stays in the residual.
+
+    Parameters
+    ----------
+    array
+        A column of Variants, or a single `Variant`, which is an array of one row; one that is shredded already is
+        unshredded first, unless it has this schema and layout.
+    schema
+        What to shred, as an object or DDL (``"a bigint, b struct<c: string>"``).
+    layout
+        ``"final"``, or one of the drafts: ``"draft-paths"``, ``"draft-object"``.
+    threads
+        How many work on slices of a large column; by default one for each CPU that this process may use.
+
+    Raises
+    ------
+    MalformedVariantError
+        For bytes that are no Variant, with the row.
+    SchemaError
+        For DDL that cannot be read.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> shredded = pv.shred_variant(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "n/a"}']), "a bigint")
+    >>> shredded.storage.field("typed_value").field("a").to_pylist()
+    [{'value': None, 'typed_value': 1}, {'value': b'\rn/a', 'typed_value': None}]
+    >>> shredded[0].to_json()
+    '{"a":1,"b":"x"}'
+    """
+    schema = ShreddingSchema.of(schema)
+    array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    if array.layout == layout and (layout == "unshredded" or array.schema == schema):
+        return array
+
+    def shredded(part: VariantArray) -> pa.StructArray:
+        return shredded_storage(part.to_unshredded().storage, schema, layout)
+
+    return trusted_array(joined_slices(shredded, array, threads))
+
+
+def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> VariantArray:
+    """Put shredded values together again, whatever the layout.
+
+    Parameters
+    ----------
+    array
+        A column of any layout; an unshredded one is returned as it is.
+    on_conflict
+        What happens where ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` takes
+        what is typed (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
+    threads
+        How many work on slices of a large column; by default one for each CPU that this process may use.
+
+    Raises
+    ------
+    ConflictError
+        With row and path.
+    MalformedVariantError
+        For bytes that are no Variant.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> shredded = pv.shred_variant(pv.parse_json(['{"a": 1, "b": 2}', "7"]), "a bigint")
+    >>> pv.unshred_variant(shredded).to_pylist()
+    [{'a': 1, 'b': 2}, 7]
+    """
+    array = as_variant_array(array)
+    layout = array.layout
+    if layout == "unshredded":
+        return array
+    return trusted_array(
+        joined_slices(lambda part: unshredded_storage(part.storage, layout, on_conflict), array, threads)
+    )
+
+
+def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads: int | None = None) -> ShreddingSchema:
+    """Choose a shredding schema.
+
+    Parameters
+    ----------
+    data
+        A column of Variants, or its profile.
+    policy
+        ``"auto"``, ``"spark"`` or ``"tiles"``; or an instance of a policy with other constants, or of one that must be
+        told more (``ExplicitPolicy``, ``HintsPolicy``, ``WorkloadPolicy``).
+    threads
+        How many look at parts of a large column; by default one for each CPU that this process may use.
+
+    Returns
+    -------
+    ShreddingSchema
+        Its `to_ddl` and `to_json` can be edited and given back to whatever takes a schema. For the reasons see
+        `parquet_variant.shredding.infer.infer`.
+
+    Raises
+    ------
+    VariantError
+        For an unknown policy (``bad-policy``).
+    MalformedVariantError
+        For values that are no Variants.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = pv.parse_json(['{"id": %d, "price": %d.5}' % (n, n) for n in range(200)])
+    >>> pv.infer_shredding_schema(rows).to_ddl()
+    'id bigint, price decimal(4,1)'
+    """
+    return infer(data if isinstance(data, Profile) else as_variant_array(data), policy, threads=threads).schema

@@ -1,0 +1,186 @@
+"""`validate`: every structural fault of a column.
+
+Owns the public operation and the report. Leaves the quick yes to `kernels.operations.validate`, what is wrong to
+`encoding.validate`, and contradictions between columns to the layouts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.array.field_names import groups_below
+from parquet_variant.array.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.arrow_input import as_variant_array
+from parquet_variant.compute.value_positions import faulty_slots
+from parquet_variant.encoding.validate import find_faults
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError, check_count
+from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
+from parquet_variant.kernels.values.name_tables import name_table
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.storage_shape import is_list
+
+REPORT = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("part", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("message", pa.string(), nullable=False),
+    ]
+)
+_MAX_DEPTH = 1000
+
+
+def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
+    r"""Report every structural fault of a column; an empty table means that there is none.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+    max_depth
+        The most containers inside each other.
+
+    Returns
+    -------
+    pyarrow.Table
+        A line for each fault, by row: ``row``; ``path``, where in the column's layout the bytes are (``$`` in an
+        unshredded one); ``part``, ``"metadata"`` or ``"value"``, and ``offset``, the bytes before the fault in it;
+        ``reason``, a code that `encoding.validate` lists; ``message``. Contradictions between the columns of a shredded
+        array have no part and no offset.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> sound, cut = pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x0c")
+    >>> report = pv.validate(pv.VariantArray.from_variants([sound, None, cut]))
+    >>> report.select(["row", "part", "offset", "reason"]).to_pylist()
+    [{'row': 2, 'part': 'value', 'offset': 0, 'reason': 'truncated'}]
+    """
+    check_count("max_depth", max_depth)
+    if isinstance(array, Variant):
+        array = VariantArray.from_variants([array])
+    column = as_variant_array(array)
+    faults: list[dict[str, Any]] = []
+    if column.layout == "unshredded":
+        storage = column.storage
+        metadata = metadata_parts(storage.field("metadata"))
+        _check_column(storage.field("value"), valid_bytes(storage), metadata, None, VariantPath(), max_depth, faults)
+    elif column.layout == "final":
+        _check_groups(column.storage, max_depth, faults)
+        _check_rows(column, faults)
+    else:
+        plain = _check_rows(column, faults)
+        faults.extend(validate(plain, max_depth).to_pylist())
+    faults.sort(key=lambda fault: (fault["row"], fault["part"] is not None and fault["part"] != "metadata"))
+    return pa.Table.from_pylist(faults, REPORT)
+
+
+def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
+    """Which rows of an unshredded storage the kernel knows to be without fault; SQL NULL counts as sound."""
+    metadata = metadata_parts(storage.field("metadata"))
+    return _sound(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
+
+
+def _sound(
+    values: pa.Array,
+    valid: npt.NDArray[np.uint8],
+    metadata: MetadataParts,
+    dictionary_of: npt.NDArray[np.int32],
+    max_depth: int,
+) -> npt.NDArray[np.bool_]:
+    names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
+    dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)
+    mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, dictionary_valid)
+    mark_valid_rows(
+        len(values), valid, value.offsets, value.address, dictionary_of, names.starts, names.rank, dictionary_valid,
+        marks, max_depth,
+    )  # fmt: skip
+    return marks.astype(np.bool_)
+
+
+def _check_column(
+    values: pa.Array,
+    valid: npt.NDArray[np.uint8],
+    metadata: MetadataParts,
+    rows: npt.NDArray[np.int64] | None,
+    path: VariantPath,
+    max_depth: int,
+    faults: list[dict[str, Any]],
+) -> None:
+    """Record the faults of one binary column; ``rows`` tells which row each entry belongs to, if not its own."""
+    dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
+    for entry in np.flatnonzero(~_sound(values, valid, metadata, dictionary_of, max_depth)).tolist():
+        row = entry if rows is None else int(rows[entry])
+        index = int(dictionary_of[entry])
+        blob = metadata.dictionary[index].as_py() if index >= 0 else b""
+        for fault in find_faults(blob, values[entry].as_py() or b"", max_depth):
+            if path.segments and fault.part == "metadata":
+                continue  # told with the row's own value
+            faults.append(_fault(row, str(path), fault.part, fault.offset, fault.reason, fault.message))
+
+
+def _fault(row: int, *rest: Any) -> dict[str, Any]:
+    """A row of the report."""
+    return dict(zip(REPORT.names, (row, *rest), strict=True))
+
+
+def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str, Any]]) -> None:
+    """Record the faults of every binary column of a shredded storage, and of the metadata."""
+    metadata = metadata_parts(storage.field("metadata"))
+    nulls = pa.array([b"\0"] * len(metadata.dictionary), pa.binary())
+    # Each metadata is judged by itself, beside a Variant null; its rows are told.
+    faulty: list[dict[str, Any]] = []
+    index_of = MetadataParts(np.arange(len(metadata.dictionary), dtype=np.int32), metadata.dictionary)
+    _check_column(nulls, np.empty(0, np.uint8), index_of, None, VariantPath(), max_depth, faulty)
+    valid = valid_bytes(storage)
+    for fault in faulty:
+        rows = np.flatnonzero((metadata.indices == fault["row"]) & ((valid != 0) if len(valid) else True))
+        faults.extend({**fault, "row": int(row)} for row in rows)
+    pending: list[tuple[pa.Array, npt.NDArray[np.int64], VariantPath]] = [
+        (storage, np.arange(len(storage)), VariantPath())
+    ]
+    while pending:
+        group, rows, path = pending.pop()
+        children = columns_of(group)
+        if "value" in children:
+            values = children["value"]
+            before = len(faults)
+            _check_column(values, valid_bytes(values), metadata, rows, path, max_depth, faults)
+            faults[before:] = [fault for fault in faults[before:] if fault["part"] == "value"]
+        typed = children.get("typed_value")
+        if typed is None:
+            continue
+        pending.extend((below, rows_below, path / step) for step, below, rows_below in groups_below(typed, rows))
+        if not pa.types.is_struct(typed.type) and not is_list(typed.type):
+            slots = faulty_slots(typed)
+            faults.extend(
+                _fault(int(rows[at]), str(path), None, None, reason, message) for at, reason, message in slots
+            )
+
+
+def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantArray:
+    """Record what keeps rows from being put together, beyond what is recorded; gives the rows without typed columns."""
+    try:
+        return column.to_unshredded()
+    except VariantError:
+        pass
+    known = {fault["row"] for fault in faults}
+    pieces = []
+    for row in range(len(column)):
+        one = column[row : row + 1]
+        try:
+            pieces.append(one.to_unshredded())
+        except VariantError as error:
+            pieces.append(VariantArray.from_variants([None]))
+            if row not in known:
+                faults.append(_fault(row, error.path or "$", None, None, error.reason, error.message))
+    canonical = VariantArray.from_variants([]).storage.type
+    return VariantArray(pa.concat_arrays([piece.storage.cast(canonical) for piece in pieces]))

@@ -1,0 +1,138 @@
+"""`variant_explode` and `variant_explode_outer`: a row for each field and element of values.
+
+Owns the public operations, their `try_` twins and the table. Leaves finding the children to `value_positions`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.row_by_row import row_by_row
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.arrow_input import as_variant_array
+from parquet_variant.compute.null_on_error import only_rows
+from parquet_variant.compute.value_positions import ValuePositions
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.validate import sound_rows
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+
+
+def variant_explode(array: Any) -> pa.Table:
+    """Make a row for each element of arrays and each field of objects, as Spark's ``variant_explode`` does.
+
+    Any other value, and SQL NULL, give no row.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout, or a single `Variant`.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``row``, the number of the row that it comes from; ``pos``, the position in the array, or among the fields as
+        they are stored; ``key``, null for elements; ``value``, a Variant storage (`VariantArray` takes the column).
+
+    Raises
+    ------
+    MalformedVariantError
+        If a container is malformed, with the row.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> table = pv.variant_explode(pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"]))
+    >>> json = pv.to_json(pv.VariantArray(table["value"]))
+    >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
+    [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3')]
+    """
+    return exploded(array, outer=False)
+
+
+def try_variant_explode(array: Any) -> pa.Table:
+    r"""Explode values as `variant_explode` does; those for which that would raise count as SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
+    >>> pv.try_variant_explode(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
+    [{'row': 0, 'pos': 0}]
+    """
+    return exploded(array, outer=False, null_on_error=True)
+
+
+def variant_explode_outer(array: Any) -> pa.Table:
+    """Make a row for each element of arrays and each field of objects, as Spark's ``variant_explode_outer`` does.
+
+    Any other value, an empty container and SQL NULL give one row that is null but for its number.
+
+    Parameters, results and errors are those of `variant_explode`.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> table = pv.variant_explode_outer(pv.parse_json(['[1, null]', '{"b": 3, "a": [2]}', "5"]))
+    >>> json = pv.to_json(pv.VariantArray(table["value"]))
+    >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
+    [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3'), (2, None, None, None)]
+    """
+    return exploded(array, outer=True)
+
+
+def try_variant_explode_outer(array: Any) -> pa.Table:
+    r"""Explode values as `variant_explode_outer` does; those for which that would raise count as SQL NULL.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = [pv.Variant.from_python([1]), pv.Variant(b"\x11\0\0", b"\x03\x01\0")]
+    >>> pv.try_variant_explode_outer(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
+    [{'row': 0, 'pos': 0}, {'row': 1, 'pos': None}]
+    """
+    return exploded(array, outer=True, null_on_error=True)
+
+
+def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
+    """Explode a column, or one `Variant`.
+
+    With ``outer``, rows without children get a row of nulls; with ``null_on_error``, rows that would raise have none.
+    """
+    column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
+    storage = column.to_unshredded().storage
+    value_positions = ValuePositions.of_storage(_readable(storage) if null_on_error else storage)
+    value_positions.spans()  # raises for values that have no end, which below would count as scalars
+    offsets, _, elements = value_positions.elements()
+    field_offsets, _, ids, fields = value_positions.fields()
+    rows = np.concatenate([_rows(elements), _rows(fields)])
+    starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
+    positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
+    names = fields.dictionaries.distinct_names.take(from_numpy(fields.dictionaries.name_numbers(fields.metas, ids)))
+    keys = pa.concat_arrays([pa.nulls(len(elements), pa.string()), names])
+    values = pa.concat_arrays([elements.storage(), fields.storage()])
+    if outer:
+        rows = np.concatenate([rows, np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))])
+    places = np.argsort(rows, kind="stable")
+    order = from_numpy(places, places >= len(positions))
+    field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
+    schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
+    pos = from_numpy(positions.astype(np.int32))
+    columns = [from_numpy(rows[places]), pos.take(order), keys.take(order), values.take(order)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
+
+
+def _readable(storage: pa.StructArray) -> pa.StructArray:
+    """The storage with SQL NULL for the rows that cannot be exploded."""
+    rows = np.flatnonzero(~sound_rows(storage)).tolist()
+    pieces = row_by_row(rows, lambda row: exploded(storage.slice(row, 1), outer=False), null_on_error=True)
+    mask = np.zeros(len(storage), np.bool_)
+    mask[rows] = [piece is None for piece in pieces]
+    return only_rows(storage, ~mask & to_numpy(storage.is_valid())).storage

@@ -1,0 +1,128 @@
+"""`variant_get`: the values at a path, as a type.
+
+Owns the public operation and its `try_` twin on arrays and on single values. Leaves typed extraction to `extract_path`,
+and as Variant, and the casts to `encoding.cast`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.arrow_input import as_variant_array
+from parquet_variant.compute.extract_path import extract_path, extract_variant
+from parquet_variant.compute.target_type import as_target
+from parquet_variant.encoding.cast import cast_variant
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
+from parquet_variant.types import BasicType
+
+
+@overload
+def variant_get(array: Variant, path: AnyPath, type: str | pa.DataType = ..., *, zone: str = ...) -> Any: ...
+@overload
+def variant_get(
+    array: VariantArray | pa.Array, path: AnyPath, type: str | pa.DataType = ..., *, zone: str = ...
+) -> Any: ...
+def variant_get(
+    array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
+) -> VariantArray | pa.Array | Variant | Any:
+    """Get the values at a path, as a type; the casts are those of Spark's ``variant_get``.
+
+    Parameters
+    ----------
+    array
+        A `VariantArray` of any layout (or an Arrow struct array of a Variant storage), or a single `Variant`.
+    path
+        Where the values are: ``$.a.b[0]['x.y']``. Every ``[*]`` gives a list of what is at each element of an array,
+        null where an element has nothing there.
+    type
+        ``"variant"``, a type's name (see `compute.target_type`) or an Arrow type.
+    zone
+        The session time zone: a region or an offset. Casts between instants and local times use it.
+
+    Returns
+    -------
+    VariantArray
+        For ``"variant"`` and a path without wildcards: SQL NULL where nothing is at the path.
+    pyarrow.Array
+        For any other type: null where nothing is at the path, and for Variant null.
+    object
+        For a single Variant, a Python object or a Variant; None where nothing is at the path.
+
+    Raises
+    ------
+    CastError
+        If a value has no such cast, with its row and path; `try_variant_get` gives null instead.
+    PathError
+        If the path cannot be read.
+    MalformedVariantError
+        If bytes that are read are malformed.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.parse_json(['{"a": [{"b": 1.50}, {"b": "2"}]}', '{"a": 7}', None])
+    >>> pv.variant_get(array, "$.a[0].b", "string").to_pylist()
+    ['1.5', None, None]
+    >>> pv.variant_get(array, "$.a[*].b", "double").to_pylist()
+    [[1.5, 2.0], None, None]
+    >>> pv.variant_get(array, "$.a").to_pylist()
+    [[{'b': Decimal('1.50')}, {'b': '2'}], 7, None]
+    >>> pv.variant_get(array, "$.a", "int")
+    Traceback (most recent call last):
+    ...
+    parquet_variant.errors.CastError: array [{"b":1.5},{"b":"2"}] cannot be given as int32: use try_variant_get for \
+null instead (row 0, path $['a'])
+    """
+    return get_values(array, path, type, safe=True, zone=zone)
+
+
+def try_variant_get(array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC") -> Any:
+    """Get the values at a path as a type; null for a value, at any depth, that has no such cast.
+
+    Parameters, results and errors are those of `variant_get`, without the CastError for values.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": [1, "x"]}'])
+    >>> pv.try_variant_get(array, "$.a", "int").to_pylist()
+    [1, None, None]
+    >>> pv.try_variant_get(array, "$.a", "array<int>").to_pylist()
+    [None, None, [1, None]]
+    """
+    return get_values(array, path, type, safe=False, zone=zone)
+
+
+def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool, zone: str) -> Any:
+    """`variant_get` if ``safe``, else `try_variant_get`."""
+    parsed = VariantPath.parse(path)
+    as_variant = isinstance(type, str) and type.strip().lower() == "variant"
+    if isinstance(array, Variant):
+        target = None if as_variant else as_target(type)
+        try:
+            return _of_one(array, parsed.segments, target, safe, zone)
+        except VariantError as error:
+            raise error.at(path=str(parsed)) from None
+    storage = as_variant_array(array).storage
+    if as_variant and not parsed.has_wildcard:
+        return extract_variant(storage, parsed)
+    return extract_path(storage, parsed, as_target(type), safe=safe, zone=zone)
+
+
+def _of_one(
+    variant: Variant, segments: tuple[Segment, ...], target: pa.DataType | None, safe: bool, zone: str
+) -> Variant | list[Any] | Any:
+    wildcard = next((at for at, segment in enumerate(segments) if isinstance(segment, Wildcard)), len(segments))
+    value = variant.get(VariantPath(segments[:wildcard]))
+    if value is None:
+        return None
+    if wildcard < len(segments):
+        if not value.may_be(BasicType.ARRAY):
+            return None
+        return [_of_one(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
+    return value if target is None else cast_variant(value, target, zone=zone, safe=safe)

@@ -1,1 +1,0 @@
-"""Along paths, through values and shredded columns."""
