@@ -197,7 +197,7 @@ POINTS = (
     ),
     _point(
         "A Delta table with a Variant column is written and read, without the JVM",
-        "pv.ingest('mixed.ndjson', 'table'); assert len(pv.delta.read('table')) == 3",
+        "pv.ingest('mixed.ndjson', 'table', format='delta'); assert len(pv.delta.read('table')) == 3",
         "SKIP",
     ),
     _point(
