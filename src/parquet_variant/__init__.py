@@ -16,7 +16,7 @@ _NAMES = {
     "encoding.variant": "Variant",
     "errors": (
         "CastError ConflictError DeltaError JsonError KernelsError MalformedVariantError PathError "
-        "PredicateError SchemaError VariantError VariantFileError"
+        "PredicateError SchemaError TableError VariantError VariantFileError"
     ),
     "explorer.explore": "explore",
     "functions.cast_to_variant": "cast_to_variant",
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from parquet_variant.errors import PathError as PathError
     from parquet_variant.errors import PredicateError as PredicateError
     from parquet_variant.errors import SchemaError as SchemaError
+    from parquet_variant.errors import TableError as TableError
     from parquet_variant.errors import VariantError as VariantError
     from parquet_variant.errors import VariantFileError as VariantFileError
     from parquet_variant.explorer.explore import explore as explore

@@ -228,8 +228,14 @@ class VariantFileError(VariantError):
     default_reason = "bad-file"
 
 
-class DeltaError(VariantError):
-    """A Delta table that cannot be read or written as asked."""
+class TableError(VariantError):
+    """A table, of any format, that cannot be read, written or changed as requested."""
+
+    default_reason = "bad-table"
+
+
+class DeltaError(TableError):
+    """A Delta table whose log or protocol does not allow what was requested."""
 
     default_reason = "bad-delta-table"
 

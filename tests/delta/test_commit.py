@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.storage import LocalStorage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.tables.storage import LocalStorage
 
 
 def rows(*numbers: int) -> dict[str, Any]:
@@ -45,10 +45,10 @@ def test_put_if_absent_never_replaces(tmp_path: Path) -> None:
 
 
 def test_creating_a_table_twice_is_refused(table: Path) -> None:
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.create(table, pa.schema([("n", pa.int64())]))
     assert caught.value.reason == "exists"
-    with pytest.raises(DeltaError):
+    with pytest.raises(TableError):
         pv.delta.write(table, rows(1))
     assert not pv.delta.write(table, rows(1), mode="ignore").committed
     assert numbers(table) == [0]
@@ -67,7 +67,7 @@ def test_rows_that_do_not_fit_make_no_table(tmp_path: Path) -> None:
         yield rows(1)
         yield {"n": ["no number"]}
 
-    with pytest.raises(DeltaError):
+    with pytest.raises(TableError):
         pv.delta.write(tmp_path / "t", batches())
     assert [file for file in (tmp_path / "t").rglob("*") if file.is_file()] == []
 
@@ -78,7 +78,7 @@ def test_two_writers_that_make_the_same_table_both_keep_their_rows(
     table = tmp_path / "t"
     raced = Racing(str(table), lambda: pv.delta.write(table, rows(1)))
     monkeypatch.setitem(pv.delta.write.__globals__, "open_storage", lambda *_: raced)
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.write(table, rows(2))
     monkeypatch.undo()
     assert caught.value.reason == "exists"
@@ -144,7 +144,7 @@ def test_an_overwrite_that_loses_a_race_removes_the_winners_rows_too(table: Path
 )
 def test_an_append_conflicts_with_a_change_of_metadata_or_protocol(table: Path, race: Callable[[Path], object]) -> None:
     raced = racing(table, lambda: race(table))
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(raced, rows(5))
     assert caught.value.reason == "conflict"
     assert numbers(table) == [0]
@@ -156,7 +156,7 @@ def test_optimize_survives_an_append_and_conflicts_with_an_overwrite(table: Path
     assert pv.delta.optimize(raced).files_removed == 2
     assert numbers(table) == [0, 1, 2]
     raced = racing(table, lambda: pv.delta.overwrite(table, rows(7)))
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.optimize(raced)
     assert caught.value.reason == "conflict"
     assert numbers(table) == [7]
@@ -181,7 +181,7 @@ def test_a_version_that_was_cleaned_up_is_not_taken_again(table: Path) -> None:
     pv.delta.checkpoint(table)
     for version in (0, 1, 2):
         (table / "_delta_log" / f"{version:020}.json").unlink()
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(old, rows(9))
     assert caught.value.reason == "conflict"
     assert numbers(table) == [0, 1, 2]

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta import storage as storage_module
-from parquet_variant.delta.storage import LocalStorage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
+from parquet_variant.tables import storage as storage_module
+from parquet_variant.tables.storage import LocalStorage
 
 
 class Killed(BaseException):
@@ -95,7 +95,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
 def _seen(table: Path) -> list[str] | None:
     try:
         return sorted(row["s"] for row in pv.delta.read(table).to_pylist())
-    except DeltaError as error:
+    except TableError as error:
         assert error.reason == "not-a-table"
         return None
 

@@ -11,15 +11,15 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.log.snapshot import load_snapshot
-from parquet_variant.delta.storage import LocalStorage, open_storage
 from parquet_variant.delta.writing.create import planned_table
 from parquet_variant.ingestion.destinations import delta as destination
+from parquet_variant.tables.storage import LocalStorage, open_storage
 
 
 def _rows(table: Path) -> list[str] | None:
     try:
         return sorted(pv.delta.read(table).to_pylist())
-    except pv.DeltaError as error:
+    except pv.TableError as error:
         assert error.reason == "not-a-table"
         return None
 
@@ -55,7 +55,7 @@ def test_a_table_that_somebody_else_made_meanwhile_is_an_error_where_it_must_be_
         return planned_table(*arguments, **options)
 
     monkeypatch.setattr(destination, "planned_table", planned)
-    with pytest.raises(pv.DeltaError) as raised:
+    with pytest.raises(pv.TableError) as raised:
         pv.ingest(source, table, format="delta")
     assert raised.value.reason == "exists"
     assert _rows(table) == ["theirs"]
@@ -75,7 +75,7 @@ def test_other_files_are_not_taken_for_what_a_dead_job_left(tmp_path):
     table = tmp_path / "table"
     table.mkdir()
     pv.parquet.write(table / "mine.parquet", pv.from_python([1]))
-    with pytest.raises(pv.DeltaError, match="holds other files"):
+    with pytest.raises(pv.TableError, match="holds other files"):
         pv.ingest(_source(tmp_path, "a", "a1"), table, format="delta")
 
 
@@ -170,7 +170,7 @@ def test_a_table_whose_first_commits_were_cleaned_up_is_not_made_again(tmp_path)
     pv.delta.checkpoint(table)
     for version in (0, 1):
         (table / "_delta_log" / f"{version:020}.json").unlink()
-    with pytest.raises(pv.DeltaError) as caught:
+    with pytest.raises(pv.TableError) as caught:
         pv.delta.create(table, pv.delta.snapshot(table).metadata.schema_string)
     assert caught.value.reason == "exists"
     assert not (table / "_delta_log" / f"{0:020}.json").exists()

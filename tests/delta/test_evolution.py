@@ -13,8 +13,8 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.log.checkpoint import clean_log
-from parquet_variant.delta.storage import open_storage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
+from parquet_variant.tables.storage import open_storage
 
 VARIANT = '{"type":"struct","fields":[{"name":"w","type":"variant"}]}'
 
@@ -22,7 +22,7 @@ VARIANT = '{"type":"struct","fields":[{"name":"w","type":"variant"}]}'
 def test_an_append_brings_columns_along(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, {"n": [1], "s": [{"a": 1}]})
     more = {"n": [2], "s": [{"a": 2, "b": "x"}], "v": pv.parse_json(['{"k": 1}']), "t": [0.5]}
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(tmp_path, more)
     assert caught.value.reason == "unknown-column"
     pv.delta.append(tmp_path, more, schema_mode="merge")
@@ -34,7 +34,7 @@ def test_an_append_brings_columns_along(tmp_path: Path) -> None:
     assert pv.delta.snapshot(tmp_path).version == 1
     pv.delta.append(tmp_path, {"n": [3]}, schema_mode="merge")
     assert pv.delta.extract(tmp_path, {"k": "$.k:int", "n": "n"}, "k = 1")["n"].to_pylist() == [2]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(tmp_path, {"n": [{"x": 1}]}, schema_mode="merge")
     assert caught.value.reason == "type-mismatch"
 
@@ -42,13 +42,13 @@ def test_an_append_brings_columns_along(tmp_path: Path) -> None:
 def test_types_widen_where_the_table_lets_them(tmp_path: Path) -> None:
     small = pa.table({"i": pa.array([1, 2], pa.int32()), "f": pa.array([0.1, 0.2], pa.float32())})
     pv.delta.write(tmp_path, small)
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.widen_column(tmp_path, "i", "long")
     assert caught.value.reason == "not-widening"
     pv.delta.set_properties(tmp_path, {"delta.enableTypeWidening": True})
     pv.delta.widen_column(tmp_path, "i", "long")
     pv.delta.append(tmp_path, {"i": [2**40], "f": pa.array([0.1], pa.float64())}, schema_mode="merge")
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.widen_column(tmp_path, "i", "double")
     assert caught.value.reason == "not-widening"
     rows = pv.delta.read_table(tmp_path)
@@ -64,7 +64,7 @@ def test_types_widen_where_the_table_lets_them(tmp_path: Path) -> None:
 
 def test_columns_are_renamed_and_dropped_without_touching_files(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, {"n": [1, 2], "p": ["a", "b"], "v": pv.parse_json(['{"k": 1}', "2"])}, partition_by=["p"])
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.rename_column(tmp_path, "n", "m")
     assert caught.value.reason == "no-column-mapping"
     pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "name"})
@@ -92,7 +92,7 @@ def test_columns_are_renamed_and_dropped_without_touching_files(tmp_path: Path) 
         (lambda: pv.delta.rename_column(tmp_path, "nowhere", "x"), "unknown-column"),
         (lambda: pv.delta.add_columns(tmp_path, VARIANT.replace('"w"', '"N"')), "bad-schema"),
     ):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             act()
         assert caught.value.reason == reason
 
@@ -107,7 +107,7 @@ def test_replace_where(tmp_path: Path, vectors: bool) -> None:
     result = pv.delta.replace_where(tmp_path, {"d": [1], "v": pv.parse_json(["9"])}, "d = 1")
     assert (result.rows_deleted, result.rows_inserted) == (2, 1)
     assert sorted(pv.delta.read(tmp_path).to_pylist()) == [3, 4, 9]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.replace_where(tmp_path, {"d": [2], "v": pv.parse_json(["9"])}, "d = 1")
     assert caught.value.reason == "outside-condition"
     assert pv.delta.snapshot(tmp_path).version == 1
@@ -123,7 +123,7 @@ def test_replace_partitions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("asked", "told"), [("2020-02-03T00:00:00Z", "2020-02-03T00:00:00"), (-(10**30), "-")])
 def test_a_time_before_the_table_is_told_as_a_time(tmp_path: Path, asked: str | int, told: str) -> None:
     pv.delta.write(tmp_path, {"n": [1]})
-    with pytest.raises(DeltaError, match=f"no version as old as {told}.* UTC"):
+    with pytest.raises(TableError, match=f"no version as old as {told}.* UTC"):
         pv.delta.snapshot(tmp_path, timestamp=asked)
 
 
@@ -220,7 +220,7 @@ def test_compacted_commits_are_passed_over_since_those_of_others_tell_of_files_t
 def test_a_commit_of_a_version_that_none_can_have_reached_is_an_error(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, {"n": [1]})
     (tmp_path / "_delta_log" / f"{10**20 - 1}.json").write_text("{}")
-    with pytest.raises(DeltaError, match="lacks") as caught:
+    with pytest.raises(TableError, match="lacks") as caught:
         pv.delta.read_table(tmp_path)
     assert caught.value.reason == "broken-log"
 
@@ -241,11 +241,11 @@ def test_what_lists_and_maps_hold_widens(tmp_path: Path) -> None:
     pv.delta.write(table, narrow, properties={"delta.enableTypeWidening": True, "delta.columnMapping.mode": "name"})
     assert pv.delta.widen_column(table, "l.element", "BIGINT").committed
     pv.delta.widen_column(table, "m.value.element.x", "long")
-    with pytest.raises(DeltaError, match="cannot widen"):
+    with pytest.raises(TableError, match="cannot widen"):
         pv.delta.widen_column(table, "n.element", "short")
-    with pytest.raises(DeltaError, match="no 'key' in column"):
+    with pytest.raises(TableError, match="no 'key' in column"):
         pv.delta.widen_column(table, "n.key", "long")
-    with pytest.raises(DeltaError, match="part of a list or map"):
+    with pytest.raises(TableError, match="part of a list or map"):
         pv.delta.drop_column(table, "n.element")
     schema = pv.delta.snapshot(table).schema
     (change,) = schema.fields[0].metadata["delta.typeChanges"]
@@ -280,12 +280,12 @@ def test_write_replaces_what_a_condition_names(tmp_path: Path) -> None:
     done = pv.delta.write(table, {"n": [3], "d": ["a"]}, mode="overwrite", replace_where="d = 'a'")
     assert (done.version, done.committed) == (1, True)
     assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [2, 3]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.write(table, {"n": [3], "d": ["c"]}, mode="overwrite", replace_where="d = 'a'")
     assert caught.value.reason == "outside-condition"
-    with pytest.raises(DeltaError, match="mode 'overwrite'"):
+    with pytest.raises(TableError, match="mode 'overwrite'"):
         pv.delta.write(table, {"n": [3], "d": ["a"]}, mode="append", replace_where="d = 'a'")
-    with pytest.raises(DeltaError, match="txn does not go"):
+    with pytest.raises(TableError, match="txn does not go"):
         pv.delta.write(table, {"n": [3]}, mode="overwrite", replace_where="d = 'a'", txn=("a", 1))
 
 
@@ -293,7 +293,7 @@ def test_the_former_name_of_a_schema_warns(tmp_path: Path) -> None:
     rows = {"v": pv.parse_json(['{"n": 1}', '{"n": "x"}'])}
     with pytest.warns(DeprecationWarning, match="schema="):
         pv.delta.write(tmp_path / "t", rows, shredding="n bigint")
-    with pytest.raises(DeltaError, match="both given"), pytest.warns(DeprecationWarning):
+    with pytest.raises(TableError, match="both given"), pytest.warns(DeprecationWarning):
         pv.delta.append(tmp_path / "t", rows, shredding="n bigint", schema="n bigint")
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 TABLE_FEATURES = ("variantType-preview", "variantShredding-preview")
 
@@ -283,7 +283,7 @@ def test_actions_and_files_that_a_reader_may_ignore(tmp_path: Path) -> None:
     (log / "_staged_commits" / f"{2:020}.uuid.json").write_text('{"add": {"path": "wrong"}}\n')
     assert pv.delta.snapshot(tmp_path).version == 1
     assert values(pv.delta.read_table(tmp_path)) == [{"n": 1}, {"n": 2}]
-    with pytest.raises(DeltaError, match=r"future"):
+    with pytest.raises(TableError, match=r"future"):
         pv.delta.append(tmp_path, {"v": pv.parse_json(["1"])})
 
 
@@ -292,7 +292,7 @@ def test_reader_features_that_change_rows_are_refused(tmp_path: Path, feature: s
     path = put(tmp_path, "a.parquet", {"v": storage(["1"])})
     commit(tmp_path, 0, protocol(feature), metadata(column("v", "variant")), add(path))
     for call in (pv.delta.snapshot, pv.delta.read_table, lambda t: pv.delta.scan(t, ["$.n:long"])):
-        with pytest.raises(DeltaError, match=feature) as caught:
+        with pytest.raises(TableError, match=feature) as caught:
             call(tmp_path)
         assert caught.value.reason == "unsupported-feature"
 
@@ -311,7 +311,7 @@ def test_versions_by_in_commit_timestamps(tmp_path: Path) -> None:
         at: pv.delta.snapshot(tmp_path, timestamp=at).version for at in (1000, 2500, 20_000, 29_999, 30_000, 10**12)
     }
     assert found == {1000: 0, 2500: 1, 20_000: 2, 29_999: 2, 30_000: 3, 10**12: 4}
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.snapshot(tmp_path, timestamp=999)
     assert caught.value.reason == "no-such-version"
     assert pv.delta.history(tmp_path)[0]["timestamp"] == datetime.fromtimestamp(30.001, UTC)
@@ -326,7 +326,7 @@ def test_absolute_paths_of_a_clone_are_read_if_allowed(tmp_path: Path, uri: str)
     assert values(pv.delta.read_table(clone, allow_outside=True)) == [{"n": 1}]
     assert pv.delta.extract(clone, {"n": "$.n:long"}, allow_outside=True).to_pylist() == [{"n": 1}]
     for refused in (pv.delta.read_table, lambda table: pv.delta.extract(table, {"n": "$.n:long"})):
-        with pytest.raises(DeltaError, match="allow_outside") as caught:
+        with pytest.raises(TableError, match="allow_outside") as caught:
             refused(clone)
         assert caught.value.reason == "outside-table"
         assert caught.value.file == str(clone)
@@ -364,7 +364,7 @@ def test_variants_in_lists_structs_and_maps(tmp_path: Path, ddl: str | None) -> 
 def test_a_checkpoint_is_not_written_for_a_table_that_cannot_be_written(tmp_path: Path) -> None:
     path = put(tmp_path, "a.parquet", {"n": pa.array([7])})
     commit(tmp_path, 0, protocol(writer_only=("icebergCompatV2",)), metadata(column("n", "long")), add(path))
-    with pytest.raises(DeltaError, match="icebergCompatV2") as caught:
+    with pytest.raises(TableError, match="icebergCompatV2") as caught:
         pv.delta.checkpoint(tmp_path)
     assert caught.value.reason == "unsupported-feature"
     assert [each.name for each in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]

@@ -10,9 +10,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.log.snapshot import load_snapshot
-from parquet_variant.delta.storage import open_storage
 from parquet_variant.errors import VariantError
 from parquet_variant.ingestion.destinations.delta import DeltaDestination
+from parquet_variant.tables.storage import open_storage
 
 
 def ingest(source: Path, dest: Path, **options: Any) -> Any:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, rows_to_files, split_commits
 from parquet_variant.delta.log.replay import last_file_actions
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
 METADATA = {
@@ -74,7 +74,7 @@ def test_a_timestamp_names_the_newest_version_that_is_not_younger(tmp_path: Path
     assert pv.delta.snapshot(tmp_path, timestamp=250_000).version == 1
     assert pv.delta.snapshot(tmp_path, timestamp="1970-01-01T00:03:20Z").version == 1
     assert pv.delta.snapshot(tmp_path, timestamp=10**12).version == 2
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.snapshot(tmp_path, timestamp=99_999)
     assert caught.value.reason == "no-such-version"
 
@@ -82,7 +82,7 @@ def test_a_timestamp_names_the_newest_version_that_is_not_younger(tmp_path: Path
 def test_a_missing_commit_is_told_and_never_skipped(tmp_path: Path) -> None:
     log = write_log(tmp_path, [PROTOCOL, METADATA], [add("b")], [add("c")])
     (log / f"{1:020}.json").unlink()
-    with pytest.raises(DeltaError, match=f"{1:020}.json") as caught:
+    with pytest.raises(TableError, match=f"{1:020}.json") as caught:
         pv.delta.snapshot(tmp_path)
     assert caught.value.reason == "broken-log"
 
@@ -91,7 +91,7 @@ def test_a_missing_commit_is_told_and_never_skipped(tmp_path: Path) -> None:
 def test_a_broken_line_is_an_error_with_a_reason(tmp_path: Path, content: str) -> None:
     log = write_log(tmp_path, [PROTOCOL, METADATA])
     (log / f"{1:020}.json").write_text(content + "\n")
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.snapshot(tmp_path)
     assert caught.value.reason == "broken-log"
 
@@ -99,12 +99,12 @@ def test_a_broken_line_is_an_error_with_a_reason(tmp_path: Path, content: str) -
 @pytest.mark.parametrize("left_out", ["protocol", "metaData"])
 def test_a_log_without_protocol_or_metadata_is_refused(tmp_path: Path, left_out: str) -> None:
     write_log(tmp_path, [action for action in (PROTOCOL, METADATA) if left_out not in action])
-    with pytest.raises(DeltaError, match=left_out):
+    with pytest.raises(TableError, match=left_out):
         pv.delta.snapshot(tmp_path)
 
 
 def test_no_log_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.snapshot(tmp_path)
     assert caught.value.reason == "not-a-table"
 
@@ -196,7 +196,7 @@ def test_multi_part_checkpoint_with_a_missing_part_is_ignored(expired: Path) -> 
     pq.write_table(typed(ROWS[:3]), expired / f"{2:020}.checkpoint.{1:010}.{2:010}.parquet")
     check_expired(expired.parent)
     expire(expired, 0)
-    with pytest.raises(DeltaError):
+    with pytest.raises(TableError):
         pv.delta.snapshot(expired.parent)
 
 
@@ -317,7 +317,7 @@ def test_a_missing_sidecar_is_told(expired: Path) -> None:
     rows = ({"checkpointMetadata": {"version": 2}}, *ROWS[:3], {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1}})
     pq.write_table(typed(rows), expired / f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet")
     expire(expired, 0, 1, 2)
-    with pytest.raises(DeltaError, match=r"gone\.parquet"):
+    with pytest.raises(TableError, match=r"gone\.parquet"):
         pv.delta.snapshot(expired.parent)
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 
 def ids(table: Path, **options: int) -> list[int]:
@@ -81,7 +81,7 @@ def test_vacuum_keeps_what_is_needed_and_what_is_young(make_table: Callable[...,
     (table / "_hidden").mkdir()
     (table / "_hidden" / "file.parquet").write_bytes(b"x")
     assert pv.delta.vacuum(table) == []
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.vacuum(table, retention=timedelta(hours=1))
     assert caught.value.reason == "retention-too-short"
     told = pv.delta.vacuum(table, retention=timedelta(0), force=True, dry_run=True)
@@ -168,7 +168,7 @@ def test_restore_of_a_version_whose_files_are_gone_is_refused(make_table: Callab
     pv.delta.overwrite(table, {"k": [1]})
     pv.delta.vacuum(table, retention=timedelta(0), force=True)
     version = pv.delta.snapshot(table).version
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.restore(table, version=0)
     assert caught.value.reason == "missing-file"
     assert pv.delta.snapshot(table).version == version
@@ -187,7 +187,7 @@ def test_enabling_shredding_adds_the_feature(make_table: Callable[..., Path]) ->
 @pytest.mark.parametrize("name", ["delta.columnMapping.mode", "delta.enableRowTracking", "delta.constraints.c"])
 def test_properties_that_need_more_are_refused(make_table: Callable[..., Path], name: str) -> None:
     table = make_table(1)
-    with pytest.raises(DeltaError, match=name):
+    with pytest.raises(TableError, match=name):
         pv.delta.set_properties(table, {name: "x"})
     assert pv.delta.snapshot(table).version == 0
 

@@ -14,7 +14,7 @@ import pytest
 
 import parquet_variant as pv
 from object_store import KEYS, s3_server
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +134,9 @@ def test_the_data_files_are_read_through_pyarrows_own_filesystem(
 def test_creating_twice_is_refused(options: dict[str, Any]) -> None:
     table = "s3://tables/twice"
     pv.delta.write(table, rows(1), storage_options=options)
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.create(table, pv.delta.snapshot(table, storage_options=options).schema, storage_options=options)
     assert caught.value.reason == "exists"
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.snapshot("s3://tables/nothing", storage_options=options)
     assert caught.value.reason == "not-a-table"

@@ -13,7 +13,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 
 def rows(*numbers: int) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_column_mapping_is_turned_on_where_files_are(tmp_path: Path) -> None:
     assert [f.field_id for f in found.schema.fields] == [1, 2]
     pv.delta.append(tmp_path, rows(2))
     assert numbers(tmp_path) == [1, 2]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.set_properties(tmp_path, {"delta.columnMapping.mode": "id"})
     assert caught.value.reason == "bad-property"
 
@@ -154,7 +154,7 @@ def test_every_commit_tells_a_later_time(tmp_path: Path) -> None:
 
 def test_constraints_hold_for_what_is_there_and_what_comes(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, rows(1, 2))
-    with pytest.raises(DeltaError, match="small") as caught:
+    with pytest.raises(TableError, match="small") as caught:
         pv.delta.set_properties(tmp_path, {"delta.constraints.small": "k < 2"})
     assert caught.value.reason == "constraint-violated"
     assert pv.delta.snapshot(tmp_path).version == 0
@@ -164,14 +164,14 @@ def test_constraints_hold_for_what_is_there_and_what_comes(tmp_path: Path) -> No
         lambda: pv.delta.append(tmp_path, {"k": [1], "v": pv.parse_json(["{}"])}),
         lambda: pv.delta.update(tmp_path, {"v:n": "k * 100"}),
     ):
-        with pytest.raises(DeltaError, match="small") as caught:
+        with pytest.raises(TableError, match="small") as caught:
             act()
         assert caught.value.reason == "constraint-violated"
     pv.delta.append(tmp_path, rows(3))
     assert numbers(tmp_path) == [1, 2, 3]
     assert len(list(tmp_path.glob("*.parquet"))) == 2
     change(tmp_path, 3, configuration={"delta.constraints.odd": "my_function(k) > 1"})
-    with pytest.raises(DeltaError, match="my_function") as caught:
+    with pytest.raises(TableError, match="my_function") as caught:
         pv.delta.append(tmp_path, rows(4))
     assert caught.value.reason == "unsupported-feature"
 
@@ -196,7 +196,7 @@ def test_not_null_at_every_depth(tmp_path: Path) -> None:
     table = made(tmp_path / "t", column("n", "long", False), column("s", inner))
     pv.delta.append(table, {"n": [1, 2], "s": [{"x": 1}, None]})
     for bad in ({"n": [None]}, {"n": [1], "s": pa.array([{"x": None}], pa.struct([("x", pa.int64())]))}, {"s": [None]}):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             pv.delta.append(table, bad)
         assert caught.value.reason in ("null-value", "missing-column")
 
@@ -216,7 +216,7 @@ def test_defaults_generated_columns_and_invariants(tmp_path: Path) -> None:
         {"n": 4, "d": "none", "g": 8}, {"n": 5, "d": "none", "g": 10}, {"n": 6, "d": None, "g": 12}
     ]  # fmt: skip
     for bad in ({"n": [3]}, {"n": [4], "g": [9]}, {"n": pa.array([None], pa.int64())}):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             pv.delta.append(table, bad)
         assert caught.value.reason == "constraint-violated"
 
@@ -247,7 +247,7 @@ def test_generated_columns_follow_what_an_update_or_a_merge_sets(tmp_path: Path,
     merge.when_matched_update_all().execute()
     rows = sorted(pv.delta.read_table(table).to_pylist(), key=lambda row: row["k"])
     assert [(row["n"], row["g"], row["p"]) for row in rows] == [(20, 40, 0), (12, 24, 0), (4, 8, 0), (7, 14, 1)]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.update(table, {"n": "1", "g": "3"})
     assert caught.value.reason == "constraint-violated"
 
@@ -315,7 +315,7 @@ def test_a_condition_of_new_rows_sees_the_columns_that_are_made(tmp_path: Path) 
     pv.delta.append(table, {"n": [1, 2]})
     assert pv.delta.replace_where(table, {"N": [3]}, "id > 1 AND id < 4").rows_deleted == 1
     assert sorted(map(tuple, map(dict.values, pv.delta.read_table(table).to_pylist()))) == [(1, 1), (3, 3)]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.replace_where(table, {"n": [4]}, "id < 4")
     assert caught.value.reason == "outside-condition"
     assert identity_mark(table) == 3
@@ -340,14 +340,14 @@ def test_what_identity_columns_do_not_allow(tmp_path: Path) -> None:
         ("unsupported-feature", lambda: pv.delta.plan(table)),
     ]
     for reason, call in refused:
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             call()
         assert caught.value.reason == reason
     assert pv.delta.snapshot(table).version == 0
     pv.delta.append(table, {"n": [1]})
     assert pv.delta.read_table(table)["id"].to_pylist() == [2**63 - 1]
     broken = identity_table(tmp_path / "broken", step=0)
-    with pytest.raises(DeltaError, match="no start and step"):
+    with pytest.raises(TableError, match="no start and step"):
         pv.delta.append(broken, {"n": [1]})
 
 
@@ -372,7 +372,7 @@ def test_rows_that_are_only_copied_are_not_asked_for_rules_again(tmp_path: Path)
     assert pv.delta.snapshot(table).num_files == 1
     assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [1, 3, 4]
     for call in (lambda: pv.delta.append(table, {"n": [5]}), lambda: pv.delta.update(table, {"n": "7"}, "n = 1")):
-        with pytest.raises(DeltaError, match="only_spark_knows"):
+        with pytest.raises(TableError, match="only_spark_knows"):
             call()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.protocol.merging import is_widening
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 NUMBERS = pa.schema([("n", pa.int64())])
 
@@ -53,7 +53,7 @@ def test_a_property_that_nothing_acts_on_is_refused_by_name(tmp_path: Path, name
         lambda: pv.delta.set_properties(tmp_path / "there", {name: "true"}),
         lambda: pv.delta.write(tmp_path / "new", {"n": [1]}, properties={name: "true"}),
     ):
-        with pytest.raises(DeltaError, match=name) as caught:
+        with pytest.raises(TableError, match=name) as caught:
             act()
         assert caught.value.reason == "unsupported-property"
     assert not (tmp_path / "new").exists()
@@ -68,7 +68,7 @@ def test_a_property_that_nothing_acts_on_is_refused_by_name(tmp_path: Path, name
     ],
 )  # fmt: skip
 def test_a_bad_value_is_refused(tmp_path: Path, name: str, value: str) -> None:
-    with pytest.raises(DeltaError, match=name) as caught:
+    with pytest.raises(TableError, match=name) as caught:
         pv.delta.create(tmp_path, NUMBERS, properties={name: value})
     assert caught.value.reason == "bad-property"
 
@@ -80,7 +80,7 @@ def test_a_feature_is_turned_on_not_stored(tmp_path: Path) -> None:
     assert dict(found.metadata.configuration) == {}
     assert found.protocol.reader_features == ("deletionVectors",)
     assert found.protocol.writer_features == ("deletionVectors", "appendOnly")
-    with pytest.raises(DeltaError, match="futureThing") as caught:
+    with pytest.raises(TableError, match="futureThing") as caught:
         pv.delta.set_properties(tmp_path, {"delta.feature.futureThing": "supported"})
     assert caught.value.reason == "unsupported-feature"
 
@@ -133,7 +133,7 @@ def test_void_columns_are_in_no_file(tmp_path: Path) -> None:
         {"n": [1, 2], "s": pa.StructArray.from_arrays([nothing], ["a"])},
         {"n": [1, 2], "l": pa.array([[None], []])},
     ):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             pv.delta.write(tmp_path / "bad", bad)
         assert caught.value.reason == "void-column"
 
@@ -144,12 +144,12 @@ def test_names_that_differ_by_case_are_one_column(tmp_path: Path) -> None:
     rows = pv.delta.read_table(tmp_path / "t")
     assert rows.column_names == ["id", "V"]
     assert rows["id"].to_pylist() == [1, 2]
-    with pytest.raises(DeltaError, match="case") as caught:
+    with pytest.raises(TableError, match="case") as caught:
         pv.delta.append(tmp_path / "t", {"id": [2], "ID": [2]})
     assert caught.value.reason == "bad-data"
     twice = pa.struct([("a", pa.int64()), ("A", pa.int64())])
     for schema in (pa.schema([("a", pa.int64()), ("A", pa.int64())]), pa.schema([("s", pa.list_(twice))])):
-        with pytest.raises(DeltaError, match="case") as caught:
+        with pytest.raises(TableError, match="case") as caught:
             pv.delta.create(tmp_path / "bad", schema)
         assert caught.value.reason == "bad-schema"
 
@@ -168,7 +168,7 @@ def test_a_codec_of_another_writer_that_is_not_known_is_told_by_its_property(tmp
     log = tmp_path / "_delta_log" / f"{0:020}.json"
     log.write_text(log.read_text().replace('"snappy"', '"LZO"'))
     for work in (lambda: pv.delta.append(tmp_path, {"n": [2]}), lambda: pv.delta.update(tmp_path, {"n": "3"})):
-        with pytest.raises(DeltaError, match=r"delta\.parquet\.compression\.codec is 'lzo'") as caught:
+        with pytest.raises(TableError, match=r"delta\.parquet\.compression\.codec is 'lzo'") as caught:
             work()
         assert caught.value.reason == "bad-property"
     assert pv.delta.append(tmp_path, {"n": [2]}, compression="zstd").committed
@@ -224,7 +224,7 @@ def test_whole_numbers_that_the_preview_widened_to_fewer_digits(tmp_path: Path, 
     widened = [{"protocol": protocol}, {"metaData": metadata}]
     (log / f"{2:020}.json").write_text("".join(json.dumps(each) + "\n" for each in widened))
     if feature == "typeWidening":
-        with pytest.raises(DeltaError, match=r"column b .* not supported"):
+        with pytest.raises(TableError, match=r"column b .* not supported"):
             pv.delta.read_table(tmp_path)
         return
     expected = [{"b": Decimal("-128.0"), "s": Decimal("32767.0")}, {"b": None, "s": None}]

@@ -19,7 +19,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta import z85
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 
 def test_typed_paths_ordinary_and_partition_columns(make_table: Callable[..., Path]) -> None:
@@ -148,7 +148,7 @@ def test_a_deletion_vector_that_contradicts_the_log_is_an_error(make_table: Call
     table = make_table(10)
     delete_rows(table, [0, 3], "u", damage=True)
     for call in (pv.delta.read, lambda t: pv.delta.extract(t, {"id": "$.id:long"})):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             call(table)
         assert caught.value.reason == "bad-deletion-vector"
 
@@ -160,10 +160,10 @@ def test_a_deletion_vector_file_that_is_damaged_is_an_error(make_table: Callable
     data = bytearray(file.read_bytes())
     data[-6] ^= 1
     file.write_bytes(data)
-    with pytest.raises(DeltaError, match="checksum"):
+    with pytest.raises(TableError, match="checksum"):
         pv.delta.read(table)
     file.unlink()
-    with pytest.raises(DeltaError, match="missing"):
+    with pytest.raises(TableError, match="missing"):
         pv.delta.read(table)
 
 
@@ -226,9 +226,9 @@ def test_mapped_columns_are_found_by_physical_name_or_id(make_table: Callable[..
 def test_the_variant_column_must_be_named_if_there_are_several(tmp_path: Path) -> None:
     data = {"v": pv.parse_json(['{"x": 1}']), "w": pv.parse_json(['{"x": 2}'])}
     pv.delta.write(tmp_path / "t", data)
-    with pytest.raises(DeltaError, match="v, w"):
+    with pytest.raises(TableError, match="v, w"):
         pv.delta.scan(tmp_path / "t", {"x": "$.x:int"})
-    with pytest.raises(DeltaError, match="v, w"):
+    with pytest.raises(TableError, match="v, w"):
         pv.delta.read(tmp_path / "t")
     assert pv.delta.extract(tmp_path / "t", {"x": "$.x:int"}, column="w").to_pylist() == [{"x": 2}]
     assert pv.delta.read(tmp_path / "t", "w").to_pylist() == [{"x": 2}]
@@ -262,13 +262,13 @@ def test_what_was_added_since_a_version(make_table: Callable[..., Path]) -> None
     assert pv.delta.added(table, since=2).num_files == 0
     assert pv.delta.extract(pv.delta.added(table, since=1), {"id": "$.id:long"}, "id > 5")["id"].to_pylist() == [6]
     pv.delta.overwrite(table, {"k": [9]})
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.added(table, since=2)
     assert caught.value.reason == "rows-removed"
     assert pv.delta.read_table(pv.delta.added(table, since=2, ignore_changes=True))["k"].to_pylist() == [9]
     pv.delta.checkpoint(table)
     (table / "_delta_log" / f"{2:020}.json").unlink()
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.added(table, since=1)
     assert caught.value.reason == "no-such-version"
 
@@ -286,7 +286,7 @@ def test_nested_variants_are_scanned_and_pruned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [{"zz": "zz"}, {"id": "$.id:long", "b": "zz"}])
 def test_unknown_columns_are_refused(make_table: Callable[..., Path], columns: dict[str, str]) -> None:
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.scan(make_table(1), columns)
     assert caught.value.reason == "unknown-column"
 
@@ -309,7 +309,7 @@ def test_reader_features_that_are_not_supported_are_refused_by_name(
     protocol = pv.delta.snapshot(table).protocol.to_dict()
     protocol["readerFeatures"] = [*protocol["readerFeatures"], feature]
     (table / "_delta_log" / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
-    with pytest.raises(DeltaError, match=feature) as caught:
+    with pytest.raises(TableError, match=feature) as caught:
         pv.delta.read(table)
     assert caught.value.reason == "unsupported-feature"
     assert pv.delta.read_table(table, version=0).num_rows == 1

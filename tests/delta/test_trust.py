@@ -18,8 +18,8 @@ import parquet_variant as pv
 from parquet_variant.delta import z85
 from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.protocol.actions import DeletionVector
-from parquet_variant.delta.storage import open_storage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
+from parquet_variant.tables.storage import open_storage
 
 from .conftest import events
 
@@ -54,7 +54,7 @@ def test_a_path_out_of_the_table_is_refused_by_name(make_table: Any, victim: Pat
     table = make_table(3)
     rewrite_log(table, set_path(spelled.format(victim=victim)))
     for read in (pv.delta.read, lambda t: pv.delta.extract(t, {"id": "$.id:long"}), pv.delta.read_table):
-        with pytest.raises(DeltaError, match="outside of the table") as caught:
+        with pytest.raises(TableError, match="outside of the table") as caught:
             read(table)
         assert caught.value.reason == "outside-table"
     assert pv.delta.read(table, allow_outside=True).to_pylist() == [{"id": 7, "secret": 1}]
@@ -78,7 +78,7 @@ def test_a_link_out_of_the_table_is_not_followed(make_table: Any, victim: Path, 
     (table / "dir").symlink_to(tmp_path)
     for path in ("link.parquet", "dir/victim.parquet"):
         rewrite_log(table, set_path(path))
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             pv.delta.read(table)
         assert caught.value.reason == "outside-table"
         assert len(pv.delta.read(table, allow_outside=True)) == 1
@@ -96,14 +96,14 @@ def test_what_lies_outside_is_never_deleted_or_written(make_table: Any, victim: 
     assert victim.exists()
     assert (elsewhere / "old.parquet").exists()
     assert not any("out" in name.split("/") for name in gone)
-    with pytest.raises(DeltaError):
+    with pytest.raises(TableError):
         pv.delta.optimize(table)
     for partition in table.glob("p=*"):
         for file in partition.iterdir():
             file.unlink()
         partition.rmdir()
         partition.symlink_to(elsewhere)
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(table, events(6, 9))
     assert caught.value.reason == "outside-table"
     assert [f.name for f in elsewhere.iterdir()] == ["old.parquet"]
@@ -116,10 +116,10 @@ def test_vectors_and_sidecars_stay_inside(tmp_path: Path, make_table: Any) -> No
         "ab/deletion_vector_00010203-0405-0607-0809-0a0b0c0d0e0f.bin"
     )
     for vector in (DeletionVector("u", f"../..{name}", 1, 1), DeletionVector("p", "/etc/passwd", 1, 1)):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             vector_path(storage, vector)
         assert caught.value.reason == "outside-table"
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         vector_path(storage, DeletionVector("u", "!" + "\x00" * 20, 1, 1))
     assert caught.value.reason == "bad-deletion-vector"
     table = make_table(3)
@@ -136,7 +136,7 @@ def test_vectors_and_sidecars_stay_inside(tmp_path: Path, make_table: Any) -> No
     ]
     path = table / "_delta_log" / f"{0:020}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.snapshot(table)
     assert caught.value.reason == "outside-table"
 
@@ -144,14 +144,14 @@ def test_vectors_and_sidecars_stay_inside(tmp_path: Path, make_table: Any) -> No
 @pytest.mark.parametrize("path", ["s3://other/x.parquet", "https://elsewhere/x.parquet", "../x", "/x"])
 def test_paths_of_object_stores_stay_below_the_prefix(path: str) -> None:
     storage = open_storage("s3://bucket/table", {"skip_signature": "true", "region": "x"})
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         relative_path(storage, path)
     assert caught.value.reason == "outside-table"
     assert relative_path(storage, "s3a://bucket/table/a%20b.parquet") == "a b.parquet"
 
 
 def test_secrets_of_urls_stand_in_no_error() -> None:
-    error = DeltaError(
+    error = TableError(
         "cannot read s3://key:hunter2@bucket/t?X-Amz-Signature=abc&part=1: gone",
         file="https://h/t?sig=hunter2&se=5#x",
     )
@@ -337,7 +337,7 @@ def test_a_deletion_vector_of_billions_in_a_few_bytes_ends(make_table: Any) -> N
                 action["add"]["deletionVector"] = vector
 
         rewrite_log(table, change)
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             pv.delta.read(table)
         assert caught.value.reason == "bad-deletion-vector"
 
@@ -435,6 +435,6 @@ def test_change_data_that_is_none_is_refused(make_table: Any, cdc: Any) -> None:
     table = make_table(3)
     with (table / "_delta_log" / f"{0:020}.json").open("a") as log:
         log.write(json.dumps({"cdc": cdc}) + "\n")
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.changes(table, 0)
     assert caught.value.reason == "broken-log"

@@ -16,7 +16,7 @@ from parquet_variant.delta import z85
 from parquet_variant.delta.log.snapshot import snapshot
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, decode_bounds_array, encode_bounds
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
 
@@ -87,7 +87,7 @@ def test_a_column_decodes_as_its_rows_do(rows: list[dict[str, Any] | None], with
 
 @pytest.mark.parametrize("damage", ["", "00000", "0rAfa", "0S&u5", "%%%"])
 def test_damaged_statistics_are_an_error_alone_and_unknown_in_a_column(damage: str) -> None:
-    with pytest.raises(DeltaError):
+    with pytest.raises(TableError):
         decode_bounds(damage)
     good = encode_bounds({VariantPath(("a",)): Variant.from_python(1)})
     column = decode_bounds_array(pa.array([good, damage]))

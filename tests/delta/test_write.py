@@ -15,7 +15,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.statistics.variant_stats import decode_bounds
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 
 def stats_of(table: Path) -> list[dict[str, Any]]:
@@ -237,7 +237,7 @@ def test_data_that_does_not_fit_is_refused_and_leaves_nothing(
 ) -> None:
     table = make_table(2)
     before = data_files(table)
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(table, [data] if isinstance(data, str) else data)
     assert caught.value.reason == reason
     assert data_files(table) == before
@@ -247,7 +247,7 @@ def test_data_that_does_not_fit_is_refused_and_leaves_nothing(
 def test_columns_that_must_not_be_null(tmp_path: Path) -> None:
     pv.delta.create(tmp_path / "t", pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())]))
     for data, reason in (({"b": [1]}, "missing-column"), ({"a": pa.array([None], pa.int64())}, "null-value")):
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             pv.delta.append(tmp_path / "t", data)
         assert caught.value.reason == reason
 
@@ -269,7 +269,7 @@ def test_partitions_are_one_column_or_several(tmp_path: Path, partition_by: Any,
     ],
 )
 def test_schemas_that_delta_does_not_allow_are_refused(tmp_path: Path, schema: Any, partition_by: list[str]) -> None:
-    with pytest.raises(DeltaError):
+    with pytest.raises(TableError):
         pv.delta.create(tmp_path / "t", schema, partition_by=partition_by)
     assert not (tmp_path / "t").exists()
 
@@ -292,14 +292,14 @@ def test_tables_that_need_more_of_a_writer_are_refused_by_name(
     metadata = found.metadata.to_dict() | {"configuration": configuration}
     (log / f"{1:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n" + json.dumps({"metaData": metadata}))
     named = next(iter(configuration), features[0])
-    with pytest.raises(DeltaError, match=named) as caught:
+    with pytest.raises(TableError, match=named) as caught:
         pv.delta.append(table, {"k": [1]})
     assert caught.value.reason == "unsupported-feature"
 
 
 def test_append_only_tables_take_no_overwrite(make_table: Callable[..., Path]) -> None:
     table = make_table(2, 2, properties={"delta.appendOnly": "true"})
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.overwrite(table, {"k": [1]})
     assert caught.value.reason == "append-only"
     assert pv.delta.optimize(table).files_removed == 2
@@ -322,7 +322,7 @@ def test_a_slice_is_asked_for_its_own_rows(tmp_path: Path) -> None:
     pv.delta.create(tmp_path / "t", pa.schema([("m", _ITEMS)]))
     pv.delta.append(tmp_path / "t", {"m": rows[1:]})
     assert pv.delta.read_table(tmp_path / "t")["m"].to_pylist() == [[("b", 2)], None]
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(tmp_path / "t", {"m": rows})
     assert caught.value.reason == "null-value"
 
@@ -344,7 +344,7 @@ def test_what_would_be_lost_of_a_value_is_refused(tmp_path: Path, row: dict[str,
     kinds = {"s": inner, "l": pa.list_(inner), "m": pa.map_(pa.string(), inner), "t": pa.timestamp("us", "UTC")}
     pv.delta.create(tmp_path / "t", pa.schema(list(kinds.items())))
     pv.delta.append(tmp_path / "t", {"s": [{"N": 5}]})  # Names in any case are the table's, as of whole columns.
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.append(
             tmp_path / "t", {name: value if isinstance(value, pa.Array) else [value] for name, value in row.items()}
         )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.delta import z85
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 
 
 def test_vector_of_the_specification() -> None:
@@ -50,6 +50,6 @@ def test_a_column_decodes_as_its_rows_do(rows: list[bytes | None]) -> None:
     "text", ["Hello!\x00abc", "Hällo", "HelloW", "%#%#%", "#####", "####0", "###50", "##Z00", '"0000']
 )
 def test_refuses_what_is_not_z85(text: str) -> None:
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         z85.decode(text)
     assert caught.value.reason == "bad-z85"

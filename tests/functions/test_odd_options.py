@@ -89,7 +89,7 @@ def test_files_of_tables_may_be_as_large_as_one_likes(tmp_path):
 @pytest.mark.parametrize("time", [dt.datetime(1, 1, 1), 1.5, b"", "yesterday", dt.datetime.max])
 def test_times_of_versions_are_times(time, tmp_path):
     pv.delta.write(tmp_path / "t", {"v": ARRAY})
-    with contextlib.suppress(pv.DeltaError):
+    with contextlib.suppress(pv.TableError):
         assert pv.delta.read(tmp_path / "t", timestamp=time) == ARRAY
 
 
@@ -97,6 +97,6 @@ def test_tables_in_stores_that_do_not_answer_are_an_error_of_ours(monkeypatch):
     pytest.importorskip("obstore")
     options = {"endpoint": "http://127.0.0.1:9", "access_key_id": "a", "secret_access_key": "b", "region": "x"}
     retries = {"retry_config": {"max_retries": 0}}
-    with pytest.raises(pv.DeltaError) as caught:
+    with pytest.raises(pv.TableError) as caught:
         pv.delta.read("s3://bucket/t", storage_options=options | retries)
     assert caught.value.reason == "cannot-read"

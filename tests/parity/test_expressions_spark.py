@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from parquet_variant.delta.protocol.schema import parse_schema
-from parquet_variant.delta.writing.rules import Rules
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
+from parquet_variant.tables.rules import Rules
 
 ROWS = pa.table(
     {
@@ -85,6 +85,6 @@ def test_what_is_evaluated_is_what_spark_says(spark: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("text", listed(REFUSED))
 def test_what_may_mean_something_else_is_refused(text: str) -> None:
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         made(text, "string")
     assert caught.value.reason == "unsupported-feature"

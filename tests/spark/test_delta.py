@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType, VariantType
 
 import parquet_variant as pv
-from parquet_variant.errors import DeltaError, JsonError, VariantError
+from parquet_variant.errors import JsonError, TableError, VariantError
 from parquet_variant.spark.datasource.delta_reader import DeltaReader
 from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import ReadOptions, WriteOptions
@@ -41,7 +41,7 @@ def test_ingest_makes_and_grows_a_table_in_one_commit_each(source, tmp_path, usg
     assert (result.rows, len(result.files)) == (len(lines), 4)
     back = pv.to_json(pv.delta.read(table)).to_pylist()
     assert [_exact(text) for text in back] == [_exact(line) for line in lines]
-    with pytest.raises(DeltaError, match="already"):
+    with pytest.raises(TableError, match="already"):
         pv.spark.ingest(source, usgs_sample, table, format="delta")
     assert pv.spark.ingest(source, usgs_sample, table, format="delta", mode="ignore").rows == 0
     pv.spark.ingest(source, usgs_sample, table, format="delta", mode="append")
@@ -85,7 +85,7 @@ def test_modes_and_versions(source, tmp_path):
     table = tmp_path / "t"
     one, two = (source.sql(f"SELECT '{{\"a\": {n}}}' AS v") for n in (1, 2))
     pv.spark.write(one, table, schema="a int", format="delta")
-    with pytest.raises(DeltaError, match="already"):
+    with pytest.raises(TableError, match="already"):
         pv.spark.write(two, table, schema="a int", format="delta")
     pv.spark.write(two, table, schema="a int", format="delta", mode="append")
     pv.spark.write(two, table, schema="a int", format="delta", mode="overwrite")

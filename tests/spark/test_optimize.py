@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.delta.maintenance.optimize import optimize
-from parquet_variant.errors import DeltaError, VariantFileError
+from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.spark.operations.ingest import SparkEngine
 
 OLD = "id bigint, kind string, gone double"
@@ -106,14 +106,14 @@ class TestDeltaTables:
         pv.delta.append(table, {"p": ["c"], "n": [1], "v": pv.parse_json(["1"])})
         assert optimize(current, engine=SparkEngine(spark, None)).files_added == 2
         assert len(_table_rows(table)) == 1201
-        with pytest.raises(DeltaError) as caught:
+        with pytest.raises(TableError) as caught:
             optimize(current, engine=SparkEngine(spark, None))
         assert caught.value.reason == "conflict"
 
     def test_a_missing_data_file_fails_without_a_commit(self, spark, table):
         before = pv.delta.snapshot(table).version
         next(table.rglob("*.parquet")).unlink()
-        with pytest.raises(DeltaError, match="is missing"):
+        with pytest.raises(TableError, match="is missing"):
             pv.spark.optimize(spark, table)
         assert pv.delta.snapshot(table).version == before
 

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.partitions import split_by_partition
 from parquet_variant.errors import bad_option
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
+from parquet_variant.tables.partitions import split_by_partition
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
 # No partition column can have this name: a directory's has no slash.

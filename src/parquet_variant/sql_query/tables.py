@@ -193,7 +193,7 @@ def _scan_parquet(
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
     from parquet_variant.delta import scan
-    from parquet_variant.delta.data.expressions import columns_of_table
+    from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(each.name for each in current.schema.fields)
     return BoundTable(name, columns, order, partial(_scan_paths, "Delta tables", partial(scan, current), columns))

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.data.deletion_vector import read_bitmap, write_bitmap
 from parquet_variant.delta.statistics.variant_stats import decode_bounds
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.tables.row_sets import read_bitmap, write_bitmap
 
 VECTORS: list[dict[str, Any]] = [{}, {"delta.enableDeletionVectors": True}]
 
@@ -192,7 +192,7 @@ def test_a_merge_opens_only_the_files_that_hold_its_keys(table: Path) -> None:
 
 def test_a_row_that_two_would_change_is_refused(table: Path) -> None:
     twice = {"k": [5, 5]}
-    with pytest.raises(DeltaError) as caught:
+    with pytest.raises(TableError) as caught:
         pv.delta.merge(table, twice, "target.k = source.k").when_matched_update({"p": "'x'"}).execute()
     assert caught.value.reason == "ambiguous-merge"
     assert pv.delta.merge(table, twice, "target.k = source.k").when_matched_delete().execute().rows_deleted == 1

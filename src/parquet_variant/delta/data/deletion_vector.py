@@ -1,15 +1,12 @@
-"""Deletion vectors: which rows of a data file no longer count.
+"""Delta's deletion vectors: where they are stored (inline, next to the table, at an absolute path).
 
-Owns finding a vector (inline, beside the table, at an absolute path), its checks and the roaring bitmap format
-(PROTOCOL.md, "Deletion Vector Format"), read and written. Leaves dropping the rows to `read`.
+Owns reading and writing a vector by its descriptor. Leaves the bitmap to `tables.row_sets`, and dropping the rows to
+`reading.read`.
 """
 
 from __future__ import annotations
 
-import struct
 import uuid
-import zlib
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -17,186 +14,50 @@ import numpy.typing as npt
 from parquet_variant.delta import z85
 from parquet_variant.delta.data.paths import vector_path
 from parquet_variant.delta.protocol.actions import DeletionVector
-from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.filesystems import write_errors
+from parquet_variant.tables.row_sets import FRAME_BYTES, check_rows, framed, read_bitmap, unframed, write_bitmap
+from parquet_variant.tables.storage import Storage
 
-_MAGIC = 1681511377
-_MAGIC_NATIVE = 1681511376
 _FILE_VERSION = b"\x01"
-_COOKIE = 12346
-_RUN_COOKIE = 12347
-_NO_OFFSETS_BELOW = 4
-_ARRAY_LIMIT = 4096
-_BITMAP_BYTES = 8192
-_CONTAINER_ROWS = 8 * _BITMAP_BYTES
 
 
 def deleted_rows(storage: Storage, vector: DeletionVector) -> npt.NDArray[np.uint64]:
-    """The 0-based rows that a deletion vector marks, ascending.
+    """Return the 0-based rows that a deletion vector marks, ascending.
 
-    Raises `DeltaError`: reason ``"bad-deletion-vector"`` if it is damaged, or marks another number of rows than the log
-    says.
+    Raises `TableError`: reason ``"bad-deletion-vector"`` if the vector is damaged, or marks another number of rows than
+    the log states.
     """
     if vector.storage_type == "i":
         data = z85.decode(vector.path_or_inline_dv)[: vector.size_in_bytes]
     else:
         data = _from_file(storage, vector)
-    rows = read_bitmap(data, vector.cardinality)
-    if len(rows) != vector.cardinality:
-        raise DeltaError(
-            f"a deletion vector marks {len(rows)} rows, the log says {vector.cardinality}",
-            reason="bad-deletion-vector",
-        )
-    return rows
-
-
-def read_bitmap(data: bytes, most: int = 1 << 48) -> npt.NDArray[np.uint64]:
-    """The members of a serialized 64-bit roaring bitmap with Delta's magic number, ascending.
-
-    `most`: how many there may be: a few bytes can stand for billions.
-    Raises `DeltaError`: reason ``"bad-deletion-vector"``.
-
-    >>> text = "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
-    >>> read_bitmap(z85.decode(text)).tolist()
-    [3, 4, 7, 11, 18, 29]
-    """
-    try:
-        buckets = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data, most)]
-        rows = np.concatenate(buckets) if buckets else np.empty(0, dtype=np.uint64)
-        if not (rows[1:] > rows[:-1]).all():
-            raise ValueError("a row twice")
-    except (struct.error, ValueError, IndexError):
-        raise DeltaError("a deletion vector is cut off or damaged", reason="bad-deletion-vector") from None
-    return rows
-
-
-def _buckets(data: bytes, most: int) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
-    (magic,) = struct.unpack_from("<i", data)
-    if magic == _MAGIC:
-        (count,) = struct.unpack_from("<Q", data, 4)
-        at = 12
-        for _ in range(count):
-            (key,) = struct.unpack_from("<I", data, at)
-            low, at = _read_bitmap32(data, at + 4, most)
-            most -= len(low)
-            yield key, low
-        return
-    # The older form, of which the protocol prints an inline example: big-endian, no keys, every bitmap with its size.
-    (magic_native, count) = struct.unpack_from(">iI", data)
-    if magic_native != _MAGIC_NATIVE:
-        raise DeltaError(f"a deletion vector begins with {magic}, not {_MAGIC}", reason="bad-deletion-vector")
-    at = 8
-    for key in range(count):
-        (size,) = struct.unpack_from(">I", data, at)
-        low, _ = _read_bitmap32(data, at + 4, most)
-        most -= len(low)
-        yield key, low
-        at += 4 + size
+    return check_rows(read_bitmap(data, vector.cardinality), vector.cardinality)
 
 
 def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
-    offset = vector.offset or 0
+    offset, length = vector.offset or 0, vector.size_in_bytes + FRAME_BYTES
     path = vector_path(storage, vector)
     if path is None:
         raise DeltaError(f"deletion vector storage {vector.storage_type!r} is unknown", reason="bad-deletion-vector")
     try:
-        block = storage.read(path, offset, vector.size_in_bytes + 8)
+        block = storage.read(path, offset, length)
         if offset == 0 and block[:1] == _FILE_VERSION:
-            block = storage.read(path, 1, vector.size_in_bytes + 8)
+            block = storage.read(path, 1, length)
     except FileNotFoundError:
         raise DeltaError(f"the deletion vector file {path} is missing", reason="missing-file", file=path) from None
-    if len(block) != vector.size_in_bytes + 8:
-        raise DeltaError("the deletion vector file is cut off", reason="bad-deletion-vector", file=path)
-    size, data, checksum = block[:4], block[4:-4], block[-4:]
-    if int.from_bytes(size, "big") != vector.size_in_bytes or int.from_bytes(checksum, "big") != zlib.crc32(data):
-        raise DeltaError("the deletion vector's size or checksum is wrong", reason="bad-deletion-vector", file=path)
-    return data
-
-
-def _read_bitmap32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], int]:
-    """One 32-bit roaring bitmap of the standard format, and where it ends."""
-    (cookie,) = struct.unpack_from("<I", data, at)
-    runs = b""
-    if cookie & 0xFFFF == _RUN_COOKIE:
-        count = (cookie >> 16) + 1
-        flag_bytes = (count + 7) // 8
-        runs = data[at + 4 : at + 4 + flag_bytes]
-        at += 4 + flag_bytes
-        has_offsets = count >= _NO_OFFSETS_BELOW
-    elif cookie == _COOKIE:
-        (count,) = struct.unpack_from("<I", data, at + 4)
-        at += 8
-        has_offsets = True
-    else:
-        raise ValueError("cookie")
-    keys = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at).reshape(-1, 2).astype(np.uint32)
-    if int(keys[:, 1].sum()) + count > most:
-        raise ValueError("more rows than there are")
-    at += 4 * count + (4 * count if has_offsets else 0)
-    parts = []
-    for index, (key, cardinality) in enumerate(keys.tolist()):
-        if runs and runs[index // 8] >> (index % 8) & 1:
-            low, at = _run_container(data, at, cardinality + 1)
-        elif cardinality + 1 <= _ARRAY_LIMIT:
-            low = np.frombuffer(data, dtype="<u2", count=cardinality + 1, offset=at).astype(np.uint32)
-            at += 2 * (cardinality + 1)
-        else:
-            bits = np.unpackbits(np.frombuffer(data, np.uint8, _BITMAP_BYTES, at), bitorder="little")
-            low = np.flatnonzero(bits).astype(np.uint32)
-            at += _BITMAP_BYTES
-        parts.append(low | np.uint32(key << 16))
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32), at
-
-
-def _run_container(data: bytes, at: int, rows: int) -> tuple[npt.NDArray[np.uint32], int]:
-    (count,) = struct.unpack_from("<H", data, at)
-    runs = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at + 2).reshape(-1, 2).astype(np.int64)
-    if int(runs[:, 1].sum()) + count != rows:
-        raise ValueError("runs of other rows")
-    spans = [np.arange(start, start + length + 1) for start, length in runs.tolist()]
-    low = np.concatenate(spans).astype(np.uint32) if spans else np.empty(0, dtype=np.uint32)
-    return low, at + 2 + 4 * count
+    if len(block) != length:
+        raise DeltaError("the deletion vector file is truncated", reason="bad-deletion-vector", file=path)
+    return unframed(block, path)
 
 
 def write_vector(storage: Storage, rows: npt.NDArray[np.uint64]) -> DeletionVector:
-    """Put the vector of some rows into a new file of the table.
+    """Write a deletion vector to a new file of the table.
 
-    `rows`: ascending 0-based positions, each once.
+    `rows`: unique 0-based positions, ascending.
     """
     data = write_bitmap(rows)
     name = uuid.uuid4()
-    block = _FILE_VERSION + struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
     with storage.create(f"deletion_vector_{name}.bin") as local, write_errors(local):
-        local.write_bytes(block)
+        local.write_bytes(_FILE_VERSION + framed(data))
     return DeletionVector("u", z85.encode(name.bytes), len(data), len(rows), 1)
-
-
-def write_bitmap(rows: npt.NDArray[np.uint64]) -> bytes:
-    """A serialized 64-bit roaring bitmap with Delta's magic number.
-
-    >>> read_bitmap(write_bitmap(np.array([3, 4, 70000, 2**33], dtype=np.uint64))).tolist()
-    [3, 4, 70000, 8589934592]
-    """
-    keys, starts = np.unique(rows >> np.uint64(32), return_index=True)
-    parts = [struct.pack("<iQ", _MAGIC, len(keys))]
-    for key, bucket in zip(keys.tolist(), np.split(rows, starts[1:]), strict=True) if len(rows) else ():
-        parts += [struct.pack("<I", key), _written_bitmap32((bucket & np.uint64(0xFFFFFFFF)).astype(np.uint32))]
-    return b"".join(parts)
-
-
-def _written_bitmap32(rows: npt.NDArray[np.uint32]) -> bytes:
-    keys, starts = np.unique(rows >> np.uint32(16), return_index=True)
-    containers = [part.astype("<u2") for part in np.split(rows & np.uint32(0xFFFF), starts[1:])]
-    bodies = [part.tobytes() if len(part) <= _ARRAY_LIMIT else _bits(part) for part in containers]
-    header = struct.pack("<II", _COOKIE, len(keys))
-    counts = np.array([[key, len(part) - 1] for key, part in zip(keys, containers, strict=True)], dtype="<u2")
-    first = len(header) + 8 * len(keys)
-    offsets = first + np.concatenate([[0], np.cumsum([len(body) for body in bodies])[:-1]])
-    return header + counts.tobytes() + offsets.astype("<u4").tobytes() + b"".join(bodies)
-
-
-def _bits(rows: npt.NDArray[np.uint16]) -> bytes:
-    bits = np.zeros(_CONTAINER_ROWS, dtype=np.uint8)
-    bits[rows] = 1
-    return np.packbits(bits, bitorder="little").tobytes()

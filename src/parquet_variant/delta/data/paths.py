@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlparse
 
 from parquet_variant.delta import z85
 from parquet_variant.delta.protocol.actions import DeletionVector
-from parquet_variant.delta.storage import LocalStorage, Storage, outside
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.tables.storage import LocalStorage, Storage, outside
 
 _UUID_CHARACTERS = 20
 # Names of one and the same object store.
@@ -71,7 +71,7 @@ def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
         prefix, name = text[:-_UUID_CHARACTERS], text[-_UUID_CHARACTERS:]
         try:
             file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
-        except (DeltaError, ValueError):
+        except (TableError, ValueError):
             raise DeltaError(f"{text!r} names no deletion vector", reason="bad-deletion-vector") from None
         joined = posixpath.join(prefix, file)
         if joined.startswith("/") or ".." in joined.split("/") or "\x00" in joined:

@@ -16,15 +16,15 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
-from parquet_variant.delta.data.expressions import Assignment, evaluate, needed_table, plain_column, read_target
-from parquet_variant.delta.data.expressions import columns_of_table as columns_of
-from parquet_variant.delta.protocol.schema import VARIANT, Field, StructType, arrow_type
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import DeltaError, check_mapping
 from parquet_variant.functions.cast_to_variant import cast_to_variant
 from parquet_variant.functions.value_edits import variant_set
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
+from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
+from parquet_variant.tables.expressions import Assignment, evaluate, needed_table, plain_column, read_target
+from parquet_variant.tables.expressions import columns_of_table as columns_of
+from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type
 
 
 def read_assignments(

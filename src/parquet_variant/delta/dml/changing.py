@@ -22,7 +22,7 @@ from parquet_variant.delta.reading.read import shredded_in
 from parquet_variant.delta.reading.row_ids import tracked_rows, unshredded_rows
 from parquet_variant.delta.statistics.file_stats import dump_stats, read_stats
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.delta.writing.rules import Rules
+from parquet_variant.tables.rules import Rules
 
 Mask = npt.NDArray[np.bool_]
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.delta.data.expressions import columns_of_table, is_true
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
 from parquet_variant.delta.dml.matching import candidate_files, file_columns
@@ -23,6 +22,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.query.sql_expression import SqlExpression, read_expression
+from parquet_variant.tables.expressions import columns_of_table, is_true
 
 TARGET = "target"
 

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import empty_table
-from parquet_variant.delta.data.expressions import ROW
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add
@@ -26,6 +25,7 @@ from parquet_variant.delta.reading.read import live_rows
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.tables.expressions import ROW
 
 Mask = npt.NDArray[np.bool_]
 

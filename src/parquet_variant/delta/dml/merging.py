@@ -16,7 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.delta.data.expressions import (
+from parquet_variant.delta.dml.assigning import assigned, read_assignments
+from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
+from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
+from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
+from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
+from parquet_variant.errors import DeltaError
+from parquet_variant.io.engine import Engine
+from parquet_variant.query.duckdb_engine import run_sql
+from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+from parquet_variant.tables.expressions import (
     ROW,
     Assignment,
     columns_of_data,
@@ -25,19 +37,7 @@ from parquet_variant.delta.data.expressions import (
     evaluate,
     needed_table,
 )
-from parquet_variant.delta.dml.assigning import assigned, read_assignments
-from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
-from parquet_variant.delta.dml.matching import candidate_files, chosen_rows, file_columns, may_hold_keys
-from parquet_variant.delta.dml.patching import columns_in_use, paths_set, rewrite_file
-from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.schema import StructType, arrow_schema
-from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
-from parquet_variant.errors import DeltaError
-from parquet_variant.io.engine import Engine
-from parquet_variant.query.duckdb_engine import run_sql
-from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+from parquet_variant.tables.schema import StructType, arrow_schema
 
 Numbers: TypeAlias = "npt.NDArray[np.int64]"
 Kind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]

@@ -15,21 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import stored_schema, to_stored
-from parquet_variant.delta.data.expressions import Assignment
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.dml.assigning import needed_columns, path_values
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, as_shredded, change_file
 from parquet_variant.delta.protocol.actions import Add, Cdc
-from parquet_variant.delta.protocol.schema import VARIANT, ArrayType, Field, MapType, StructType
+from parquet_variant.delta.protocol.schema import schema_json
 from parquet_variant.delta.reading.read import read_file, unshredded_table
 from parquet_variant.delta.statistics.file_stats import TREES, Stats, leaf_columns, read_stats, value_at
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
-from parquet_variant.delta.storage import LocalStorage, Storage
 from parquet_variant.delta.writing.data_files import WritePlan
 from parquet_variant.delta.writing.stats_collector import path_bounds
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.operations.shrink import plan_shrink
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
@@ -39,6 +36,10 @@ from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.shredding.statistics import Bounds
+from parquet_variant.tables.columns import stored_schema, to_stored
+from parquet_variant.tables.expressions import Assignment
+from parquet_variant.tables.schema import VARIANT, ArrayType, Field, MapType, StructType
+from parquet_variant.tables.storage import LocalStorage, Storage
 
 Mask = npt.NDArray[np.bool_]
 
@@ -154,7 +155,7 @@ def _patched(plan: ChangePlan, file: Add, changed: ChangedRows, used: ColumnsInU
     physical = [f.physical_name for f in columns.fields]
     there = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
     rules = replace(write.rules, defaults=())
-    narrow = replace(write, schema_string=needed.to_json(), partition_columns=there, rules=rules)
+    narrow = replace(write, schema_string=schema_json(needed), partition_columns=there, rules=rules)
     new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
     old, places = conform_table(to_stored(rows, columns), (), value_first=True)
     with current.storage.open(relative_path(current.storage, file.path)) as source:
@@ -197,7 +198,7 @@ def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[
 def _put_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant | None) -> None:
     """Put the bound of a path into a Variant's bounds, if they had one; what is damaged goes, and tells nothing."""
     text = bounds.pop(column)
-    with suppress(DeltaError):
+    with suppress(TableError):
         by_path = decode_bounds(str(text))
         if by_path.pop(path, None) is not None and bound is not None:
             by_path[path] = bound

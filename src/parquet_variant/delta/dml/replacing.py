@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.delta.data.expressions import is_true, needed_table
-from parquet_variant.delta.data.partitions import partition_keys
+from parquet_variant.delta.data.file_partitions import partition_keys
 from parquet_variant.delta.dml.changing import ChangePlan, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
 from parquet_variant.delta.dml.delete import TARGET, delete_from_file, matching_files, read_condition, reads_of
@@ -23,6 +22,7 @@ from parquet_variant.delta.writing.identity import IdentityValues
 from parquet_variant.delta.writing.write import rows_at_hand
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import ThreadEngine
+from parquet_variant.tables.expressions import is_true, needed_table
 
 
 def replace_where(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.delta.data.expressions import Assignment, columns_of_table
 from parquet_variant.delta.dml.assigning import assigned, read_assignments
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
 from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
@@ -27,6 +26,7 @@ from parquet_variant.delta.writing.identity import refuse_identity_set
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression
+from parquet_variant.tables.expressions import Assignment, columns_of_table
 
 
 def update(

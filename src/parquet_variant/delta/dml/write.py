@@ -12,12 +12,12 @@ from typing import Any
 from parquet_variant.choices import Mode
 from parquet_variant.delta.log.commit import CommitResult, removed_unless_committed
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.schema import from_arrow_schema
-from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.create import commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.write import append, overwrite, peek, plan
 from parquet_variant.errors import DeltaError
 from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.tables.schema import from_arrow_schema
+from parquet_variant.tables.storage import open_storage
 
 
 def write(

@@ -20,20 +20,21 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.delta.data.partitions import partition_column
+from parquet_variant.delta.data.file_partitions import partition_column
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA, read_checkpoint_part
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG, commit_times
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable, supports
-from parquet_variant.delta.protocol.schema import StructType
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats, stats_type, with_json_stats
-from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
-from parquet_variant.delta.storage import FileInfo, Storage
+from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.tables.path_bounds import parsed_bounds
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import FileInfo, Storage
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _LIST = pa.list_(pa.string())

@@ -45,8 +45,8 @@ from parquet_variant.delta.protocol.actions import (
     to_lines,
 )
 from parquet_variant.delta.protocol.features import enabled, partition_names, supports
-from parquet_variant.delta.storage import Storage
 from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.tables.storage import Storage
 
 ROW_TRACKING = "delta.rowTracking"
 _TIME = "inCommitTimestamp"

@@ -15,8 +15,8 @@ from parquet_variant.delta.log.segment import commit_path, commit_times
 from parquet_variant.delta.log.snapshot import load_snapshot
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.features import in_commit_since
-from parquet_variant.delta.storage import Storage, open_storage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.tables.storage import Storage, open_storage
 
 
 def history(
@@ -70,7 +70,7 @@ def history(
 
 
 def _in_commit_since(storage: Storage) -> int | None:
-    with suppress(DeltaError):  # What the commits tell is there, though the table cannot be read here.
+    with suppress(TableError):  # What the commits tell is there, though the table cannot be read here.
         newest = load_snapshot(storage, files=False)
         return in_commit_since(newest.protocol, newest.metadata)
     return None

@@ -19,10 +19,10 @@ from parquet_variant.delta.log.file_actions import no_files, read_checkpoint_par
 from parquet_variant.delta.log.segment import LOG, Segment
 from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.protocol.features import partition_names
-from parquet_variant.delta.storage import FileInfo, LocalStorage, Storage, outside
 from parquet_variant.errors import DeltaError, VariantError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.tables.storage import FileInfo, LocalStorage, Storage, outside
 
 _SIDECARS = f"{LOG}/_sidecars"
 READERS = 16

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parquet_variant.delta.protocol.actions import parse_json
-from parquet_variant.delta.storage import FileInfo, Storage
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.storage import FileInfo, Storage
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"

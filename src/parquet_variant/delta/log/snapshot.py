@@ -30,10 +30,11 @@ from parquet_variant.delta.protocol.features import (
     table_schema,
 )
 from parquet_variant.delta.protocol.merging import check_type_changes
-from parquet_variant.delta.protocol.schema import Field, StructType, parse_schema
+from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.statistics.stats_table import with_json_stats
-from parquet_variant.delta.storage import Storage, open_storage
-from parquet_variant.errors import DeltaError, without_secrets
+from parquet_variant.errors import DeltaError, TableError, without_secrets
+from parquet_variant.tables.schema import Field, StructType
+from parquet_variant.tables.storage import Storage, open_storage
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -205,7 +206,7 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
     try:
         segment = list_segment(storage, version)
         state = replay(storage, segment, files=files)
-    except DeltaError as error:
+    except TableError as error:
         raise error.at(file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
     check_readable(state.protocol, storage.uri)

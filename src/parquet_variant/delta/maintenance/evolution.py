@@ -19,16 +19,9 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.features import check_writable, schema_features, with_features
 from parquet_variant.delta.protocol.merging import merged_metadata, part_of, widened, with_part
-from parquet_variant.delta.protocol.schema import (
-    DeltaType,
-    Field,
-    StructType,
-    check_schema,
-    named_type,
-    parse_schema,
-    read_schema,
-)
+from parquet_variant.delta.protocol.schema import named_type, parse_schema, read_schema, schema_json
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import Field, StructType, TableType, check_schema
 
 # Given a field, and the way to a part of it in lists and maps, what takes the field's place.
 _OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
@@ -201,7 +194,7 @@ def _commit(
     protocol: Protocol | None = None,
 ) -> CommitResult:
     """Commit a table's new columns, as one version."""
-    metadata = replace(metadata or current.metadata, schema_string=schema.to_json())
+    metadata = replace(metadata or current.metadata, schema_string=schema_json(schema))
     check_schema(schema, metadata.partition_columns)
     protocol = with_features(protocol or current.protocol, schema_features(schema))
     check_writable(protocol, current.storage.uri)
@@ -233,7 +226,7 @@ def _changed_struct(schema: StructType, steps: tuple[str, ...], path: str, chang
     return StructType(fields)
 
 
-def _changed_field(f: Field, kind: DeltaType, steps: tuple[str, ...], path: str, change: _OnField) -> tuple[Field, ...]:
+def _changed_field(f: Field, kind: TableType, steps: tuple[str, ...], path: str, change: _OnField) -> tuple[Field, ...]:
     """A field changed, or what is in it at the end of the steps."""
     inside: list[str] = []
     for at, step in enumerate(steps):

@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import align_table, by_name
-from parquet_variant.delta.data.partitions import partition_keys
+from parquet_variant.delta.data.file_partitions import partition_keys
 from parquet_variant.delta.log.commit import Transaction, commit, removed_unless_committed
 from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
@@ -28,7 +27,6 @@ from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
-from parquet_variant.delta.writing.rules import Rules
 from parquet_variant.delta.writing.write import SchemaOption, plan, schema_option
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.parquet.operations.optimize import pack_files
@@ -36,6 +34,8 @@ from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.tables.columns import align_table, by_name
+from parquet_variant.tables.rules import Rules
 
 # What a table's files hold: profiles by dotted column name, and rows by schema as JSON.
 _Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]

@@ -16,8 +16,9 @@ from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, has_feature, with_features
 from parquet_variant.delta.protocol.table_properties import CONSTRAINT, resolve_properties, with_tracking_columns
 from parquet_variant.delta.reading.read import iter_files
-from parquet_variant.delta.writing.rules import Rules, rules_of
-from parquet_variant.errors import DeltaError
+from parquet_variant.delta.writing.table_rules import rules_of
+from parquet_variant.errors import TableError
+from parquet_variant.tables.rules import Rules
 
 
 def set_properties(
@@ -93,7 +94,7 @@ def _check_constraints(current: Snapshot, protocol: Protocol, metadata: Metadata
         for path, rows in iter_files(current, current.schema):
             try:
                 added.enforce(rows)
-            except DeltaError as error:
+            except TableError as error:
                 raise error.at(file=path) from None
 
 

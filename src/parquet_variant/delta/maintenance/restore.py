@@ -18,10 +18,10 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import DomainMetadata
 from parquet_variant.delta.protocol.column_mapping import with_last_id
 from parquet_variant.delta.protocol.features import check_writable, with_protocol
-from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.data_files import CLUSTERING
 from parquet_variant.delta.writing.identity import with_last_marks
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.storage import Storage, open_storage
 
 
 def restore(

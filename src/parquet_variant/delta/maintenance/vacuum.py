@@ -19,10 +19,10 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.table_properties import duration_millis
-from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.data_files import CHANGE_DATA
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.tables.storage import open_storage
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 
@@ -114,9 +114,9 @@ def _needed(current: Snapshot, cutoff: int) -> set[str]:
     for table in (current.files, recent):
         for path, vector in zip(table["path"].to_pylist(), table["deletionVector"].to_pylist(), strict=True):
             # A path outside of the table names no file that vacuum looks at; its deletion vector may be inside.
-            with suppress(DeltaError):
+            with suppress(TableError):
                 needed.add(relative_path(current.storage, path))
-            with suppress(DeltaError):
+            with suppress(TableError):
                 file = None if vector is None else vector_path(current.storage, DeletionVector.from_dict(vector))
                 needed |= set() if file is None else {file}
     return needed

@@ -9,8 +9,9 @@ import uuid
 from dataclasses import replace
 
 from parquet_variant.delta.protocol.actions import Metadata
-from parquet_variant.delta.protocol.schema import Field, all_fields, parse_schema, with_fields
+from parquet_variant.delta.protocol.schema import parse_schema, schema_json, with_metadata
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import Field, all_fields, with_fields
 
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
@@ -33,7 +34,7 @@ def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
         return new
     if old is not None and before == "none":
         # What the columns say of a mapping is not that of the files, which have the columns' own names.
-        new = replace(new, schema_string=parse_schema(new.schema_string, mapped=False).to_json())
+        new = replace(new, schema_string=schema_json(parse_schema(new.schema_string, mapped=False)))
     return assign_mapping(new, named=old is not None and before == "none")
 
 
@@ -52,11 +53,11 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
             last += 1
             own[_ID] = last
         own.setdefault(_PHYSICAL, f.name if named else f"col-{uuid.uuid4()}")
-        return replace(f, metadata=own)
+        return with_metadata(f, own)
 
     mapped = with_fields(schema, assigned)
     return replace(
-        metadata, schema_string=mapped.to_json(), configuration={**metadata.configuration, _MAX_ID: str(last)}
+        metadata, schema_string=schema_json(mapped), configuration={**metadata.configuration, _MAX_ID: str(last)}
     )
 
 

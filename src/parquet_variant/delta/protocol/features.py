@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.delta.protocol.schema import VARIANT, PrimitiveType, StructType, all_types, parse_schema
+from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import VARIANT, PrimitiveType, StructType, all_types
 
 VARIANT_TYPE = "variantType"
 SHREDDING = "variantShredding"

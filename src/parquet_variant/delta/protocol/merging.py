@@ -14,20 +14,20 @@ from typing import Any, TypeAlias
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.column_mapping import MODE, assign_mapping
 from parquet_variant.delta.protocol.features import schema_features, with_features
-from parquet_variant.delta.protocol.schema import (
+from parquet_variant.delta.protocol.schema import parse_schema, schema_json
+from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import (
     DECIMAL,
     VOID,
     ArrayType,
-    DeltaType,
     Field,
     MapType,
     PrimitiveType,
     StructType,
+    TableType,
     all_fields,
     check_schema,
-    parse_schema,
 )
-from parquet_variant.errors import DeltaError
 
 TYPE_CHANGES = "delta.typeChanges"
 _WHOLE = ("byte", "short", "integer", "long")
@@ -49,7 +49,7 @@ def merged_metadata(metadata: Metadata, protocol: Protocol, new: StructType) -> 
     if merged == old:
         return metadata, protocol
     check_schema(merged, metadata.partition_columns)
-    changed = replace(metadata, schema_string=merged.to_json())
+    changed = replace(metadata, schema_string=schema_json(merged))
     if metadata.configuration.get(MODE, "none") != "none":
         changed = assign_mapping(changed)
     return changed, with_features(protocol, schema_features(merged))
@@ -62,7 +62,7 @@ def widened(f: Field, to: PrimitiveType, metadata: Metadata, inside: tuple[str, 
     `inside`: the way to what widens in lists and maps: ``element``, ``key``, ``value``.
     Raises `DeltaError`: reason ``"not-widening"``.
     """
-    old: DeltaType = f.type
+    old: TableType = f.type
     for step in inside:
         old = part_of(old, step, f.name)
     if not isinstance(old, PrimitiveType) or not (old == VOID or is_widening(old.name, to.name)):
@@ -76,7 +76,7 @@ def widened(f: Field, to: PrimitiveType, metadata: Metadata, inside: tuple[str, 
     return _with_history(f, with_part(f.type, inside, to), [(inside, old.name, to.name)])
 
 
-def _with_history(f: Field, kind: DeltaType, changes: Sequence[_Change]) -> Field:
+def _with_history(f: Field, kind: TableType, changes: Sequence[_Change]) -> Field:
     """A field of a type that it came to by changes; PROTOCOL.md, "Type Change Metadata"."""
     told: list[dict[str, str]] = [
         {"fromType": old, "toType": new} | ({"fieldPath": ".".join(inside)} if inside else {})
@@ -88,7 +88,7 @@ def _with_history(f: Field, kind: DeltaType, changes: Sequence[_Change]) -> Fiel
     return replace(f, type=kind, metadata={**f.metadata, TYPE_CHANGES: [*(f.metadata.get(TYPE_CHANGES) or ()), *told]})
 
 
-def part_of(kind: DeltaType, step: str, name: str) -> DeltaType:
+def part_of(kind: TableType, step: str, name: str) -> TableType:
     """The type of a list's ``element``, of a map's ``key`` or ``value``; the name is for the error."""
     if isinstance(kind, ArrayType) and step == "element":
         return kind.element
@@ -97,7 +97,7 @@ def part_of(kind: DeltaType, step: str, name: str) -> DeltaType:
     raise DeltaError(f"there is no {step!r} in column {name!r}", reason="unknown-column")
 
 
-def with_part(kind: DeltaType, inside: tuple[str, ...], new: DeltaType) -> DeltaType:
+def with_part(kind: TableType, inside: tuple[str, ...], new: TableType) -> TableType:
     """A type with another one at the end of a way through lists and maps."""
     if not inside:
         return new
@@ -117,17 +117,17 @@ def _struct(old: StructType, new: StructType, metadata: Metadata, prefix: str) -
     return StructType(tuple(fields))
 
 
-def _field(f: Field, new: DeltaType, metadata: Metadata, place: str) -> Field:
+def _field(f: Field, new: TableType, metadata: Metadata, place: str) -> Field:
     changes: list[_Change] = []
     return _with_history(f, _type(f.type, new, metadata, place, (), changes), changes)
 
 
 def _type(
-    old: DeltaType, new: DeltaType, metadata: Metadata, place: str, inside: tuple[str, ...], changes: list[_Change]
-) -> DeltaType:
+    old: TableType, new: TableType, metadata: Metadata, place: str, inside: tuple[str, ...], changes: list[_Change]
+) -> TableType:
     """Both types as one; what widened, and where in the field, goes to the changes."""
 
-    def part(step: str) -> DeltaType:
+    def part(step: str) -> TableType:
         parts = part_of(old, step, place), part_of(new, step, place)
         return _type(*parts, metadata, f"{place}.{step}", (*inside, step), changes)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.features import FEATURES, ROW_COMMIT_COLUMN, ROW_ID_COLUMN, SHREDDING, VARIANT_TYPE
-from parquet_variant.errors import DeltaError, check_mapping, choice_of
+from parquet_variant.errors import DeltaError, TableError, check_mapping, choice_of
 
 CONSTRAINT = "delta.constraints."
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
@@ -120,7 +120,7 @@ def _boolean(name: str, value: object) -> str:
 def _interval(name: str, value: object) -> str:
     try:
         duration_millis(str(value))
-    except DeltaError as error:
+    except TableError as error:
         raise _bad(name, value, error.message) from None
     return str(value)
 

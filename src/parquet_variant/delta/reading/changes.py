@@ -23,9 +23,9 @@ from parquet_variant.delta.log.segment import commit_path, commit_times, in_comm
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
 from parquet_variant.delta.protocol.features import in_commit_since, partition_names
-from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, arrow_schema
 from parquet_variant.delta.reading.read import PLACES, read_file
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema
 
 _FileAction = TypeVar("_FileAction", Add, Remove)
 _TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"

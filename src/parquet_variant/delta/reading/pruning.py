@@ -17,11 +17,11 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.partitions import partition_column
+from parquet_variant.delta.data.file_partitions import partition_column
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.schema import VARIANT, Field, fields_at, was_float
+from parquet_variant.delta.protocol.schema import was_float
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
-from parquet_variant.delta.statistics.variant_stats import decode_bounds_array, parsed_bounds
+from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.kernels.arrow_buffers import from_numpy, scalar, to_numpy
@@ -29,6 +29,8 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
+from parquet_variant.tables.path_bounds import parsed_bounds
+from parquet_variant.tables.schema import VARIANT, Field, fields_at
 from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
 
 Mask = npt.NDArray[np.bool_]

@@ -18,21 +18,21 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.data.columns import Matcher, align_table, by_field_id, by_logical_name, by_name, unchanged
 from parquet_variant.delta.data.deletion_vector import deleted_rows
-from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, DeletionVector
-from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_schema
-from parquet_variant.delta.storage import LocalStorage
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.columns import Matcher, align_table, by_field_id, by_logical_name, by_name, unchanged
+from parquet_variant.tables.partitions import partition_array
+from parquet_variant.tables.schema import VARIANT, StructType, arrow_schema
+from parquet_variant.tables.storage import LocalStorage
 
 Mask = npt.NDArray[np.bool_]
 # What it takes to read a file of a snapshot.
@@ -208,7 +208,7 @@ def read_file(
         raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DeltaError(f"data file {path} cannot be read: {error}", reason="bad-data-file", file=path) from error
-    except DeltaError as error:
+    except TableError as error:
         raise error.at(file=path) from None
     if mask is not None:
         # Before anything is made of them: a change may be about few rows of a file.

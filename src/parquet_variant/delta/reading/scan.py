@@ -15,18 +15,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.delta.data.columns import align_column, by_field_id, by_name, unchanged
-from parquet_variant.delta.data.partitions import partition_array
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.schema import DeltaType, Field, PrimitiveType, fields_at
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import PLACES, Mask, live_rows
 from parquet_variant.delta.reading.scan_columns import only_variant, typed_columns, variant_place
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
-from parquet_variant.delta.storage import LocalStorage
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
@@ -36,6 +32,10 @@ from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
 from parquet_variant.query.question import PlannedQuery, Question, in_short
 from parquet_variant.query.selection import Selected
+from parquet_variant.tables.columns import align_column, by_field_id, by_name, unchanged
+from parquet_variant.tables.partitions import partition_array
+from parquet_variant.tables.schema import Field, PrimitiveType, TableType, fields_at
+from parquet_variant.tables.storage import LocalStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DeltaScanTask:
 
 
 # Columns that are not in a file: the type and the text of a partition value, None for nulls.
-_Outside: TypeAlias = "dict[str, tuple[DeltaType, str | None] | None]"
+_Outside: TypeAlias = "dict[str, tuple[TableType, str | None] | None]"
 
 
 class _Part(NamedTuple):

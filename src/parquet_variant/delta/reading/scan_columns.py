@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, reachable_variants, variant_paths
 from parquet_variant.errors import DeltaError
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected
+from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, reachable_variants, variant_paths
 
 
 def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: str | None) -> tuple[Selected, ...]:

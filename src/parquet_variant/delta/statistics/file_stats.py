@@ -18,15 +18,8 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.protocol.actions import parse_json
-from parquet_variant.delta.protocol.schema import (
-    VOID,
-    DeltaType,
-    Field,
-    PrimitiveType,
-    StructType,
-    leaves,
-)
 from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
+from parquet_variant.tables.schema import VOID, Field, PrimitiveType, StructType, TableType, leaves
 
 # A file's statistics, or a part of them: values and such trees by name.
 Stats: TypeAlias = "dict[str, Any]"
@@ -78,7 +71,7 @@ def _column_names(text: str) -> list[tuple[str, ...]]:
     ]
 
 
-def leaf_columns(schema: StructType) -> list[tuple[tuple[str, ...], DeltaType]]:
+def leaf_columns(schema: StructType) -> list[tuple[tuple[str, ...], TableType]]:
     """The columns that may have statistics by physical names, in order: leaves of structs; lists and maps whole."""
     return [(_physical(way), way[-1].type) for way in leaves(schema)]
 

@@ -21,7 +21,6 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.delta import z85
 from parquet_variant.delta.protocol.actions import parse_json
-from parquet_variant.delta.protocol.schema import VARIANT, PrimitiveType, StructType, arrow_type
 from parquet_variant.delta.statistics.file_stats import (
     TREES,
     Stats,
@@ -31,9 +30,10 @@ from parquet_variant.delta.statistics.file_stats import (
     set_at,
     spelled_bound,
 )
-from parquet_variant.delta.statistics.variant_stats import parsed_bounds
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.shredding.statistics import part_at
+from parquet_variant.tables.path_bounds import parsed_bounds
+from parquet_variant.tables.schema import VARIANT, PrimitiveType, StructType, arrow_type
 
 Place = tuple[str, ...]
 _CHUNK_ROWS = 1 << 16

@@ -20,15 +20,16 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
-from parquet_variant.delta.protocol.schema import StructType, check_schema, read_schema, variant_paths
+from parquet_variant.delta.protocol.schema import read_schema, schema_json
 from parquet_variant.delta.protocol.table_properties import (
     SHREDDING_PROPERTY,
     resolve_properties,
     with_tracking_columns,
 )
-from parquet_variant.delta.storage import Storage, open_storage
 from parquet_variant.delta.writing.write import commit_files
-from parquet_variant.errors import DeltaError, check_mapping
+from parquet_variant.errors import DeltaError, TableError, check_mapping
+from parquet_variant.tables.schema import StructType, check_schema, variant_paths
+from parquet_variant.tables.storage import Storage, open_storage
 
 
 def create(
@@ -108,7 +109,7 @@ def planned_table(
     check_schema(columns, partitions)
     metadata = Metadata(
         id=str(uuid.uuid4()),
-        schema_string=columns.to_json(),
+        schema_string=schema_json(columns),
         partition_columns=partitions,
         configuration={name: value for name, value in resolved.changes.items() if value is not None},
         created_time=now_millis(),
@@ -139,7 +140,7 @@ def commit_new(
     transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
     try:
         return commit(planned.storage, transaction)
-    except DeltaError as error:
+    except TableError as error:
         if error.reason != "exists" or mode not in ("append", "overwrite"):
             raise
         other = load_snapshot(planned.storage)
@@ -153,7 +154,7 @@ def existing_table(storage: Storage) -> Snapshot | None:
     """The newest version of a table; None if there is none."""
     try:
         return load_snapshot(storage)
-    except DeltaError as error:
+    except TableError as error:
         if error.reason == "not-a-table":
             return None
         raise

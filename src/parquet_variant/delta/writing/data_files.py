@@ -20,7 +20,19 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION
-from parquet_variant.delta.data.columns import (
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add, Cdc, now_millis
+from parquet_variant.delta.protocol.schema import parse_schema, schema_json
+from parquet_variant.delta.statistics.file_stats import Stats, dump_stats, indexed_places, leaf_columns
+from parquet_variant.delta.writing.stats_collector import StatsCollector
+from parquet_variant.delta.writing.table_rules import rules_of
+from parquet_variant.errors import DeltaError, SchemaError, VariantFileError, bad_option
+from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.parquet.pages.codecs import codec_number
+from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.columns import (
     align_table,
     by_given_name,
     check_known,
@@ -29,20 +41,10 @@ from parquet_variant.delta.data.columns import (
     to_stored,
     unchanged,
 )
-from parquet_variant.delta.data.partitions import partition_directory, split_by_partition
-from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add, Cdc, now_millis
-from parquet_variant.delta.protocol.schema import Field, PrimitiveType, StructType, parse_schema
-from parquet_variant.delta.statistics.file_stats import Stats, dump_stats, indexed_places, leaf_columns
-from parquet_variant.delta.storage import Storage, open_storage
-from parquet_variant.delta.writing.rules import Rules, check_nulls, rules_of
-from parquet_variant.delta.writing.stats_collector import StatsCollector
-from parquet_variant.errors import DeltaError, SchemaError, VariantFileError, bad_option
-from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.parquet.pages.codecs import codec_number
-from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
-from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.partitions import partition_directory, split_by_partition
+from parquet_variant.tables.rules import Rules, check_nulls
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType
+from parquet_variant.tables.storage import Storage, open_storage
 
 DEFAULT_FILE_BYTES = 256 << 20
 # Arrow bytes are larger than what they become in a file; how much larger is only known afterwards.
@@ -218,7 +220,9 @@ class WritePlan:
         if not parts:
             return []
         columns = StructType((*self.schema.fields, Field(CHANGE_TYPE, PrimitiveType("string"))))
-        plan = replace(self, schema_string=columns.to_json(), directory=CHANGE_DATA, hidden_columns=(), rules=Rules())
+        plan = replace(
+            self, schema_string=schema_json(columns), directory=CHANGE_DATA, hidden_columns=(), rules=Rules()
+        )
         return [Cdc(add.path, add.partition_values, add.size) for add in plan.write_files(iter(parts))]
 
     @cached_property
@@ -255,7 +259,7 @@ def plan_write(
     """
     return WritePlan(
         uri=snapshot.storage.uri,
-        schema_string=snapshot.schema.to_json(),
+        schema_string=schema_json(snapshot.schema),
         partition_columns=snapshot.partition_columns,
         configuration=dict(snapshot.metadata.configuration),
         storage_options=dict(snapshot.storage.options),

@@ -16,8 +16,9 @@ import pyarrow as pa
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Metadata
 from parquet_variant.delta.protocol.features import supports
-from parquet_variant.delta.protocol.schema import Field, StructType, parse_schema
+from parquet_variant.delta.protocol.schema import parse_schema, schema_json
 from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import Field, StructType
 
 _START, _STEP = "delta.identity.start", "delta.identity.step"
 _MARK, _EXPLICIT = "delta.identity.highWaterMark", "delta.identity.allowExplicitInsert"
@@ -89,7 +90,7 @@ class IdentityValues:
         fields = tuple(
             replace(f, metadata={**f.metadata, _MARK: marks[f.name]}) if f.name in marks else f for f in schema.fields
         )
-        new = StructType(fields).to_json()
+        new = schema_json(StructType(fields))
         is_moved = any(f.metadata.get(_MARK) != marks.get(f.name, f.metadata.get(_MARK)) for f in schema.fields)
         return replace(self._metadata, schema_string=new) if is_moved else None
 
@@ -98,7 +99,7 @@ def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
     """Metadata whose identity columns never give a value that another version of the table has given."""
     schema, marks = parse_schema(metadata.schema_string), parse_schema(other.schema_string)
     fields = tuple(_with_last_mark(f, marks.get(f.name)) for f in schema.fields)
-    return metadata if fields == schema.fields else replace(metadata, schema_string=StructType(fields).to_json())
+    return metadata if fields == schema.fields else replace(metadata, schema_string=schema_json(StructType(fields)))
 
 
 def _with_last_mark(f: Field, other: Field | None) -> Field:

@@ -13,15 +13,6 @@ from functools import partial
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.protocol.schema import (
-    VARIANT,
-    ArrayType,
-    DeltaType,
-    MapType,
-    PrimitiveType,
-    StructType,
-    reachable_variants,
-)
 from parquet_variant.delta.statistics.file_stats import (
     Stats,
     column_at,
@@ -32,7 +23,7 @@ from parquet_variant.delta.statistics.file_stats import (
     value_at,
 )
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
@@ -44,6 +35,15 @@ from parquet_variant.shredding.statistics import (
     residual_objects,
     shredded_bounds,
     uniform_schema,
+)
+from parquet_variant.tables.schema import (
+    VARIANT,
+    ArrayType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    TableType,
+    reachable_variants,
 )
 
 Place = tuple[str, ...]
@@ -87,7 +87,7 @@ class StatsCollector:
         nulls = {place: count - self._nulls[place] for place, count in counts.items() if isinstance(count, int)}
         bounds: dict[Place, dict[VariantPath, Bounds]] = {}
         for place in self._variants:
-            with suppress(DeltaError):
+            with suppress(TableError):
                 text = value_at(before.get("minValues"), place)
                 paths = {} if text is None else decode_bounds(str(text))
                 known = {path: path_bounds(info, place, path) for path in paths}
@@ -119,7 +119,7 @@ class StatsCollector:
         return {"numRecords": info.rows, "minValues": low, "maxValues": high, "nullCount": counts, "tightBounds": True}
 
 
-def _is_plain(kind: DeltaType) -> bool:
+def _is_plain(kind: TableType) -> bool:
     return kind != VARIANT and not isinstance(kind, (ArrayType, MapType))
 
 

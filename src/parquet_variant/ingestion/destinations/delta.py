@@ -20,13 +20,11 @@ from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.choices import Mode
 from parquet_variant.delta.log.commit import is_uncommitted
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.schema import from_arrow_schema
-from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import DeltaError, TableError, VariantError
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import Destination, SplitArrays, TaskPlan, Work, WrittenSplits
@@ -34,6 +32,8 @@ from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Staging, check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.schema import from_arrow_schema
+from parquet_variant.tables.storage import open_storage
 
 
 class DeltaDestination(Destination):
@@ -84,7 +84,7 @@ class DeltaDestination(Destination):
 
     def abort(self) -> None:
         """Remove exactly the files that this job wrote, as far as no commit may name them; vacuum finds the rest."""
-        with suppress(OSError, DeltaError):
+        with suppress(OSError, TableError):
             if self._plan is not None and self._sure:
                 self._plan.remove_files()
         super().abort()

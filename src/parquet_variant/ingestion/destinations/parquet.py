@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from parquet_variant.delta.data.partitions import partition_directory
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
@@ -20,6 +19,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.writing.writer import VariantWriter
+from parquet_variant.tables.partitions import partition_directory
 
 # A file that is open holds a row group in memory; beyond this many the one that was used longest ago is closed.
 MOST_OPEN_FILES = 100

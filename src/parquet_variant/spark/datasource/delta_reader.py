@@ -21,6 +21,7 @@ from parquet_variant.delta.log.file_actions import log_lines
 from parquet_variant.delta.log.segment import commit_path
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.protocol.schema import schema_json
 from parquet_variant.delta.reading.read import read_file, selected_schema
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.errors import DeltaError
@@ -40,7 +41,7 @@ class DeltaPartition(InputPartition):
 def table_schema(options: ReadOptions) -> StructType:
     """The table's columns."""
     # Delta's and Spark's JSON forms of a schema are the same.
-    return StructType.fromJson(json.loads(_snapshot(options).schema.to_json()))
+    return StructType.fromJson(json.loads(schema_json(_snapshot(options).schema)))
 
 
 class DeltaReader(BatchReader):

@@ -20,16 +20,16 @@ from pyspark.sql.types import StructField, StructType, VariantType
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import parse_schema
-from parquet_variant.delta.storage import open_storage
 from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.write import commit_files, plan
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import DeltaError, TableError, VariantError
 from parquet_variant.io.staging import Staging, sweep
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
+from parquet_variant.tables.storage import open_storage
 
 
 @dataclass
@@ -137,7 +137,7 @@ class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
         self.staging.abort()  # first: a task that is still at work sees that, or its file is seen here
         # After a commit that failed, what it wrote may be in the log.
         if None in messages:
-            with suppress(OSError, DeltaError):
+            with suppress(OSError, TableError):
                 self.plan.remove_files()
             self.staging.abort()  # the directory, now that it is empty
 

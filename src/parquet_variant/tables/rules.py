@@ -6,32 +6,18 @@ name, never passed over. Leaves SQL to `query.sql_expression`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.delta.protocol.actions import Metadata, Protocol
-from parquet_variant.delta.protocol.features import supports
-from parquet_variant.delta.protocol.schema import (
-    VARIANT,
-    ArrayType,
-    DeltaType,
-    MapType,
-    StructType,
-    arrow_type,
-    parse_schema,
-)
 from parquet_variant.encoding.cast.forms import entry_lists, list_elements
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import TableError, VariantError
 from parquet_variant.lazy_names import optional_libraries
-
-_CONSTRAINT = "delta.constraints."
+from parquet_variant.tables.schema import VARIANT, ArrayType, MapType, StructType, TableType, arrow_type
 
 
 @dataclass(frozen=True)
@@ -69,7 +55,7 @@ class Rules:
     def enforce(self, table: pa.Table) -> None:
         """Refuse rows that break a rule.
 
-        Raises `DeltaError`: reason ``"constraint-violated"``; the rule is named, and the first row that breaks it.
+        Raises `TableError`: reason ``"constraint-violated"``; the rule is named, and the first row that breaks it.
         """
         rules = [(f"constraint {name}", text) for name, text in self.checks]
         rules += [
@@ -81,35 +67,17 @@ class Rules:
                 raise _cannot(name, text, f"it is {answer.type}, not true or false")
             good = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
             if not good.all():
-                raise DeltaError(
+                raise TableError(
                     f"{int((~good).sum())} row(s) break {name} ({text}): nothing is written",
                     reason="constraint-violated",
                     row=int((~good).argmax()),
                 )
 
 
-def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
-    """The rules that a writer of a table must obey."""
-    schema = parse_schema(metadata.schema_string)
-    checks: list[tuple[str, str]] = []
-    if supports(protocol, "checkConstraints"):
-        checks += [(key, text) for key, text in metadata.configuration.items() if key.startswith(_CONSTRAINT)]
-    if supports(protocol, "invariants"):
-        checks += [(f"of column {f.name}", _invariant(f.metadata["delta.invariants"])) for f in schema.fields
-                   if "delta.invariants" in f.metadata]  # fmt: skip
-        _refuse_nested(schema, "delta.invariants", "an invariant")
-    generated: tuple[tuple[str, str], ...] = ()
-    if supports(protocol, "generatedColumns"):
-        generated = _texts(schema, "delta.generationExpression")
-        _refuse_nested(schema, "delta.generationExpression", "a generation expression")
-    defaults = _texts(schema, "CURRENT_DEFAULT") if supports(protocol, "allowColumnDefaults") else ()
-    return Rules(tuple(checks), generated, defaults)
-
-
 def check_nulls(table: pa.Table, schema: StructType) -> None:
     """Refuse nulls in fields of structs, elements of lists and values of maps that must not be null.
 
-    Raises `DeltaError`: reason ``"null-value"``.
+    Raises `TableError`: reason ``"null-value"``.
     """
     for f in schema.fields:
         if f.name in table.column_names and _asks(f.type):
@@ -117,7 +85,7 @@ def check_nulls(table: pa.Table, schema: StructType) -> None:
                 _nulls(chunk, f.type, f.name)
 
 
-def _asks(kind: DeltaType) -> bool:
+def _asks(kind: TableType) -> bool:
     """Whether a type has parts that must not be null."""
     if isinstance(kind, StructType):
         return any(not f.nullable or _asks(f.type) for f in kind.fields)
@@ -126,7 +94,7 @@ def _asks(kind: DeltaType) -> bool:
     return isinstance(kind, MapType) and (not kind.value_contains_null or _asks(kind.value))
 
 
-def _nulls(array: pa.Array, kind: DeltaType, name: str) -> None:
+def _nulls(array: pa.Array, kind: TableType, name: str) -> None:
     if isinstance(kind, StructType) and pa.types.is_struct(array.type):
         rows = array.filter(array.is_valid()) if array.null_count else array
         for f in kind.fields:
@@ -135,60 +103,37 @@ def _nulls(array: pa.Array, kind: DeltaType, name: str) -> None:
                 continue
             child = rows.field(at)
             if not f.nullable and child.null_count:
-                raise DeltaError(f"column {name}.{f.name} must not be null", reason="null-value")
+                raise TableError(f"column {name}.{f.name} must not be null", reason="null-value")
             _nulls(child, f.type, f"{name}.{f.name}")
     elif isinstance(kind, ArrayType) and pa.types.is_list(array.type):
         values = array.flatten()
         if not kind.contains_null and values.null_count:
-            raise DeltaError(f"the elements of column {name} must not be null", reason="null-value")
+            raise TableError(f"the elements of column {name} must not be null", reason="null-value")
         _nulls(values, kind.element, f"{name}.element")
     elif isinstance(kind, MapType) and pa.types.is_map(array.type):
         values = list_elements(entry_lists(array)[1])
         if not kind.value_contains_null and values.null_count:
-            raise DeltaError(f"the values of column {name} must not be null", reason="null-value")
+            raise TableError(f"the values of column {name} must not be null", reason="null-value")
         _nulls(values, kind.value, f"{name}.value")
-
-
-def _texts(schema: StructType, key: str) -> tuple[tuple[str, str], ...]:
-    return tuple((f.name, str(f.metadata[key])) for f in schema.fields if key in f.metadata)
-
-
-def _refuse_nested(schema: StructType, key: str, what: str) -> None:
-    for f in schema.fields:
-        if isinstance(f.type, StructType):
-            for inner in f.type.fields:
-                if key in inner.metadata:
-                    raise DeltaError(
-                        f"column {f.name}.{inner.name} has {what}, which is not supported inside of structs",
-                        reason="unsupported-feature",
-                    )
-            _refuse_nested(f.type, key, what)
-
-
-def _invariant(text: Any) -> str:
-    try:
-        return str(json.loads(text)["expression"]["expression"])
-    except (ValueError, KeyError, TypeError):
-        raise DeltaError(f"the invariant {text!r} cannot be read", reason="unsupported-feature") from None
 
 
 def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     # Only tables with rules need an engine for SQL.
     with optional_libraries(name):
-        from parquet_variant.delta.data.expressions import columns_of_data, evaluate, needed_table
         from parquet_variant.query.sql_expression import read_expression
+        from parquet_variant.tables.expressions import columns_of_data, evaluate, needed_table
 
     try:
         expression = read_expression(text, {"t": columns_of_data(table)}, engine="spark")
         rows = needed_table(table, expression.columns["t"])
         return one_chunk(evaluate({"answer": expression.text}, {"t": rows}, "UTC")["answer"])
-    except DeltaError:
+    except TableError:
         raise
     except VariantError as error:
         raise _cannot(name, text, error) from None
 
 
-def _cannot(name: str, text: str, why: object) -> DeltaError:
-    return DeltaError(
+def _cannot(name: str, text: str, why: object) -> TableError:
+    return TableError(
         f"{name} ({text}) cannot be evaluated here, so nothing is written: {why}", reason="unsupported-feature"
     )

@@ -15,22 +15,22 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.protocol.schema import (
+from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
+from parquet_variant.errors import TableError
+from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.tables.schema import (
     VARIANT,
     VOID,
     ArrayType,
-    DeltaType,
     Field,
     MapType,
     StructType,
+    TableType,
     all_fields,
     all_types,
     arrow_type,
     with_fields,
 )
-from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
-from parquet_variant.errors import DeltaError
-from parquet_variant.schema.storage_shape import is_list
 
 # Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
@@ -79,7 +79,7 @@ def align_table(
     `match`: how a wanted field is found.
     `on_variant`: applied to every variant, with its place (see `schema.variant_paths`).
     `stored`: under the names and ids that data files have, without what is void or not there.
-    Raises `DeltaError`: reason ``"type-mismatch"`` if a column cannot be given as its type.
+    Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be given as its type.
     """
     align = _Alignment(match, on_variant, stored)
     fields, columns = [], []
@@ -94,10 +94,10 @@ def align_table(
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def check_known(present: pa.DataType | pa.Schema, kind: DeltaType, match: Matcher, place: tuple[str, ...] = ()) -> None:
+def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matcher, place: tuple[str, ...] = ()) -> None:
     """Refuse data with fields that a table has not, at any depth: `align_table` leaves them out.
 
-    Raises `DeltaError`: reason ``"unknown-column"``.
+    Raises `TableError`: reason ``"unknown-column"``.
     """
     if isinstance(kind, StructType) and (isinstance(present, pa.Schema) or pa.types.is_struct(present)):
         places = [match(present, f) for f in kind.fields]
@@ -105,7 +105,7 @@ def check_known(present: pa.DataType | pa.Schema, kind: DeltaType, match: Matche
             if index not in places:
                 known = ", ".join(_dotted((*place, f.name)) for f in kind.fields)
                 name = _dotted((*place, each.name))
-                raise DeltaError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
+                raise TableError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
             f = kind.fields[places.index(index)]
             check_known(each.type, f.type, match, (*place, f.name))
     elif isinstance(kind, ArrayType) and _is_list(present):
@@ -116,7 +116,7 @@ def check_known(present: pa.DataType | pa.Schema, kind: DeltaType, match: Matche
 
 
 def align_column(
-    array: pa.Array, kind: DeltaType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
+    array: pa.Array, kind: TableType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
 ) -> pa.Array:
     """One column, or a part of one, as a Delta type; see `align_table`."""
     return _Alignment(match, on_variant, False).column(array, kind, place)
@@ -130,7 +130,7 @@ class _Alignment:
     on_variant: OnVariant
     stored: bool
 
-    def column(self, array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.Array:
+    def column(self, array: pa.Array, kind: TableType, place: tuple[str, ...]) -> pa.Array:
         if kind == VARIANT:
             return self._variant(array, place)
         if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
@@ -155,7 +155,7 @@ class _Alignment:
         if pa.types.is_null(array.type):
             array = pa.nulls(len(array), arrow_type(VARIANT))
         if not pa.types.is_struct(array.type):
-            raise DeltaError(f"column {_dotted(place)} is {array.type}, not a Variant", reason="type-mismatch")
+            raise TableError(f"column {_dotted(place)} is {array.type}, not a Variant", reason="type-mismatch")
         return self.on_variant(place, VariantArray.from_storage(array)).storage
 
     def _struct(self, array: pa.StructArray, kind: StructType, place: tuple[str, ...]) -> pa.Array:
@@ -191,7 +191,7 @@ def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Ar
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
-def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.Array:
+def _primitive(array: pa.Array, kind: TableType, place: tuple[str, ...]) -> pa.Array:
     target = arrow_type(kind)
     if array.type == target:
         return array
@@ -204,7 +204,7 @@ def _primitive(array: pa.Array, kind: DeltaType, place: tuple[str, ...]) -> pa.A
             return _whole_microseconds(array).cast(target)
         return cast_values(array, target)
     except pa.ArrowException as error:
-        raise DeltaError(
+        raise TableError(
             f"column {_dotted(place)} is {array.type}, which is not {target}: {error}", reason="type-mismatch"
         ) from error
 
@@ -239,7 +239,7 @@ def stored_schema(schema: StructType) -> StructType:
 def check_storable(schema: StructType) -> None:
     """Refuse to write data files for columns that cannot be in any.
 
-    Raises `DeltaError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables of nothing but
+    Raises `TableError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables of nothing but
     void.
     """
     if schema.fields and all(f.type == VOID for f in schema.fields):
@@ -263,5 +263,5 @@ def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
     return align_table(table, schema, by_logical_name, stored=True)
 
 
-def _void(what: str) -> DeltaError:
-    return DeltaError(f"{what}: no data file can be written before it has another type", reason="void-column")
+def _void(what: str) -> TableError:
+    return TableError(f"{what}: no data file can be written before it has another type", reason="void-column")

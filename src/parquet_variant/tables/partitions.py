@@ -15,10 +15,9 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.delta.protocol.schema import DeltaType, Field, PrimitiveType, arrow_type
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
+from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MAX_NAME_BYTES = 255
@@ -49,13 +48,13 @@ def partition_text(value: Any) -> str | None:
         return _binary_text(value)
     if isinstance(value, (str, int, float, date)):
         return str(value)
-    raise DeltaError(f"a {type(value).__name__} cannot be a partition value", reason="unsupported-type")
+    raise TableError(f"a {type(value).__name__} cannot be a partition value", reason="unsupported-type")
 
 
-def partition_array(text: str | None, kind: DeltaType, rows: int) -> pa.Array:
+def partition_array(text: str | None, kind: TableType, rows: int) -> pa.Array:
     """A column of one partition value.
 
-    Raises `DeltaError`: reason ``"bad-partition-value"`` for text that is not of the type.
+    Raises `TableError`: reason ``"bad-partition-value"`` for text that is not of the type.
 
     >>> partition_array("7", PrimitiveType("long"), 2).to_pylist()
     [7, 7]
@@ -64,28 +63,6 @@ def partition_array(text: str | None, kind: DeltaType, rows: int) -> pa.Array:
     if text is None or text == "":
         return pa.nulls(rows, target)
     return pa.repeat(_parse(text, kind, target), rows)
-
-
-def partition_column(files: pa.Table, field: Field) -> pa.Array:
-    """The value of a partition column in each file.
-
-    `files`: rows of `Snapshot.files`.
-    Raises as `partition_array`.
-    """
-    texts = one_chunk(pc.map_lookup(files["partitionValues"], field.physical_name, "first")).dictionary_encode()
-    distinct = [partition_array(text, field.type, 1) for text in texts.dictionary.to_pylist()]
-    values = pa.concat_arrays(distinct) if distinct else partition_array(None, field.type, 0)
-    return values.take(texts.indices)
-
-
-def partition_keys(files: pa.Table, fields: Sequence[Field]) -> list[tuple[str | None, ...]]:
-    """The partition of each file, as `partition_text` says it: writers have several texts for one value.
-
-    `files`: rows of `Snapshot.files`.
-    `fields`: the partition columns.
-    """
-    columns = [_texts(partition_column(files, field)) for field in fields]
-    return list(zip(*columns, strict=True)) if columns else [()] * len(files)
 
 
 def partition_directory(values: Mapping[str, str | None]) -> str:
@@ -109,7 +86,7 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
     if not columns:
         return [({}, table)]
     rows: dict[tuple[str | None, ...], list[int]] = {}
-    texts = [_texts(table[name]) for name in columns]
+    texts = [partition_texts(table[name]) for name in columns]
     for index, key in enumerate(zip(*texts, strict=True)):
         rows.setdefault(key, []).append(index)
     data = table.drop_columns(list(columns))
@@ -118,20 +95,21 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
     return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
 
 
-def _texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+def partition_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
+    """Return the text of each value of a partition column; see `partition_text`."""
     encoded = one_chunk(column)
     if not isinstance(encoded, pa.DictionaryArray):
         encoded = encoded.dictionary_encode(null_encoding="encode")
     try:
         names = [partition_text(v) for v in encoded.dictionary.to_pylist()]
-    except DeltaError:
+    except TableError:
         raise
     except (OverflowError, ValueError) as error:
-        raise DeltaError(f"a partition value has no text: {error}", reason="bad-partition-value") from error
+        raise TableError(f"a partition value has no text: {error}", reason="bad-partition-value") from error
     return [None if i is None else names[i] for i in encoded.indices.to_pylist()]
 
 
-def _parse(text: str, kind: DeltaType, target: pa.DataType) -> pa.Scalar:
+def _parse(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
     name = kind.name if isinstance(kind, PrimitiveType) else "struct"
     try:
         if name == "string":
@@ -153,7 +131,7 @@ def _parse(text: str, kind: DeltaType, target: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(target)
     except (ValueError, KeyError, ArithmeticError, pa.ArrowException):
         shown = json.dumps(text)
-        raise DeltaError(f"partition value {shown} is not of type {name}", reason="bad-partition-value") from None
+        raise TableError(f"partition value {shown} is not of type {name}", reason="bad-partition-value") from None
 
 
 def _binary_text(value: bytes) -> str:
@@ -161,7 +139,7 @@ def _binary_text(value: bytes) -> str:
         # As Spark and delta-kernel: the bytes are text in UTF-8.
         return value.decode()
     except UnicodeDecodeError:
-        raise DeltaError(
+        raise TableError(
             f"the partition value {value!r} is not UTF-8, so Delta has no text for it: partition by another column",
             reason="bad-partition-value",
         ) from None

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlparse
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import DeltaError, check_mapping
+from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme, write_errors
 from parquet_variant.io.temporaries import temporary_beside
 
@@ -57,7 +57,7 @@ class Storage(ABC):
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         self.uri = uri
-        check_mapping("storage_options", {} if options is None else options, DeltaError)
+        check_mapping("storage_options", {} if options is None else options, TableError)
         self.options = dict(options or {})
         self.allow_outside = allow_outside
 
@@ -386,7 +386,7 @@ def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
         raise
     except _failures() as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise DeltaError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
+        raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
 
 
 def local_path(uri: str) -> Path:
@@ -394,9 +394,9 @@ def local_path(uri: str) -> Path:
     return Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
 
 
-def outside(storage: Storage, path: str) -> DeltaError:
+def outside(storage: Storage, path: str) -> TableError:
     """The error for a path of the log that leads out of the table."""
-    return DeltaError(
+    return TableError(
         f"the log names {path}, which lies outside of the table: pass allow_outside=True to read such files "
         "(a shallow clone's); they are never written or deleted",
         reason="outside-table",
@@ -412,7 +412,7 @@ def open_storage(
     `uri`: a local path, or a URL: ``file://``, ``s3://`` (``s3a://``), ``gs://``, ``az://``, ``abfss://``,
       ``memory://``.
     `options`: configuration of the object store (`obstore.store.from_url`).
-    Raises `DeltaError`: reason ``"missing-extra"`` if the URL needs obstore and it is not installed.
+    Raises `TableError`: reason ``"missing-extra"`` if the URL needs obstore and it is not installed.
 
     >>> open_storage("some/table").uri
     'some/table'
@@ -422,7 +422,7 @@ def open_storage(
     try:
         scheme = urlparse(text).scheme
     except ValueError as error:
-        raise DeltaError(f"{text!r} is no URL: {error}", reason="bad-uri") from None
+        raise TableError(f"{text!r} is no URL: {error}", reason="bad-uri") from None
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)
@@ -449,11 +449,11 @@ def _store(uri: str, options: Mapping[str, Any]) -> Any:
             configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
     try:
         return _obstore().store.from_url(parts._replace(query="").geturl(), **configuration)
-    except DeltaError:
+    except TableError:
         raise
     except Exception as error:
         line = str(error).split("\n", maxsplit=1)[0]
-        raise DeltaError(
+        raise TableError(
             f"cannot open {uri}: {line}; tables are on local disks and in s3, gs and abfss", reason="bad-uri", file=uri
         ) from None
 
@@ -463,7 +463,7 @@ def _obstore() -> Any:
         import obstore
         import obstore.store
     except ImportError:
-        raise DeltaError(
+        raise TableError(
             "tables in object stores need obstore: pip install 'parquet-variant[delta]'", reason="missing-extra"
         ) from None
     return obstore

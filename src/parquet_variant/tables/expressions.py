@@ -17,14 +17,14 @@ from sqlglot import exp
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.delta.protocol.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
 
 # The column that numbers rows beside those that expressions need.
 ROW = "__row"
@@ -92,7 +92,7 @@ def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -
         return np.zeros(0, dtype=bool)
     answer = evaluate({"answer": expression.text}, {alias: table}, zone)["answer"]
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
-        raise DeltaError(f"the condition {expression.text} is {answer.type}, not true or false", reason="bad-condition")
+        raise TableError(f"the condition {expression.text} is {answer.type}, not true or false", reason="bad-condition")
     return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
 
 
@@ -110,7 +110,7 @@ class Assignment:
 def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:
     """The column, and the path inside of a Variant, that an assignment names.
 
-    Raises `DeltaError`: reason ``"bad-assignment"`` for anything else.
+    Raises `TableError`: reason ``"bad-assignment"`` for anything else.
     """
     if columns.find(text) is not None:
         column = columns.find(text)
@@ -119,7 +119,7 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
     expression = read_expression(text, {alias: columns}, zone=zone)
     needed = list(expression.columns[alias].values())
     if len(needed) != 1 or not plain_column(expression) or needed[0].type is not None:
-        raise DeltaError(
+        raise TableError(
             f"{text!r} cannot be set: name a column, or a path in a Variant (v:a.b)", reason="bad-assignment"
         )
     path = needed[0].path
