@@ -27,7 +27,7 @@ from parquet_variant.delta.statistics.file_stats import Stats, dump_stats, index
 from parquet_variant.delta.writing.stats_collector import StatsCollector
 from parquet_variant.delta.writing.table_rules import rules_of
 from parquet_variant.errors import DeltaError, SchemaError, VariantFileError, bad_option
-from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.parquet.pages.codecs import codec_number
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
