@@ -67,6 +67,17 @@ def _extraction(generator: Any, node: exp.JSONExtract) -> str:
     return str(write(generator, node))
 
 
+def _like(generator: Any, node: exp.Like | exp.ILike) -> str:
+    """Write LIKE with the escape character that Spark has by default, the backslash; DuckDB has none by default."""
+    text = str(generator.like_sql(node) if isinstance(node, exp.Like) else generator.ilike_sql(node))
+    pattern = node.expression
+    if isinstance(node.parent, exp.Escape) or isinstance(pattern, (exp.Any, exp.All)):
+        return text  # sqlglot writes LIKE ANY as one LIKE per pattern
+    if isinstance(pattern, exp.Literal) and "\\" not in pattern.name:
+        return text  # DuckDB is faster without ESCAPE
+    return f"{text} ESCAPE '\\'"
+
+
 class _Method(exp.Expression):
     """A function behind a dot: ``text.upper()`` is ``upper(text)``. sqlglot takes it for a function of a schema."""
 
@@ -128,6 +139,8 @@ class ForDuckDB(DuckDB):
         TRANSFORMS = {
             **DuckDBGenerator.TRANSFORMS,
             exp.JSONExtract: _extraction,
+            exp.Like: _like,
+            exp.ILike: _like,
             exp.IgnoreNulls: _nulls("IGNORE NULLS"),
             exp.RespectNulls: _nulls("RESPECT NULLS"),
             exp.WithinGroup: Generator.withingroup_sql,

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.zones import zone_of
-from parquet_variant.errors import PredicateError
+from parquet_variant.errors import PredicateError, VariantError
 from parquet_variant.kernels.arrow_buffers import scalar
 
 Operator = Literal["=", "<>", "<", "<=", ">", ">="]
@@ -104,6 +104,19 @@ class Or:
 
 
 Predicate = Compare | Like | IsNull | Constant | Not | And | Or
+
+
+def check_like(pattern: str, error: type[VariantError]) -> None:
+    """Raise `error` unless each backslash of a LIKE pattern escapes ``%``, ``_`` or a backslash, as Spark requires."""
+    rest = pattern
+    while "\\" in rest:
+        rest = rest.partition("\\")[2]
+        if rest[:1] not in ("%", "_", "\\"):
+            where = f"before {rest[0]!r}" if rest else "at the end"
+            raise error(
+                f"invalid LIKE pattern {pattern!r}: a backslash {where}; it escapes %, _ and itself, so write two for one"
+            )
+        rest = rest[1:]
 
 
 def joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
@@ -195,6 +208,7 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
     if isinstance(predicate, Like):
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not isinstance(predicate.pattern, str):
             raise PredicateError(f"{predicate.column} LIKE {predicate.pattern!r} needs a string column and pattern")
+        check_like(predicate.pattern, PredicateError)
         return predicate
     if predicate.literal is None or pa.types.is_null(kind):  # A comparison with NULL is neither true nor false.
         return Constant(predicate.column, None)

@@ -89,8 +89,8 @@ class _Meaning:
             return self.element(node)
         if not isinstance(node, _ALIKE):
             raise _unknown(node)
-        if isinstance(node, exp.Like) and not _plain_text(node.expression, "\\"):
-            raise _unknown(node)  # Spark's escape character
+        if isinstance(node, exp.Like) and not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
+            raise _unknown(node)  # Spark refuses a pattern with a wrong escape only when it meets one
         if isinstance(node, exp.Cast):
             return self.cast(node)
         if isinstance(node, exp.DPipe):
@@ -215,10 +215,6 @@ def _truncated(unit: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 def _number(node: exp.Expr | None, *, least: int) -> bool:
     return isinstance(node, exp.Literal) and node.is_int and int(node.name) >= least
-
-
-def _plain_text(node: exp.Expr, without: str) -> bool:
-    return isinstance(node, exp.Literal) and node.is_string and without not in node.name
 
 
 def _unknown(node: exp.Expr) -> SqlError:

@@ -17,6 +17,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, Uns
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError
 from parquet_variant.query.duckdb_dialect import ForDuckDB
+from parquet_variant.query.predicate import check_like
 
 _MAX_LENGTH = 1 << 20
 _MAX_DEPTH = 400
@@ -89,6 +90,10 @@ def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
         options = fetch.args.get("limit_options")
         if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
             raise SqlError("FETCH takes a number of ROWS ONLY here: write LIMIT 50%, or QUALIFY rank() OVER (…) <= 5")
+    for like in tree.find_all(exp.Like, exp.ILike):
+        pattern = like.expression
+        if isinstance(pattern, exp.Literal) and pattern.is_string and not isinstance(like.parent, exp.Escape):
+            check_like(pattern.name, SqlError)
     for table in tree.find_all(exp.Table) if engine == "duckdb" else ():
         function = table.this
         if isinstance(function, exp.Func) and function.name.lower() not in _IN_FROM:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
@@ -27,18 +27,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns of a table that a text may name."""
+    """The columns of a table that an expression can name."""
 
-    variants: Sequence[str] = ()  # Names of its Variant columns; ``s.v`` is the field v of the struct s.
-    ordinary: Mapping[str, pa.DataType] = field(default_factory=dict)  # Arrow types of its other columns by name.
+    variants: Sequence[str] = ()  # Names of the Variant columns, those of `nested` included.
+    ordinary: Mapping[str, pa.DataType] = field(default_factory=dict)  # Arrow types of the other columns by name.
+    # Variants inside structs: the dotted name that scans use for them -> names of the struct and its fields.
+    nested: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def find(self, name: str) -> tuple[str, bool] | None:
-        """The column that a name means, in any case where that is clear, and whether it is a Variant."""
-        every = {**dict.fromkeys(self.ordinary, False), **dict.fromkeys(self.variants, True)}
-        if name in every:
-            return name, every[name]
-        alike = [each for each in every if each.lower() == name.lower()]
-        return (alike[0], every[alike[0]]) if len(alike) == 1 else None
+    @property
+    def top(self) -> list[str]:
+        """Names of the columns that are not inside a struct."""
+        return list(dict.fromkeys([*self.ordinary, *(name for name in self.variants if name not in self.nested)]))
+
+    def find(self, name: str) -> str | None:
+        """Return the column of exactly this name, or else the only one that differs from it by letter case alone."""
+        if name in self.top:
+            return name
+        matching = [column for column in self.top if column.lower() == name.lower()]
+        return matching[0] if len(matching) == 1 else None
+
+    def resolve(self, parts: Sequence[str]) -> ColumnMatch | None:
+        """Resolve ``column.field.…`` as DuckDB and Spark do: every dot is a field access, and never part of a name.
+
+        Raises `SqlError` if the name of a Variant inside a struct is also the name of a column.
+
+        >>> columns = TableColumns([], {"a.b": pa.int64(), "a": pa.struct([("b", pa.int64())])})
+        >>> columns.resolve(["a", "b"]), columns.resolve(["a.b"])
+        (ColumnMatch(column='a', fields=('b',)), ColumnMatch(column='a.b', fields=()))
+        """
+        lower = [part.lower() for part in parts]
+        for dotted, place in self.nested.items():
+            if [name.lower() for name in place] == lower[: len(place)]:
+                if dotted in self.top:
+                    raise SqlError(
+                        f'{dotted} is a Variant inside a struct, and a column is called "{dotted}": rename the column'
+                    )
+                return ColumnMatch(dotted, tuple(parts[len(place) :]))
+        column = self.find(parts[0])
+        return None if column is None else ColumnMatch(column, tuple(parts[1:]))
+
+
+class ColumnMatch(NamedTuple):
+    """What a dotted name refers to: a column, and the fields of the struct in it."""
+
+    column: str
+    fields: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +157,26 @@ class _Reading:
         self.columns: dict[str, dict[str, NeededColumn]] = {table: {} for table in tables}
         self.types: dict[tuple[str, str], pa.DataType | None] = {}
 
-    def resolve(self, column: exp.Column) -> tuple[str, str, bool] | None:
-        """Table, column and whether it is a Variant."""
+    def resolve(self, column: exp.Column) -> tuple[str, ColumnMatch] | None:
+        """Return the table and the column that a name refers to; a qualified column goes before a field."""
         parts = [part.name for part in column.parts]
-        named = next((table for table in self.tables if len(parts) > 1 and table.lower() == parts[0].lower()), None)
-        places = [named] if named is not None else list(self.tables)
-        name = ".".join(parts[1:] if named is not None else parts)
-        hits = [(table, *hit) for table in places if (hit := self.tables[table].find(name)) is not None]
-        if len(hits) > 1:
-            raise SqlError(f"{name} may be of {' or of '.join(each[0] for each in hits)}: write the table before it")
-        return hits[0] if hits else None
+        for table, columns in self.tables.items() if len(parts) > 1 else ():
+            if table.lower() == parts[0].lower() and (match := columns.resolve(parts[1:])) is not None:
+                return table, match
+        matches = [
+            (table, match) for table, columns in self.tables.items() if (match := columns.resolve(parts)) is not None
+        ]
+        if len(matches) > 1:
+            tables = " or ".join(table for table, _ in matches)
+            raise SqlError(f"{parts[0]} is ambiguous: {tables} has such a column; write the table before it")
+        return matches[0] if matches else None
 
     def is_variant(self, node: exp.Expr) -> bool:
-        column = self.resolve(node) if isinstance(node, exp.Column) else None
-        return column is not None and column[2]
+        resolved = self.resolve(node) if isinstance(node, exp.Column) else None
+        return resolved is not None and not resolved[1].fields and self._is_variant_column(*resolved)
+
+    def _is_variant_column(self, table: str, match: ColumnMatch) -> bool:
+        return match.column in self.tables[table].variants
 
     def rewritten(self, node: exp.Expr) -> exp.Expr:
         term = read_term(node, self.is_variant)
@@ -157,7 +196,7 @@ class _Reading:
         assert isinstance(term.column, exp.Column)
         resolved = self.resolve(term.column)
         assert resolved is not None
-        table, column, _ = resolved
+        table, column = resolved[0], resolved[1].column
         if not term.cast and not _takes_variant(node):
             raise SqlError(f"{written(node)} is a Variant: write the type, as in {written(node)}::string")
         name = column_name(term, column)
@@ -166,18 +205,21 @@ class _Reading:
         return _reference(table, name)
 
     def ordinary(self, node: exp.Column) -> exp.Expr:
-        place = self.resolve(node)
-        if place is None and len(node.parts) > 1:  # a field of a struct
-            owner = exp.Column(**dict(zip(("this", "table", "db"), reversed(node.parts[:-1]), strict=False)))
-            return exp.Dot(this=exp.Paren(this=self.ordinary(owner)), expression=node.this.copy())
-        if place is None:
-            raise SqlError(f"there is no column {node.name}: choose from {', '.join(self.names())}")
-        table, column, _ = place
-        if column not in self.tables[table].ordinary:
-            raise SqlError(f"{column} is a Variant: write a path into it as {column}:key")
+        resolved = self.resolve(node)
+        name = ".".join(part.name for part in node.parts)
+        if resolved is None:
+            quoted = f'; the column whose name has a dot is written "{name}"' if name in self.names() else ""
+            raise SqlError(f"unknown column {name}: choose from {', '.join(self.names())}{quoted}")
+        table, (column, fields) = resolved
+        if self._is_variant_column(*resolved):
+            raise SqlError(f"{column} is a Variant: write a path into it, such as {column}:{'.'.join(fields) or 'key'}")
+        check_fields(self.tables[table].ordinary[column], column, fields)
         self.columns[table][column] = NeededColumn(column)
         self.types[table, column] = self.tables[table].ordinary[column]
-        return _reference(table, column)
+        reference: exp.Expr = _reference(table, column)
+        for field_name in fields:
+            reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(field_name, quoted=True))
+        return reference
 
     def names(self) -> list[str]:
         return [name for table in self.tables.values() for name in (*table.variants, *table.ordinary)]
@@ -189,6 +231,20 @@ class _Reading:
             return node.name, self.types[table, node.name]
 
         return known
+
+
+def check_fields(kind: pa.DataType | None, column: str, fields: Sequence[str]) -> None:
+    """Raise `SqlError` unless ``column.field.…`` exists in a column of an Arrow type."""
+    for name in fields:
+        if kind is None:
+            return
+        if not pa.types.is_struct(kind):
+            raise SqlError(f"{column} is {sql_type_name(kind)}, not a struct, so it has no field {name}")
+        found = next((child for child in kind if child.name.lower() == name.lower()), None)
+        if found is None:
+            names = ", ".join(child.name for child in kind)
+            raise SqlError(f"{column} has no field {name}: choose from {names}")
+        column, kind = f"{column}.{name}", found.type
 
 
 def _takes_variant(node: exp.Expr) -> bool:

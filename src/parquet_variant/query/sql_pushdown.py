@@ -99,8 +99,6 @@ def _like(node: exp.Like, known: Known) -> Predicate | None:
     column, pattern = known(_unwrapped(node.this)), node.expression
     if column is None or column[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
         return None
-    if "\\" in pattern.name:  # an escape here, a backslash there
-        return None
     like = Like(column[0], pattern.name)
     return Not(like) if node.args.get("negate") else like
 

@@ -49,7 +49,7 @@ class SqlResult:
         """The answer as a polars data frame."""
         import polars
 
-        return polars.from_arrow(self._table.rename_columns(_unique(self.column_names)))
+        return polars.from_arrow(self._table)
 
     def df(self) -> Any:
         """The answer as a pandas data frame."""
@@ -93,18 +93,6 @@ class SqlResult:
             yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         if self.num_rows > _SHOWN_ROWS:
             yield f"({self.num_rows:,} rows)"
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Names of which none is there twice: polars takes no others."""
-    unique: list[str] = []
-    for name in names:
-        number, chosen = 0, name
-        while chosen in unique:
-            number += 1
-            chosen = f"{name}_{number}"
-        unique.append(chosen)
-    return unique
 
 
 def _cell(value: Any) -> str:

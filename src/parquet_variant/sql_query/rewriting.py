@@ -22,7 +22,7 @@ from parquet_variant.query.predicate import And, Predicate, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
-from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse
+from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.values import USE, Values
 
@@ -267,8 +267,9 @@ class _Rewriter:
             return Relation(node.alias_or_name, (), is_open=True)
         use = TableUse(len(self.rewritten.uses) + 1, table)
         self.rewritten.uses.append(use)
-        every = dict.fromkeys((*table.order, *table.columns.variants))  # also those inside of structs
-        columns = [OutputColumn(each, table.kind(each)) for each in every]
+        columns = [OutputColumn(column, table.kind(column)) for column in table.order]
+        nested = table.columns.nested
+        columns += [OutputColumn(column, table.kind(column), place) for column, place in nested.items()]
         shown = node.alias or _stem(name)
         relation = Relation(shown, _named(columns, alias) or (), use)
         use_alias = exp.TableAlias(this=exp.to_identifier(shown, quoted=True))
@@ -373,10 +374,16 @@ def _parts(node: exp.Expr) -> set[str]:
 def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     """Outputs under the names that an alias such as ``x(a, b)`` gives."""
     names = [each.name for each in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
-    if outputs is None or not names:
-        return outputs
+    if outputs is None:
+        return None
+    if not names:
+        shown = unique_names([output.name or "" for output in outputs])
+        return [
+            OutputColumn(name if output.name else output.name, output.kind, output.struct_path)
+            for name, output in zip(shown, outputs, strict=True)
+        ]
     names_of_outputs = [*names, *(each.name for each in outputs[len(names) :])]
-    return [OutputColumn(name, each.kind) for name, each in zip(names_of_outputs, outputs, strict=False)]
+    return [OutputColumn(name, each.kind, each.struct_path) for name, each in zip(names_of_outputs, outputs, strict=False)]
 
 
 def _is_sampled(node: exp.Expr) -> bool:

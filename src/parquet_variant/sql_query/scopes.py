@@ -24,6 +24,7 @@ class OutputColumn:
 
     name: str | None
     kind: Kind = None
+    struct_path: tuple[str, ...] = ()  # Struct and field names, if the column is a Variant inside a struct.
 
     @property
     def is_variant(self) -> bool:
@@ -66,9 +67,22 @@ class Relation:
 
     def find(self, name: str) -> OutputColumn | None:
         """The column of that name; in any case, unless two differ in nothing else."""
-        exact = [each for each in self.columns if each.name == name]
-        alike = exact or [each for each in self.columns if (each.name or "").lower() == name.lower()]
-        return alike[0] if alike else None
+        columns = [column for column in self.columns if not column.struct_path]
+        exact = [column for column in columns if column.name == name]
+        matching = exact or [column for column in columns if (column.name or "").lower() == name.lower()]
+        return matching[0] if matching else None
+
+    def find_nested(self, parts: tuple[str, ...]) -> OutputColumn | None:
+        """Return the Variant inside a struct that the first names of ``s.v.…`` lead to, if there is one."""
+        nested = [column for column in self.columns if 0 < len(column.struct_path) <= len(parts)]
+        exact = [column for column in nested if column.struct_path == parts[: len(column.struct_path)]]
+        lower = tuple(part.lower() for part in parts)
+        matching = exact or [
+            column
+            for column in nested
+            if tuple(name.lower() for name in column.struct_path) == lower[: len(column.struct_path)]
+        ]
+        return matching[0] if matching else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +130,10 @@ class Scope:
         return None
 
     def _here(self, parts: tuple[str, ...]) -> Hit | None:
-        if len(parts) > 1:
-            named = [each for each in self.visible() if each.alias.lower() == parts[0].lower()]
-            for relation in named:
-                hit = _of(relation, parts[1:])
-                if hit is not None:
+        if len(parts) > 1:  # a qualified column goes before a field of a column, as in DuckDB and Spark
+            for relation in self.visible():
+                if relation.alias.lower() == parts[0].lower() and (hit := _of(relation, parts[1:])) is not None:
                     return hit
-            if named:
-                return None
         hits = [hit for relation in self.visible() if (hit := _of(relation, parts)) is not None]
         if not hits:
             return None
@@ -158,14 +168,39 @@ class Scope:
         return list(dict.fromkeys(each.name for relation in self.visible() for each in relation.columns if each.name))
 
 
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Number repeated names as DuckDB does: the first keeps its name.
+
+    >>> unique_names(["id", "id", "id_1", "id"])
+    ['id', 'id_1', 'id_1_1', 'id_2']
+    """
+    unique: list[str] = []
+    taken: set[str] = set()
+    for name in names:
+        chosen, number = name, 0
+        while chosen in taken or (number and chosen.lower() in map(str.lower, taken)):
+            number += 1
+            chosen = f"{name}_{number}"
+        taken.add(chosen)
+        unique.append(chosen)
+    return unique
+
+
 def _of(relation: Relation, parts: tuple[str, ...]) -> Hit | None:
-    for length in range(len(parts), 0, -1):
-        column = relation.find(".".join(parts[:length]))
-        if column is None:
-            continue
-        rest = parts[length:]
-        if column.is_variant and rest:
-            name = ".".join(parts[:length])
-            raise SqlError(f"{name} is a Variant: its fields are asked for with a colon, {name}:{'.'.join(rest)}")
-        return Hit(relation, column, rest)
-    return None
+    """Resolve ``column.field.…`` in one relation: each dot is a field access, and never part of a name."""
+    nested = relation.find_nested(parts)
+    column = nested or relation.find(parts[0])
+    if column is None:
+        return None
+    length = len(nested.struct_path) if nested is not None else 1
+    fields = parts[length:]
+    if column.is_variant and fields:
+        name = ".".join(parts[:length])
+        raise SqlError(
+            f"{name} is a Variant, so a dot does not reach its fields: use a colon, {name}:{'.'.join(fields)}"
+        )
+    if nested is not None and relation.find(nested.name or "") is not None:
+        raise SqlError(
+            f'{nested.name} is a Variant inside a struct, and a column is called "{nested.name}": rename the column'
+        )
+    return Hit(relation, column, fields)

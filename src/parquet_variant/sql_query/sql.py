@@ -32,7 +32,7 @@ from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
-from parquet_variant.sql_query.scopes import TableUse
+from parquet_variant.sql_query.scopes import TableUse, unique_names
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.sql_query.values import told_apart_in
@@ -141,8 +141,9 @@ class SqlQuery:
                 register_getters(connection, self.rewritten.getters, self.options, failures)
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
+                names = unique_names(reader.schema.names)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
-                    yield self._shown(part, as_text)
+                    yield self._shown(part.rename_columns(names), as_text)
                 if self._states() != before:
                     raise VariantFileError(
                         "files that the query reads several times changed in the middle of it: run it again",

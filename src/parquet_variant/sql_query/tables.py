@@ -101,7 +101,8 @@ class BoundTable:
             else:
                 ordinary[each.name] = kind
         order = tuple(dict.fromkeys((*self.order, *derived)))
-        return replace(self, columns=TableColumns(variants, ordinary), order=order, derived=derived)
+        tabled = TableColumns(variants, ordinary, self.columns.nested)
+        return replace(self, columns=tabled, order=order, derived=derived)
 
 
 def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
@@ -154,12 +155,15 @@ def _parquet_table(source: Any, name: str) -> BoundTable:
 
     sources = tuple(locate(source))
     with open_file(sources[0]) as file:
-        variants = [variant.name for variant in find_variants(file.schema) if not variant.repeated]
+        found = [variant for variant in find_variants(file.schema) if not variant.repeated]
+        nested = {variant.name: tuple(variant.path) for variant in found if len(variant.path) > 1}
+        variants = [variant.name for variant in found]
         order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
     others = tuple(Selected(each, None, column=each) for each in order if each not in variants)
     ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
     scan = partial(_scan_parquet, sources, ordinary)
-    return BoundTable(name, TableColumns(variants, ordinary), order, scan, files=[each.path for each in sources])
+    columns = TableColumns(variants, ordinary, nested)
+    return BoundTable(name, columns, order, scan, files=[each.path for each in sources])
 
 
 def _scan_parquet(

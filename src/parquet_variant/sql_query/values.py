@@ -15,12 +15,12 @@ from sqlglot import exp
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_dialect import SqlError, written
-from parquet_variant.query.sql_expression import column_name
+from parquet_variant.query.sql_expression import check_fields, column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
 from parquet_variant.sql_query.nested import NOT_NESTED, nested_kind, taken_from
-from parquet_variant.sql_query.scopes import Hit, OutputColumn, Relation, Scope, TableUse
+from parquet_variant.sql_query.scopes import Hit, OutputColumn, Relation, Scope, TableUse, unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,16 +54,23 @@ class Values:
         """The outputs of a SELECT; each expression rewritten, with the name that it is to have."""
         outputs: list[OutputColumn] | None = []
         items = []
+        names: list[str] = []
         for item in node.expressions:
             star = self._star(item)
             if star is not None:
                 items.append(item)
+                names += [output.name for output in star if output.name] if isinstance(star, list) else []
                 outputs = None if outputs is None or star is False else outputs + list(star)  # type: ignore[arg-type]
                 continue
             text = written(item, self.engine)
             inner = item.this if isinstance(item, exp.Alias) else item
             name = self._name(item, inner, text)
             value, kind = self.expression(inner)
+            default = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
+            if default is not None:  # repeated names are numbered, as DuckDB does for a subquery
+                unique = unique_names([*names, default])[-1]
+                name = unique if unique != default else name
+                names.append(unique)
             if name is not None:
                 first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, kind))
                 if first.name != name:
@@ -85,11 +92,14 @@ class Values:
         if inner.find(exp.Column, exp.JSONExtract) is None:
             return None
         term = read_term(inner, self.is_variant, self.engine)
+        if term is None and isinstance(inner, exp.Column):
+            hit = self.scope.resolve(inner)
+            return hit.rest[-1] if hit is not None and hit.rest else None  # DuckDB calls a.b by its field
         if term is None:
-            return None if isinstance(inner, exp.Column) else text
+            return text
         if not isinstance(term.column, exp.Column):
             return term.key or text
-        return term.key or term.column.name
+        return term.key or (term.column.name if term.key is None else text)  # no engine has a column named ""
 
     def clause(self, node: exp.Expr, outputs: Sequence[OutputColumn] | None) -> None:
         """WHERE, GROUP BY, ORDER BY and the like; numbers and aliases mean outputs."""
@@ -365,8 +375,9 @@ class Values:
         if self.in_having and self._alias(node) is not None:
             return node  # an output's name, unless the column is grouped by: the engine knows
         reference = _reference(hit.relation, name, use, written=node)
+        check_fields(use.table.columns.ordinary.get(name), name, hit.rest)
         for part in hit.rest:
-            reference = exp.Dot(this=reference, expression=exp.to_identifier(part, quoted=True))
+            reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))
         return reference
 
     def _whole_table(self, node: exp.Column) -> bool:
@@ -379,6 +390,8 @@ class Values:
         if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in [each.lower() for each in tables]:
             return f"there is no table {node.parts[0].name}: FROM has {', '.join(tables)}"
         hint = ": text stands in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
+        if len(node.parts) > 1 and name in self.scope.names():
+            return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
         return f"there is no column {name}{hint}: choose from {', '.join(self.scope.names()) or 'none'}"
 
     def _no_variant(self, node: exp.Expr, inner: exp.Expr) -> SqlError:
@@ -410,7 +423,7 @@ class Values:
                 told_apart_in(each, [column.name or "" for column in relation.columns])
             for column in relation.columns:
                 name = column.name or ""
-                if relation.use is not None and name not in relation.use.table.order:
+                if column.struct_path:  # the star gives the struct
                     continue
                 if relation.use is not None and name.lower() not in left_out:
                     path = VariantPath() if column.is_variant else None
@@ -449,7 +462,11 @@ class Values:
                     or relation.alias.lower() != (table or relation.alias).lower()
                 ):
                     continue
-                own = {each.name for each in relation.columns if (each.name or "").lower() not in left_out}
+                own = {
+                    column.name
+                    for column in relation.columns
+                    if not column.struct_path and (column.name or "").lower() not in left_out
+                }
                 hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in own]
             star.set("except_", hidden or None)
 

@@ -33,8 +33,10 @@ Mask = npt.NDArray[np.bool_]
 
 def columns_of_table(schema: StructType) -> TableColumns:
     """The columns of a Delta table that a text may name: variants, also those in structs, and all that are none."""
-    variants = [".".join(place) for place in reachable_variants(schema)]
-    return TableColumns(variants, {f.name: arrow_type(f.type) for f in schema.fields if f.type != VARIANT})
+    places = {".".join(place): tuple(place) for place in reachable_variants(schema)}
+    nested = {name: place for name, place in places.items() if len(place) > 1}
+    ordinary = {f.name: arrow_type(f.type) for f in schema.fields if f.type != VARIANT}
+    return TableColumns(list(places), ordinary, nested)
 
 
 def columns_of_data(table: pa.Table) -> TableColumns:
@@ -112,10 +114,9 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
 
     Raises `TableError`: reason ``"bad-assignment"`` for anything else.
     """
-    if columns.find(text) is not None:
-        column = columns.find(text)
-        assert column is not None
-        return column[0], None
+    head, *fields = text.split(".")
+    if (column := columns.find(text)) is not None and not (fields and columns.find(head)):
+        return column, None
     expression = read_expression(text, {alias: columns}, zone=zone)
     needed = list(expression.columns[alias].values())
     if len(needed) != 1 or not plain_column(expression) or needed[0].type is not None:
