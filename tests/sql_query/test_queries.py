@@ -134,7 +134,7 @@ def test_answers(ask: Ask, query: str, rows: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("query", "names"),
     [
-        ("SELECT v:a.b::string, v:c, v, v['d e'], v::string FROM t", ["b", "c", "v", "d e", "v"]),
+        ("SELECT v:a.b::string, v:c, v, v['d e'], v::string FROM t", ["b", "c", "v", "d e", "v_1"]),
         ("SELECT v:items[0], day, t.name, v:x AS y FROM t", ["items", "day", "name", "y"]),
         ("SELECT max(v:n::int), v:n::int+1, count(*) FROM t GROUP BY v:n::int", ["max(v:n::int)", "v:n::int+1", "count_star()"]),
     ],
@@ -172,7 +172,7 @@ def test_describe(events: dict[str, Any]) -> None:
         ("SELECT x + 1 FROM (SELECT v:n AS x FROM t)", "x is a Variant"),
         ("SELECT row_number() OVER (ORDER BY v) FROM t", "v is a Variant"),
         ("SELECT CASE WHEN day = 1 THEN v:o ELSE 1 END FROM t", "mixes a Variant"),
-        ("SELECT v.kind FROM t", "asked for with a colon, v:kind"),
+        ("SELECT v.kind FROM t", "use a colon, v:kind"),
         ("SELECT name:kind FROM t", "name is no Variant"),
         ("SELECT nope:kind FROM t", "no column nope"),
         ("SELECT nope FROM t", "no column nope: choose from day, v, name"),

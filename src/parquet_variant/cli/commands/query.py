@@ -241,7 +241,6 @@ def plan(
     engine: Any,
 ) -> SqlQuery:
     """Plan a query; the table t is the path of the command, with the columns of ``--select``."""
-    _import_dialect()
     from parquet_variant.sql_query.sql import plan_sql
 
     tables: dict[str, Any] = {}
@@ -258,31 +257,6 @@ def plan(
         version=version,
         timestamp=at,
     )
-
-
-class _Template:
-    """A template of sqlglot's for a rare function, parsed each time that it is used."""
-
-    def __init__(self, text: str, **options: Any) -> None:
-        self._given = text, options
-
-    def __getattr__(self, name: str) -> Any:
-        from sqlglot import maybe_parse
-
-        text, options = self._given
-        return getattr(maybe_parse(text, **options), name)
-
-
-def _import_dialect() -> None:
-    """Import sqlglot's DuckDB with its templates unread: to parse two dozen is a tenth of a short command."""
-    from sqlglot import exp
-
-    parse = exp.maybe_parse
-    setattr(exp, "maybe_parse", _Template)  # noqa: B010 - a type of its own, for the time of an import
-    try:
-        import sqlglot.generators.duckdb  # noqa: F401
-    finally:
-        setattr(exp, "maybe_parse", parse)  # noqa: B010
 
 
 def _bound(path: str, version: int | None, at: str | None, allow_outside: bool) -> BoundTable:
