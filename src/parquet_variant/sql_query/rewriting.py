@@ -383,7 +383,10 @@ def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
             for name, output in zip(shown, outputs, strict=True)
         ]
     names_of_outputs = [*names, *(each.name for each in outputs[len(names) :])]
-    return [OutputColumn(name, each.kind, each.struct_path) for name, each in zip(names_of_outputs, outputs, strict=False)]
+    return [
+        OutputColumn(name, output.kind, output.struct_path)
+        for name, output in zip(names_of_outputs, outputs, strict=False)
+    ]
 
 
 def _is_sampled(node: exp.Expr) -> bool:
