@@ -114,7 +114,7 @@ def check_like(pattern: str, error: type[VariantError]) -> None:
         if rest[:1] not in ("%", "_", "\\"):
             where = f"before {rest[0]!r}" if rest else "at the end"
             raise error(
-                f"invalid LIKE pattern {pattern!r}: a backslash {where}; it escapes %, _ and itself, so write two for one"
+                f"invalid LIKE pattern {pattern!r}: a backslash {where}; it escapes %, _ and itself, write it twice"
             )
         rest = rest[1:]
 
