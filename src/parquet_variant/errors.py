@@ -240,6 +240,12 @@ class DeltaError(TableError):
     default_reason = "bad-delta-table"
 
 
+class IcebergError(VariantError):
+    """An Iceberg table or catalog that cannot be read or written as asked."""
+
+    default_reason = "bad-iceberg-table"
+
+
 class KernelsError(VariantError):
     """Machine code of the kernels that is missing, or does not fit the sources or the CPU."""
 

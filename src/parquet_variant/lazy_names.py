@@ -13,7 +13,15 @@ from typing import Any
 
 # Libraries that are not always there, and what to install for each.
 _SQL = "'parquet-variant[sql]'"
-_TO_INSTALL = {"sqlglot": _SQL, "duckdb": _SQL, "pandas": "pandas", "polars": "polars"}
+_ICEBERG = "'parquet-variant[iceberg]'"
+_TO_INSTALL = {
+    "sqlglot": _SQL,
+    "duckdb": _SQL,
+    "pandas": "pandas",
+    "polars": "polars",
+    "fastavro": _ICEBERG,
+    "pyiceberg": _ICEBERG,
+}
 
 
 def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
