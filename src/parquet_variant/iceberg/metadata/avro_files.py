@@ -48,7 +48,7 @@ def read_avro(data: bytes, location: str) -> AvroFile:
     try:
         if data[:4] != _MAGIC:
             raise ValueError("it is not an Avro file")
-        header: dict[str, Any] = fastavro.schemaless_reader(stream, _HEADER, None)  # type: ignore[assignment]
+        header: dict[str, Any] = fastavro.schemaless_reader(stream, _HEADER, None)
         metadata = header["meta"]
         schema = json.loads(metadata["avro.schema"])
         stripped = {**header, "meta": {**metadata, "avro.schema": json.dumps(_without_logical(schema)).encode()}}

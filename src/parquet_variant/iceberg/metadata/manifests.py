@@ -187,7 +187,7 @@ class _Reader:
             referenced_data_file=get("referenced_data_file"),
             content_offset=get("content_offset"),
             content_size=get("content_size_in_bytes"),
-            **maps,  # type: ignore[arg-type]
+            **maps,
         )
 
     def by_id(self, entries: Any) -> dict[int, Any]:

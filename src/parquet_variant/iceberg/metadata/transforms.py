@@ -149,8 +149,11 @@ class Transform:
         if self.name in _NUMPY_UNITS:
             unit = "D" if source.family == "date" else "s"
             first, after = (
-                int(np.datetime64(raw + step, _NUMPY_UNITS[self.name]).astype(f"datetime64[{unit}]").astype(np.int64))
-                for step in (0, 1)
+                int(moment)
+                for moment in np.array([raw, raw + 1])
+                .astype(f"datetime64[{_NUMPY_UNITS[self.name]}]")
+                .astype(f"datetime64[{unit}]")
+                .astype(np.int64)
             )
             if source.family != "date":
                 ticks = 1_000_000_000 if source.family.endswith("_ns") else 1_000_000

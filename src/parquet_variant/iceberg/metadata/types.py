@@ -290,7 +290,9 @@ def arrow_type(kind: IcebergType, *, with_ids: bool = False) -> pa.DataType:
 
 def arrow_field(f: NestedField, *, with_ids: bool = False) -> pa.Field:
     """Return a field as an Arrow field; a Variant carries the extension name."""
-    metadata: dict[bytes | str, bytes | str] = dict(EXTENSION_METADATA) if f.type == VARIANT else {}
+    metadata: dict[bytes | str, bytes | str] = {}
+    if f.type == VARIANT:
+        metadata.update(EXTENSION_METADATA)
     if with_ids:
         metadata[FIELD_ID] = str(f.id).encode()
     return pa.field(f.name, arrow_type(f.type, with_ids=with_ids), not f.required, metadata or None)
