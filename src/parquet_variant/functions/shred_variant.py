@@ -105,6 +105,21 @@ def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: i
     )
 
 
+def limited_depth(array: VariantArray, levels: int) -> VariantArray:
+    """Return a column with at most a number of Parquet levels: the column itself, or one that is re-shredded.
+
+    Values that are deeper move to the residual.
+
+    >>> array = shred_variant(VariantArray.from_pylist([{"a": {"b": 1}}]), "a struct<b: int>")
+    >>> limited_depth(array, 4).schema.to_ddl(), limited_depth(array, 6) is array
+    ('variant', True)
+    """
+    schema = array.schema
+    if schema is None or schema.physical_depth <= levels:
+        return array
+    return shred_variant(array.to_unshredded(), schema.limited_to(levels), layout=array.layout)
+
+
 def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads: int | None = None) -> ShreddingSchema:
     """Choose a shredding schema.
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from parquet_variant.errors import SchemaError, check_mapping
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.arrow_schema import schema_to_arrow, tree_from_arrow
+from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.schema.final_storage import final_storage_type
 from parquet_variant.schema.layout import tree_of_layout
 from parquet_variant.schema.merge import SchemaChange, diff_schemas, merge_schemas
@@ -68,6 +69,7 @@ class ShreddingSchema:
     element: ShreddingSchema | None = None
     fields: tuple[tuple[str, ShreddingSchema], ...] = ()
     depth: int = field(init=False, repr=False, compare=False, default=1)
+    physical_depth: int = field(init=False, repr=False, compare=False, default=2)
 
     def __post_init__(self) -> None:
         parts = (self.type is not None, self.element is not None, bool(self.fields))
@@ -86,6 +88,9 @@ class ShreddingSchema:
             raise SchemaError(f"object fields must be sorted and unique: {names[:5]}; use ShreddingSchema.object")
         below = [child.depth for child in self.children()]
         object.__setattr__(self, "depth", 1 + max(below, default=0))
+        # The group and its leaf; below an object the group and `typed_value`; below an array `list`, too.
+        inner = max((child.physical_depth for child in self.children()), default=0)
+        object.__setattr__(self, "physical_depth", 2 + inner + (self.kind == "array"))
         if self.depth > MAX_DEPTH:
             raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="too-deep")
 
@@ -195,6 +200,23 @@ class ShreddingSchema:
             node = node.field(segment) if isinstance(segment, str) else node.element
         return node
 
+    def limited_to(self, levels: int = MAX_PHYSICAL_DEPTH) -> ShreddingSchema:
+        """Return the schema without the nodes that take more Parquet levels; their values stay in the residual.
+
+        Parameters
+        ----------
+        levels
+            The most levels from the group of the Variant column to its deepest leaf, both counted. An object adds two
+            levels, an array three. The default is what every reader that is supported accepts.
+
+        Examples
+        --------
+        >>> schema = ShreddingSchema.from_ddl("id bigint, a struct<b: struct<c: int>, d: int>, e array<array<int>>")
+        >>> schema.physical_depth, schema.limited_to(6).to_ddl()
+        (10, 'a struct<d: int>, id bigint')
+        """
+        return _within(self, levels) or self.variant()
+
     # ---- spellings
 
     @classmethod
@@ -214,12 +236,12 @@ class ShreddingSchema:
 
     @classmethod
     def of(cls, schema: ShreddingSchema | str) -> ShreddingSchema:
-        """A schema where a user may give one, or DDL.
+        """Return the schema that a user passed, as a schema or as DDL.
 
         Raises
         ------
         SchemaError
-            For DDL that cannot be read, and for anything else.
+            For DDL that cannot be read, a schema with too many Parquet levels (``too-deep``), and anything else.
 
         Examples
         --------
@@ -229,13 +251,15 @@ class ShreddingSchema:
         parquet_variant.errors.SchemaError: schema is a dict: give DDL, such as 'id bigint, ...', or a ShreddingSchema
         """
         if isinstance(schema, str):
-            return cls.from_ddl(schema)
+            schema = cls.from_ddl(schema)
         if not isinstance(schema, cls):
             kind = type(schema).__name__
             raise SchemaError(
                 f"schema is a {kind}: give DDL, such as 'id bigint, tags array<string>', or a ShreddingSchema",
                 reason="bad-schema",
             )
+        if schema.physical_depth > MAX_PHYSICAL_DEPTH:
+            raise too_deep(max((path for path, _ in schema.leaves()), key=path_depth))
         return schema
 
     def to_ddl(self) -> str:
@@ -373,6 +397,17 @@ def _node(schema: ShreddingSchema | pa.DataType) -> ShreddingSchema:
     if isinstance(schema, pa.DataType):
         return ShreddingSchema.primitive(schema)
     raise SchemaError(f"{schema!r} is neither a ShreddingSchema nor an Arrow type")
+
+
+def _within(schema: ShreddingSchema, levels: int) -> ShreddingSchema | None:
+    """Return the part of a node that takes at most a number of levels; None if nothing is left of it."""
+    if schema.physical_depth <= levels:
+        return schema
+    if schema.element is not None:
+        element = _within(schema.element, levels - 3)
+        return None if element is None else ShreddingSchema.array(element)
+    fields = {name: node for name, child in schema.fields if (node := _within(child, levels - 2)) is not None}
+    return ShreddingSchema.object(fields) if fields else None
 
 
 def _encodes(name: str) -> bool:

@@ -38,7 +38,7 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
     if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
         raw = Path(schema).read_bytes()
         if raw.startswith(b"PAR1"):
-            return ShreddingSchema.from_parquet(schema)
+            return ShreddingSchema.from_parquet(schema).limited_to()
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError:

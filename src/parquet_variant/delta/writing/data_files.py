@@ -402,8 +402,9 @@ class _Task:
         chosen = (self.plan.shredding or {}).get(".".join(place))
         if chosen is None:
             if array.layout == "final":
-                return array.schema
+                return None if array.schema is None else array.schema.limited_to()
             chosen = infer_shredding_schema(array.to_unshredded())
+        chosen = chosen.limited_to()
         return None if chosen.kind == "variant" else chosen
 
 

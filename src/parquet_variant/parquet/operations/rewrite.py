@@ -116,8 +116,8 @@ def rewrite(
     if schema == "infer":
         profile, sources = partial(profile_task, column=column), [each for each, _ in targets]
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
-    elif isinstance(schema, str):
-        schema = ShreddingSchema.from_ddl(schema)
+    elif schema is not None:
+        schema = ShreddingSchema.of(schema)
     work = partial(
         _rewrite_file,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
@@ -190,7 +190,7 @@ class NewForm:
         if layout is None:
             layout = array.layout if schema is None or array.layout != "unshredded" else "final"
         if schema is None:
-            schema = array.schema
+            schema = None if array.schema is None else array.schema.limited_to()
         plain = unshred_variant(array, on_conflict=self.on_conflict, threads=1) if array.is_shredded else array
         if layout == "unshredded" or schema is None:
             return plain.storage

@@ -17,9 +17,11 @@ from parquet_variant.array.parts import columns_of, stored_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
 from parquet_variant.errors import VariantFileError
+from parquet_variant.functions.shred_variant import limited_depth
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.writing.nested import Place, map_variants
+from parquet_variant.schema.depth_limits import depth_limit
 from parquet_variant.types import MAX_OFFSET
 
 _EMPTY_METADATA = b"\x01\x00\x00"
@@ -35,15 +37,16 @@ def conform_table(
     there is a `VariantFileError`, and a Variant in a shape that no file may have a `SchemaError`.
     """
     if not variants and not value_first and isinstance(columns, Mapping):
-        arrays = {name: each for name, each in columns.items() if isinstance(each, VariantArray) and each.fits_files}
+        arrays = {name: each for name, each in columns.items() if isinstance(each, VariantArray) and _fits(each)}
         if arrays and len(arrays) == len(columns) and len(set(map(len, arrays.values()))) == 1:
             return variant_table(arrays), tuple((name,) for name in arrays)
     named = {tuple(name.split(".")) for name in variants}
     seen: dict[Place, bool] = {}
 
     def conformed(storage: pa.StructArray, place: Place) -> pa.StructArray:
-        variant = VariantArray(storage)
-        _ = variant.schema  # Refuses a shape that no file may have.
+        # Reading the schema refuses a shape that no file may have.
+        variant = limited_depth(VariantArray(storage), depth_limit(len(place) - 1))
+        storage = variant.storage
         seen[place] = variant.layout in ("unshredded", "final")
         named = with_field_names(storage) if variant.layout == "final" else storage
         return conform(named, variant.layout, value_first=value_first)
@@ -55,6 +58,11 @@ def conform_table(
             reason="no-such-column",
         )
     return table, tuple(place for place, annotated in seen.items() if annotated)
+
+
+def _fits(array: VariantArray) -> bool:
+    """Return whether a top-level column can be written as it is."""
+    return array.fits_files and (array.schema is None or array.schema.physical_depth <= depth_limit())
 
 
 def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) -> pa.StructArray:

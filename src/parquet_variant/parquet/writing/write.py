@@ -140,9 +140,10 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
 
     if layout == "unshredded":
         return array.to_unshredded()
-    schema = array.schema if schema is None else schema
     if schema is None:
-        return array
+        if array.schema is None:
+            return array
+        schema = array.schema.limited_to()
     if schema == "infer":
         from parquet_variant.functions.shred_variant import infer_shredding_schema
 

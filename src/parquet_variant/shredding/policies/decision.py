@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
 from parquet_variant.shredding.costs import bytes_saved, typed_share
@@ -105,6 +106,22 @@ class InferenceResult:
     predictions: tuple[Prediction, ...] = ()
     costs: Costs | None = None
     typed_texts: tuple[TypedText, ...] = ()
+
+    def __post_init__(self) -> None:
+        schema = self.schema.limited_to(MAX_PHYSICAL_DEPTH)
+        if schema == self.schema:
+            return
+        reason = f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse"
+        decisions = (
+            replace(decision, type=None, typed_share=0.0, bytes_saved=0, reason=reason)
+            if decision.shredded and schema.get(decision.path) is None
+            else decision
+            for decision in self.decisions
+        )
+        object.__setattr__(self, "decisions", tuple(decisions))
+        predictions = tuple(prediction for prediction in self.predictions if schema.get(prediction.path) is not None)
+        object.__setattr__(self, "predictions", predictions)
+        object.__setattr__(self, "schema", schema)
 
     def __repr__(self) -> str:
         typed = sum(each.shredded and each.type not in ("object", "array") for each in self.decisions)

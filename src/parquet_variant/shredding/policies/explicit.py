@@ -52,9 +52,9 @@ class ExplicitPolicy:
         """
         schema = self.schema
         if isinstance(schema, (pa.Schema, pa.DataType)):
-            return ShreddingSchema.from_arrow(schema)
-        if isinstance(schema, Mapping) or (isinstance(schema, str) and schema.lstrip().startswith("{")):
-            return ShreddingSchema.from_json(schema)
+            schema = ShreddingSchema.from_arrow(schema)
+        elif isinstance(schema, Mapping) or (isinstance(schema, str) and schema.lstrip().startswith("{")):
+            schema = ShreddingSchema.from_json(schema)
         return ShreddingSchema.of(schema)
 
     def choose(self, profile: Profile) -> InferenceResult:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.path import VariantPath, is_within
+from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
@@ -87,6 +88,10 @@ class HintsPolicy:
             else ShreddingSchema.from_arrow(schema)
             for path, schema in types
         }
+        for path, schema in typed.items():
+            leaf = path.segments + max((below for below, _ in schema.leaves()), key=path_depth).segments
+            if path_depth(VariantPath(leaf)) > MAX_PHYSICAL_DEPTH:
+                raise too_deep(VariantPath(leaf))
         object.__setattr__(self, "_typed", typed)
         object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
         try:
