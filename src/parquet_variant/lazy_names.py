@@ -1,6 +1,8 @@
-"""Public names of a package that are loaded on first use, and what to install where a library for that is missing.
+"""Names that are loaded on first use: public names of packages, and methods that a higher layer implements.
 
-Owns the two functions that a package's ``__init__`` needs for it. Leaves which names there are to the package.
+Owns loading by name, and the message that names the package to install when an optional library is missing. This is
+the only module below the command line that imports modules of this package by string. Leaves the tables of names to
+the ``__init__`` modules. `tests.packaging.stubs` writes their type stubs from these tables.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-# Libraries that are not always there, and what to install for each.
+from parquet_variant.errors import VariantError
+
+# Optional libraries, and what to install for each.
 _SQL = "'parquet-variant[sql]'"
 _ICEBERG = "'parquet-variant[iceberg]'"
-_TO_INSTALL = {
+_INSTALL = {
     "sqlglot": _SQL,
     "duckdb": _SQL,
     "pandas": "pandas",
@@ -22,36 +26,57 @@ _TO_INSTALL = {
     "fastavro": _ICEBERG,
     "pyiceberg": _ICEBERG,
 }
+# Method -> the function that implements it, as ``module:function``; the root package registers them.
+_METHODS: dict[str, str] = {}
 
 
 def lazy_names(package: str, owners: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package.
+    """Return ``__getattr__`` and ``__dir__`` for a package.
 
     `package`: its ``__name__``.
-    `owners`: public name to the module that owns it, below ``parquet_variant``; with ``module:name`` where it has
-      another name there. A name that is its own owner is a package.
+    `owners`: public names separated by spaces, by the module below ``parquet_variant`` that defines them. A module
+      that is listed under its own name is a public package.
 
-    >>> get, names = lazy_names("parquet_variant", {"VariantPath": "path"})
+    >>> get, names = lazy_names("parquet_variant", {"path": "VariantPath"})
     >>> get("VariantPath").__name__, names()
     ('VariantPath', ['VariantPath'])
     """
+    modules = {name: module for module, names in owners.items() for name in names.split()}
 
     def get(name: str) -> Any:
-        if name not in owners:
+        if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        module, _, own_name = owners[name].partition(":")
         with optional_libraries(f"{package.replace('parquet_variant', 'pv')}.{name}"):
-            owner = import_module(f"parquet_variant.{module}")
-        value = owner if module == name else getattr(owner, own_name or name)
+            module = import_module(f"parquet_variant.{modules[name]}")
+        value = module if modules[name] == name else getattr(module, name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted(owners)
+    return get, lambda: sorted(modules)
+
+
+def register_methods(functions: Mapping[str, str]) -> None:
+    """Register the functions that implement methods of a lower layer, as ``module:function``."""
+    _METHODS.update(functions)
+
+
+def registered_method(name: str) -> Callable[..., Any]:
+    """Return the function that implements a method; it is imported on first use.
+
+    >>> registered_method("VariantArray.to_pylist").__name__
+    'python_objects'
+    """
+    module, _, function = _METHODS[name].partition(":")
+    with optional_libraries(name):
+        implementation: Callable[..., Any] = getattr(import_module(f"parquet_variant.{module}"), function)
+    return implementation
 
 
 @contextmanager
 def optional_libraries(user: str) -> Iterator[None]:
-    """Imports that ``user`` needs: a missing library is a `VariantError` (``missing-extra``) that says what to install.
+    """Raise `VariantError` (``missing-extra``) that names the package to install if an import in the block fails.
+
+    `user`: the feature that needs the library.
 
     >>> with optional_libraries("pv.sql"):
     ...     raise ModuleNotFoundError(name="sqlglot")
@@ -62,10 +87,8 @@ def optional_libraries(user: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as missing:
-        what = _TO_INSTALL.get(missing.name or "")
-        if what is None:
+        package = _INSTALL.get(missing.name or "")
+        if package is None:
             raise
-        from parquet_variant.errors import VariantError
-
-        problem = f"{user} needs {missing.name}: run: pip install {what}"
+        problem = f"{user} needs {missing.name}: run: pip install {package}"
         raise VariantError(problem, reason="missing-extra") from None

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
@@ -24,7 +23,7 @@ from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.lazy_names import registered_method
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import detect_layout
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -179,9 +178,7 @@ class VariantArray:
         ([1, 'two', None], [[], {'id': 1}], [{'id': 1}])
         """
         if isinstance(index, str):
-            values: VariantArray = import_module("parquet_variant.functions.variant_get").variant_get(
-                self, VariantPath((index,)), "variant"
-            )
+            values: VariantArray = registered_method("VariantArray.field")(self, VariantPath((index,)), "variant")
             return values
         if not isinstance(index, (int, np.integer, slice)):
             return self._rows(index)
@@ -228,7 +225,7 @@ class VariantArray:
 
     def to_pylist(self) -> list[Any]:
         """Python objects; None for SQL NULL and for Variant null."""
-        objects: list[Any] = import_module("parquet_variant.array.tapes").python_objects(self)
+        objects: list[Any] = registered_method("VariantArray.to_pylist")(self)
         return objects
 
     def to_numpy(self) -> npt.NDArray[Any]:
@@ -242,21 +239,21 @@ class VariantArray:
 
     def to_pandas(self, name: str | None = None) -> Any:
         """A pandas series of dtype ``variant``, with a ``.variant`` accessor; see `interop.pandas`."""
-        return _interop("pandas").to_pandas(self, name)
+        return registered_method("VariantArray.to_pandas")(self, name)
 
     @classmethod
     def from_pandas(cls, series: Any) -> VariantArray:
         """The Variants of a pandas series: of dtype ``variant`` as they are, of any other its Python values."""
-        array: VariantArray = _interop("pandas").from_pandas(series)
+        array: VariantArray = registered_method("VariantArray.from_pandas")(series)
         return array
 
     def to_polars(self, name: str = "") -> Any:
         """A polars series with a ``.variant`` namespace; `from_arrow` is the way back."""
-        return _interop("polars").to_polars(self, name)
+        return registered_method("VariantArray.to_polars")(self, name)
 
     def to_duckdb(self, connection: Any, name: str, column: str = "v") -> Any:
         """A relation of DuckDB with one VARIANT column, registered under a name; `from_arrow` is the way back."""
-        return _interop("duckdb").to_duckdb(self, connection, name, column)
+        return registered_method("VariantArray.to_duckdb")(self, connection, name, column)
 
     def to_unshredded(self) -> VariantArray:
         """The same values without typed columns; the array itself if there are none.
@@ -432,8 +429,3 @@ def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
         column = metadata_array(pa.array([0] * len(storage), metadata.indices.type), metadata.dictionary)
     children = [column if number == at else storage.field(number) for number in range(storage.type.num_fields)]
     return pa.StructArray.from_arrays(children, fields=list(storage.type), mask=storage.is_null())
-
-
-def _interop(library: str) -> Any:
-    with optional_libraries(f"a VariantArray in {library}"):
-        return import_module(f"parquet_variant.interop.{library}")

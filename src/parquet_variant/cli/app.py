@@ -158,7 +158,7 @@ def _version(asked: bool) -> None:
     if asked:
         import typer
 
-        from parquet_variant import __version__
+        from parquet_variant._version import __version__
 
         typer.echo(f"parquet-variant {__version__}")
         raise typer.Exit

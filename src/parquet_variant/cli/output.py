@@ -44,18 +44,20 @@ def print_json_values(column: pa.Array, field: pa.Field) -> None:
 
 def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     """The values of a column as JSON; SQL NULL is ``null``."""
-    import parquet_variant as pv
+    from parquet_variant.array.variant_array import VariantArray
+    from parquet_variant.encoding.variant import Variant
+    from parquet_variant.functions.json.to_json import to_json
 
     if is_variant(field):
-        return ["null" if text is None else text for text in pv.to_json(pv.VariantArray(column)).to_pylist()]
-    return [pv.Variant.from_python(value).to_json() for value in python_values(column, field)]
+        return ["null" if text is None else text for text in to_json(VariantArray(column)).to_pylist()]
+    return [Variant.from_python(value).to_json() for value in python_values(column, field)]
 
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
     """The values of a column as Python objects: Variants, wherever they are, as `Variant`; maps as dicts by text."""
     import pyarrow as pa
 
-    from parquet_variant import VariantArray
+    from parquet_variant.array.variant_array import VariantArray
 
     if is_variant(field):
         return list(VariantArray(column))
@@ -130,7 +132,7 @@ def _is_rebuilt(kind: pa.DataType) -> bool:
 
 
 def _key_text(key: Any) -> str:
-    from parquet_variant import Variant
+    from parquet_variant.encoding.variant import Variant
 
     return key if isinstance(key, str) else Variant.from_python(key).to_json().strip('"')
 

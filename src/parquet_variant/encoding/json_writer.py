@@ -28,15 +28,12 @@ import uuid
 from base64 import b64encode
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from parquet_variant.encoding.walk import END, KEY, Event
 from parquet_variant.types import INTEGERS, VariantType
-
-if TYPE_CHECKING:
-    from parquet_variant.encoding.variant import Variant
 
 _SECONDS_PER_DAY = 86_400
 _DAYS_PER_ERA = 146_097  # 400 years
@@ -47,16 +44,6 @@ _MUST_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
 _ESCAPES = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\t": r"\t", "\n": r"\n", "\f": r"\f", "\r": r"\r"}
 # Java's Double.toString, and so Spark, writes numbers of these magnitudes without an exponent.
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
-
-
-def to_json(variant: Variant) -> str:
-    r"""The value as compact JSON text. Raises `MalformedVariantError` if the bytes are malformed.
-
-    >>> from parquet_variant import Variant
-    >>> to_json(Variant.from_python({"a": 1e10, "b": b"\x00"}))
-    '{"a":1.0E10,"b":"AA=="}'
-    """
-    return "".join(json_pieces(variant._walk()))
 
 
 def json_pieces(events: Iterator[Event]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from parquet_variant.encoding.builder import Node, node_of_value
 from parquet_variant.encoding.header import Container, read_container, value_size
+from parquet_variant.encoding.json_writer import json_pieces
 from parquet_variant.encoding.metadata import Dictionary, dictionary_of, metadata_length
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
@@ -231,9 +232,7 @@ class Variant:
         MalformedVariantError
             If the bytes are malformed.
         """
-        from parquet_variant.encoding.json_writer import to_json
-
-        return to_json(self)
+        return "".join(json_pieces(self._walk()))
 
     def validate(self, max_depth: int = MAX_DEPTH) -> Variant:
         """Check every byte of metadata and value, and give back the value itself.
@@ -293,8 +292,6 @@ class Variant:
         >>> Variant.from_python(["a", "b"]).preview(4)
         '["a"…'
         """
-        from parquet_variant.encoding.json_writer import json_pieces
-
         text = ""
         for piece in json_pieces(self._walk()):
             text += piece[: characters + 1]

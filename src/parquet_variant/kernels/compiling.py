@@ -13,12 +13,20 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, overload
 
+from parquet_variant.machine_code.entry_points import entry_point
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
+
+
+def _numba_type(compiled: Helper | Intrinsic | Kernel) -> Any:
+    """Return the Numba type of a function; imports Numba."""
+    from parquet_variant.machine_code.building.frontend import type_of
+
+    return type_of(compiled)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Make machine code of what Python calls: it runs without the GIL, and never raises but for memory."""
-    return Kernel(function)
+    return Kernel(function, _numba_type, entry_point)
 
 
 @overload
@@ -28,8 +36,8 @@ def helper(*, inline: bool) -> Callable[[Callable[..., Any]], Any]: ...
 def helper(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
     """Make machine code of what only kernels call; ``inline`` puts it into them before types are known."""
     if function is None:
-        return lambda wrapped: Helper(wrapped, inline=inline)
-    return Helper(function, inline=inline)
+        return lambda wrapped: Helper(wrapped, _numba_type, inline=inline)
+    return Helper(function, _numba_type, inline=inline)
 
 
 def numbered(names: str) -> Any:
@@ -44,4 +52,4 @@ def numbered(names: str) -> Any:
 
 def intrinsic(module: str, name: str) -> Any:
     """Declare what `kernels.intrinsics` has the instructions for, in the module of this name and under this one."""
-    return Intrinsic(module, name)
+    return Intrinsic(module, name, _numba_type)

@@ -1,8 +1,8 @@
 """What the kernels' modules define: kernels, helpers and intrinsics; and the kernels that there are.
 
 Owns the three classes, calling a kernel, and looking for them all. Each stands for a Python function until its machine
-code is wanted: defining one costs nothing, and knows nothing of Numba. Leaves the code to `entry_points`, what Numba
-makes of one to `building.frontend`.
+code is needed: defining one costs nothing and does not import Numba. The entry point of a kernel and the Numba type of
+a function come from callables that `kernels.compiling` passes, since `entry_points` and `building` import this module.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from typing import Any
 
 from parquet_variant.machine_code.signatures import Signature, packer, unpacker
 
+# Returns the Numba type of a kernel, helper or intrinsic.
+NumbaType = Callable[[Any], Any]
+
 
 class _Compiled:
     """A function that is not called as Python."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], numba_type: NumbaType) -> None:
+        self._numba_type = numba_type
         update_wrapper(self, function)  # type: ignore[arg-type]
         # The names that Numba knows: it looks for them where it inlines.
         self.py_func = function
@@ -33,17 +37,15 @@ class _Compiled:
 
     @property
     def _numba_type_(self) -> Any:
-        """Its type for Numba, which asks for it where it compiles a caller."""
-        from parquet_variant.machine_code.building.frontend import type_of
-
-        return type_of(self)
+        """The type that Numba asks for when it compiles a caller."""
+        return self._numba_type(self)
 
 
 class Helper(_Compiled):
     """What only kernels can call."""
 
-    def __init__(self, function: Callable[..., Any], *, inline: bool) -> None:
-        super().__init__(function)
+    def __init__(self, function: Callable[..., Any], numba_type: NumbaType, *, inline: bool) -> None:
+        super().__init__(function, numba_type)
         if inline:
             self.targetoptions = {"inline": "always"}
 
@@ -59,8 +61,8 @@ class Intrinsic:
     imports.
     """
 
-    def __init__(self, module: str, name: str) -> None:
-        self.__module__, self.name = module, name
+    def __init__(self, module: str, name: str, numba_type: NumbaType) -> None:
+        self.__module__, self.name, self._numba_type = module, name, numba_type
         package, _, last = module.rpartition(".")
         self.maker = f"{package}.intrinsics.{last}"
 
@@ -76,13 +78,17 @@ class Intrinsic:
 
     @property
     def _numba_type_(self) -> Any:
-        from parquet_variant.machine_code.building.frontend import type_of
-
-        return type_of(self)
+        return self._numba_type(self)
 
 
 class Kernel(_Compiled):
     """What Python can call: machine code, without the GIL."""
+
+    def __init__(
+        self, function: Callable[..., Any], numba_type: NumbaType, entry_point: Callable[[Kernel], Callable[[int], int]]
+    ) -> None:
+        super().__init__(function, numba_type)
+        self._entry_point = entry_point
 
     @cached_property
     def signature(self) -> Signature:
@@ -97,9 +103,7 @@ class Kernel(_Compiled):
 
     @cached_property
     def _entry(self) -> Callable[[int], int]:
-        from parquet_variant.machine_code.entry_points import entry_point
-
-        return entry_point(self)
+        return self._entry_point(self)
 
     @cached_property
     def _pack(self) -> Callable[[tuple[Any, ...]], Any]:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import parquet_variant
 from parquet_variant.errors import KernelsError
 from parquet_variant.machine_code.levels import levels_here
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
 
 # The directory (or the place in a zip file) of the package.
-PACKAGE = os.path.dirname(parquet_variant.__file__)  # noqa: PTH120
+PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
 _FOREIGN = re.compile(rb"^from parquet_variant\.(types|encoding\.[\w.]+) import", re.MULTILINE)
 
 # What decides how kernels are called, and what they are compiled to.
@@ -38,7 +37,7 @@ _COMPILING = {
 
 def read(name: str) -> bytes:
     """The bytes of a file of the package, named with slashes. Raises `OSError` if there is no such file."""
-    loader: Any = parquet_variant.__spec__.loader
+    loader: Any = __spec__.loader
     return loader.get_data(os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
 
 

@@ -7,18 +7,13 @@ storage struct gives its own schema. Leaves storage structs themselves to `final
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.final_storage import final_storage_type, tree_of_final
 from parquet_variant.schema.primitive_types import lenient_primitive
-from parquet_variant.schema.storage_shape import TypeTree, is_binary, is_list
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.storage_shape import SchemaNode, TypeTree, is_binary, is_list
 
 ROOT = VariantPath()
 
@@ -66,7 +61,7 @@ def _is_variant(arrow: pa.StructType) -> bool:
     )
 
 
-def schema_to_arrow(schema: ShreddingSchema) -> pa.DataType:
+def schema_to_arrow(schema: SchemaNode) -> pa.DataType:
     """Give the logical Arrow type of a schema.
 
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema

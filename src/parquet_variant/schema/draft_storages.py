@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.arrow_schema import tree_from_arrow
 from parquet_variant.schema.storage_shape import (
+    SchemaNode,
     TypeTree,
     fields_of,
     is_binary,
@@ -28,9 +29,6 @@ from parquet_variant.schema.storage_shape import (
     shredded_type,
     value_fields,
 )
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 ROOT = VariantPath()
 
@@ -45,7 +43,7 @@ class ObjectNode:
     element: ObjectNode | None  # The group of an element of ``array``, or None without that column.
 
 
-def object_storage_type(schema: ShreddingSchema, *, untyped: bool = True) -> pa.StructType:
+def object_storage_type(schema: SchemaNode, *, untyped: bool = True) -> pa.StructType:
     """Give the storage struct of a schema in this layout; everything is optional.
 
     `untyped`: give every group an ``untyped_value``; without, only those that have nothing else, and then only values
@@ -143,7 +141,7 @@ class PathsNode:
     element: PathsNode | None = None
 
 
-def paths_storage_type(schema: ShreddingSchema, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
+def paths_storage_type(schema: SchemaNode, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
     """Give the storage struct of a schema in this layout; everything is optional.
 
     `schema`: what is shredded. Where it is a lone variant, nothing is, and there is no ``paths``.
@@ -162,7 +160,7 @@ def paths_storage_type(schema: ShreddingSchema, *, whole_arrays: bool = False, u
     return pa.struct(top)
 
 
-def _paths_group(schema: ShreddingSchema, whole_arrays: bool, untyped: bool) -> pa.DataType:
+def _paths_group(schema: SchemaNode, whole_arrays: bool, untyped: bool) -> pa.DataType:
     if schema.kind == "object":
         return pa.struct([pa.field(name, _paths_group(child, whole_arrays, untyped)) for name, child in schema.fields])
     if schema.element is not None:
@@ -178,7 +176,7 @@ def _paths_group(schema: ShreddingSchema, whole_arrays: bool, untyped: bool) -> 
     return pa.struct(columns)
 
 
-def _whole(schema: ShreddingSchema) -> pa.DataType | None:
+def _whole(schema: SchemaNode) -> pa.DataType | None:
     if schema.element is None:
         return schema.type
     element = _whole(schema.element)

@@ -8,20 +8,23 @@ values to `layouts.final` and the Parquet types to `parquet.validate`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.schema.storage_shape import TypeTree, fields_of, is_list, refuse, shredded_type, value_fields
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.storage_shape import (
+    SchemaNode,
+    TypeTree,
+    fields_of,
+    is_list,
+    refuse,
+    shredded_type,
+    value_fields,
+)
 
 ROOT = VariantPath()
 
 
-def final_storage_type(schema: ShreddingSchema) -> pa.StructType:
+def final_storage_type(schema: SchemaNode) -> pa.StructType:
     """Give the canonical storage struct of a schema.
 
     ``value`` is always there; it is required only where nothing is shredded at all.
@@ -37,12 +40,12 @@ def final_storage_type(schema: ShreddingSchema) -> pa.StructType:
     return pa.struct([metadata, *_pair(schema)])
 
 
-def _pair(schema: ShreddingSchema) -> list[pa.Field]:
+def _pair(schema: SchemaNode) -> list[pa.Field]:
     value = pa.field("value", pa.binary())
     return [value] if schema.kind == "variant" else [value, pa.field("typed_value", _typed(schema))]
 
 
-def _typed(schema: ShreddingSchema) -> pa.DataType:
+def _typed(schema: SchemaNode) -> pa.DataType:
     if schema.element is not None:
         return pa.list_(pa.field("element", pa.struct(_pair(schema.element)), nullable=False))
     if schema.kind == "object":

@@ -20,11 +20,11 @@ from parquet_variant.schema.arrow_schema import schema_to_arrow, tree_from_arrow
 from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.schema.final_storage import final_storage_type
 from parquet_variant.schema.layout import tree_of_layout
-from parquet_variant.schema.merge import SchemaChange, diff_schemas, merge_schemas
+from parquet_variant.schema.merge import merge_trees
 from parquet_variant.schema.parquet_file import tree_of_parquet
 from parquet_variant.schema.primitive_types import canonical_primitive
 from parquet_variant.schema.spellings import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
-from parquet_variant.schema.storage_shape import MAX_DEPTH, TypeTree
+from parquet_variant.schema.storage_shape import MAX_DEPTH, TypeTree, tree_of_node
 
 # Characters of a schema that fit on a screen.
 _REPR_WIDTH = 1000
@@ -374,7 +374,7 @@ class ShreddingSchema:
         >>> a.merge(b).to_ddl()
         'a decimal(12,2), b variant'
         """
-        return merge_schemas(self, self.of(other))
+        return self.from_tree(merge_trees(tree_of_node(self), tree_of_node(self.of(other))))
 
     def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
         """List what changes from this schema to `other`, in the order of the paths.
@@ -388,7 +388,50 @@ class ShreddingSchema:
         $['b']: date -> (not shredded)
         $['c']: (not shredded) -> date
         """
-        return diff_schemas(self, self.of(other))
+        changes: list[SchemaChange] = []
+        _add_changes(VariantPath(), self, self.of(other), changes)
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A difference between two schemas.
+
+    Parameters
+    ----------
+    path
+        The path of the node; ``[*]`` is every element.
+    before, after
+        The node in either schema; None if the path is not shredded there.
+    """
+
+    path: VariantPath
+    before: ShreddingSchema | None
+    after: ShreddingSchema | None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {_change_text(self.before)} -> {_change_text(self.after)}"
+
+
+def _add_changes(
+    path: VariantPath, a: ShreddingSchema | None, b: ShreddingSchema | None, changes: list[SchemaChange]
+) -> None:
+    """Append the topmost differences below a path."""
+    if a == b:
+        return
+    if a is not None and b is not None and a.kind == b.kind == "object":
+        for name in sorted({*dict(a.fields), *dict(b.fields)}):
+            _add_changes(path / name, a.field(name), b.field(name), changes)
+    elif a is not None and b is not None and a.kind == b.kind == "array":
+        _add_changes(path / WILDCARD, a.element, b.element, changes)
+    else:
+        changes.append(SchemaChange(path, a, b))
+
+
+def _change_text(schema: ShreddingSchema | None) -> str:
+    if schema is None:
+        return "(not shredded)"
+    return f"struct<{render_ddl(schema)}>" if schema.kind == "object" else render_ddl(schema)
 
 
 def _node(schema: ShreddingSchema | pa.DataType) -> ShreddingSchema:

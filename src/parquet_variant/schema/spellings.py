@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parquet_variant.errors import SchemaError
 from parquet_variant.path import quote_name
 from parquet_variant.schema.primitive_types import ddl_name
-from parquet_variant.schema.storage_shape import MAX_DEPTH, TypeTree
+from parquet_variant.schema.storage_shape import MAX_DEPTH, SchemaNode, TypeTree
 from parquet_variant.schema.type_grammar import Column, TypeParser
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def parse_ddl(text: str) -> TypeTree:
@@ -66,14 +63,14 @@ class _Parser(TypeParser[TypeTree]):
         return fields
 
 
-def render_ddl(schema: ShreddingSchema) -> str:
+def render_ddl(schema: SchemaNode) -> str:
     """Write a schema as DDL: an object as columns, anything else as one type."""
     if schema.kind == "object":
         return ", ".join(f"{quote_name(name)} {_type(child)}" for name, child in schema.fields)
     return _type(schema)
 
 
-def _type(schema: ShreddingSchema) -> str:
+def _type(schema: SchemaNode) -> str:
     if schema.kind == "object":
         return "struct<" + ", ".join(f"{quote_name(name)}: {_type(child)}" for name, child in schema.fields) + ">"
     if schema.element is not None:
@@ -81,7 +78,7 @@ def _type(schema: ShreddingSchema) -> str:
     return "variant" if schema.type is None else ddl_name(schema.type)
 
 
-def schema_to_json(schema: ShreddingSchema) -> str:
+def schema_to_json(schema: SchemaNode) -> str:
     """Write a schema as JSON text."""
     return json.dumps(_plain(schema), ensure_ascii=False)
 
@@ -100,7 +97,7 @@ def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     return _json_tree(plain, 0)
 
 
-def _plain(schema: ShreddingSchema) -> Any:
+def _plain(schema: SchemaNode) -> Any:
     if schema.kind == "object":
         return {"object": {name: _plain(child) for name, child in schema.fields}}
     return node_name(schema) if schema.element is None else {"array": _plain(schema.element)}
@@ -133,17 +130,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def node_name(schema: ShreddingSchema) -> str:
+def node_name(schema: SchemaNode) -> str:
     """Name one node without what is below it: its DDL type, ``array``, ``object`` or ``variant``."""
     return schema.kind if schema.type is None else ddl_name(schema.type)
 
 
-def render_tree(schema: ShreddingSchema) -> str:
+def render_tree(schema: SchemaNode) -> str:
     """Draw a schema, one line a node."""
     return "\n".join([node_name(schema), *_lines(schema)])
 
 
-def _lines(schema: ShreddingSchema) -> list[str]:
+def _lines(schema: SchemaNode) -> list[str]:
     below = list(schema.fields) if schema.element is None else [("[*]", schema.element)]
     lines = []
     for position, (name, child) in enumerate(below):

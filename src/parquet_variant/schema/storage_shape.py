@@ -6,7 +6,8 @@ by name, and telling binaries, groups and lists apart. Leaves each layout's rule
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +17,39 @@ from parquet_variant.schema.primitive_types import stored_primitive
 
 # None: an untyped variant. An Arrow type: a typed column. A list of one: an array of it. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
+
+
+class SchemaNode(Protocol):
+    """A node of a shredding schema, as the modules that spell and store schemas read it.
+
+    `ShreddingSchema` is the implementation. It imports those modules, so they may not import it.
+    """
+
+    @property
+    def kind(self) -> str:
+        """``"variant"``, ``"primitive"``, ``"array"`` or ``"object"``."""
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """The Arrow type of a primitive, else None."""
+
+    @property
+    def element(self) -> SchemaNode | None:
+        """The schema of an array's elements, else None."""
+
+    @property
+    def fields(self) -> Sequence[tuple[str, SchemaNode]]:
+        """The fields of an object by name, else empty."""
+
+
+def tree_of_node(node: SchemaNode) -> TypeTree:
+    """Return the plain tree of a schema node."""
+    if node.element is not None:
+        return [tree_of_node(node.element)]
+    if node.kind == "object":
+        return {name: tree_of_node(child) for name, child in node.fields}
+    return node.type
+
 
 # Two Arrow structs a level: deeper than any Parquet reader goes, shallow enough for recursion everywhere.
 MAX_DEPTH = 200

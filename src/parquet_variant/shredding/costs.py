@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log2
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,9 +18,6 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import DECIMAL_TYPES, INTEGERS, TYPE_OF_ARROW, TYPES, VariantType
-
-if TYPE_CHECKING:
-    from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
 _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
@@ -66,30 +62,6 @@ class Costs:
     def residual_bytes(self) -> int:
         """Encoded bytes that stay in residuals."""
         return min(sum(each.residual_bytes for each in self.paths.values()), self.total_bytes)
-
-
-def costs_of(result: InferenceResult, profile: Profile) -> Costs:
-    """What a choice costs, by the profile that it was made from."""
-    root = profile.root
-    cost_of_path = {
-        decision.path: cost for decision in result.decisions if (cost := _cost(decision, profile)) is not None
-    }
-    return Costs(root.encoded_bytes if root is not None else 0, cost_of_path)
-
-
-def _cost(decision: Decision, profile: Profile) -> PathCost | None:
-    path_profile = profile.get(decision.path)
-    if path_profile is None:
-        return None
-    values = path_profile.count - path_profile.null_count
-    typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
-    left = values - typed
-    stay = (
-        path_profile.encoded_bytes
-        if decision.type is None
-        else round(path_profile.scalar_bytes * left / max(path_profile.count, 1))
-    )
-    return PathCost(typed, path_profile.null_count, left, max(path_profile.places - path_profile.count, 0), stay)
 
 
 @dataclass(frozen=True, slots=True)

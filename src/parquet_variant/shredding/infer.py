@@ -6,24 +6,29 @@ Owns finding the policy. Leaves the choice to `policies` and profiling to `profi
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
-from typing import cast
+from typing import Any
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.shredding.costs import costs_of
-from parquet_variant.shredding.policies.decision import InferenceResult, Policy, RowsPolicy
+from parquet_variant.shredding.costs import Costs, PathCost
+from parquet_variant.shredding.policies.auto import AutoPolicy
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult, Policy, RowsPolicy
+from parquet_variant.shredding.policies.explicit import ExplicitPolicy
+from parquet_variant.shredding.policies.hints import HintsPolicy
+from parquet_variant.shredding.policies.spark import SparkPolicy
+from parquet_variant.shredding.policies.tiles import TilesPolicy
+from parquet_variant.shredding.policies.workload import WorkloadPolicy
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_texts import TypedText
 
-# Policy name -> its class in the module of that name.
-POLICIES = {
-    "auto": "AutoPolicy",
-    "spark": "SparkPolicy",
-    "explicit": "ExplicitPolicy",
-    "hints": "HintsPolicy",
-    "tiles": "TilesPolicy",
-    "workload": "WorkloadPolicy",
+# The classes of the policies by name.
+POLICIES: dict[str, type[Any]] = {
+    "auto": AutoPolicy,
+    "spark": SparkPolicy,
+    "explicit": ExplicitPolicy,
+    "hints": HintsPolicy,
+    "tiles": TilesPolicy,
+    "workload": WorkloadPolicy,
 }
 
 
@@ -35,13 +40,14 @@ def policy_named(name: str) -> Policy:
     """
     if name not in POLICIES:
         raise VariantError(f"there is no policy {name!r}: use {', '.join(POLICIES)}", reason="bad-policy")
-    policy = getattr(import_module(f"parquet_variant.shredding.policies.{name}"), POLICIES[name])
     try:
-        return cast(Policy, policy())
+        policy: Policy = POLICIES[name]()
     except TypeError:
         raise VariantError(
-            f"the policy {name!r} has no defaults: pass a {POLICIES[name]} instead of its name", reason="bad-policy"
+            f"the policy {name!r} has no defaults: pass a {POLICIES[name].__name__} instead of its name",
+            reason="bad-policy",
         ) from None
+    return policy
 
 
 def infer(
@@ -86,4 +92,28 @@ def infer(
     profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
     result = chosen.choose(profile)
     typed_texts = TypedText.of_counts(profile.typed_texts)
-    return replace(result, costs=costs_of(result, profile), typed_texts=typed_texts)
+    return replace(result, costs=_costs(result, profile), typed_texts=typed_texts)
+
+
+def _costs(result: InferenceResult, profile: Profile) -> Costs:
+    """Return the costs of a choice, from the profile that it was made from."""
+    cost_of_path = {
+        decision.path: cost for decision in result.decisions if (cost := _path_cost(decision, profile)) is not None
+    }
+    return Costs(profile.root.encoded_bytes if profile.root is not None else 0, cost_of_path)
+
+
+def _path_cost(decision: Decision, profile: Profile) -> PathCost | None:
+    path_profile = profile.get(decision.path)
+    if path_profile is None:
+        return None
+    values = path_profile.count - path_profile.null_count
+    typed = round(decision.typed_share * values) if decision.type not in (None, "variant") else 0
+    residual = values - typed
+    residual_bytes = (
+        path_profile.encoded_bytes
+        if decision.type is None
+        else round(path_profile.scalar_bytes * residual / max(path_profile.count, 1))
+    )
+    missing = max(path_profile.places - path_profile.count, 0)
+    return PathCost(typed, path_profile.null_count, residual, missing, residual_bytes)

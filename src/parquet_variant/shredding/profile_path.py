@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import log
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, Wildcard
 from parquet_variant.shredding import profile_merge as columns
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
-
-if TYPE_CHECKING:
-    from parquet_variant.path import Wildcard
-    from parquet_variant.shredding.profile import Profile
 
 Int64s = npt.NDArray[np.int64]
 
@@ -50,6 +46,65 @@ def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int6
     return np.asarray(inner_bytes)
 
 
+class ProfileArrays(Protocol):
+    """The arrays of a `Profile`, one entry per path; `Profile` implements them and imports this module."""
+
+    @property
+    def rows(self) -> int:
+        """Rows, SQL NULL included."""
+        ...
+
+    @property
+    def null_rows(self) -> int:
+        """SQL NULL rows."""
+        ...
+
+    @property
+    def table(self) -> columns.PathTable:
+        """The counts by path."""
+        ...
+
+    @property
+    def is_scaled(self) -> npt.NDArray[np.bool_]:
+        """True for paths whose counts are scaled up from the sample."""
+        ...
+
+    @property
+    def value_counts(self) -> Int64s:
+        """Number of values at each path."""
+        ...
+
+    @property
+    def scalar_bytes(self) -> Int64s:
+        """`PathProfile.scalar_bytes` of each path."""
+        ...
+
+    @property
+    def inner_bytes(self) -> Int64s:
+        """Encoded bytes of the values at each path, nested values included."""
+        ...
+
+    @property
+    def segments(self) -> list[str | Wildcard]:
+        """The last segment of each path."""
+        ...
+
+    @property
+    def children(self) -> list[list[int]]:
+        """The numbers of the paths one segment below each path."""
+        ...
+
+    @property
+    def numbers(self) -> dict[tuple[int, str | Wildcard], int]:
+        """Number of a path by the number of its parent and its last segment."""
+        ...
+
+    @property
+    def parent_index(self) -> Int64s:
+        """Number of each path's parent; -1 for the root."""
+        ...
+
+
 class PathProfile:
     """Figures of one path.
 
@@ -67,7 +122,7 @@ class PathProfile:
 
     __slots__ = ("_index", "_profile", "_types")
 
-    def __init__(self, profile: Profile, index: int) -> None:
+    def __init__(self, profile: ProfileArrays, index: int) -> None:
         self._profile = profile
         self._index = index
         self._types: dict[VariantType, int] | None = None

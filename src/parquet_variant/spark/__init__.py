@@ -6,46 +6,20 @@ values and files to the layers below: the code that runs on executors is theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from parquet_variant.lazy_names import lazy_names
 
-_OWNERS = {
-    "VariantDataSource": "spark.datasource.source",
-    "delete": "spark.operations.change",
-    "find_java": "spark.java",
-    "infer_schema": "spark.operations.write",
-    "ingest": "spark.operations.ingest",
-    "local_session": "spark.session",
-    "merge": "spark.operations.change",
-    "optimize": "spark.operations.change",
-    "plan_read": "spark.struct_view",
-    "profile": "spark.operations.write",
-    "read": "spark.operations.read",
-    "register_functions": "spark.functions",
-    "rewrite": "spark.operations.change",
-    "sql": "spark.operations.sql",
-    "update": "spark.operations.change",
-    "write": "spark.operations.write",
+# Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
+_NAMES = {
+    "spark.datasource.source": "VariantDataSource",
+    "spark.functions": "register_functions",
+    "spark.java": "find_java",
+    "spark.operations.change": "delete merge optimize rewrite update",
+    "spark.operations.ingest": "ingest",
+    "spark.operations.read": "read",
+    "spark.operations.sql": "sql",
+    "spark.operations.write": "infer_schema profile write",
+    "spark.session": "local_session",
+    "spark.struct_view": "plan_read",
 }
-if not TYPE_CHECKING:  # or every name would be known, as Any
-    __getattr__, __dir__ = lazy_names(__name__, _OWNERS)
-__all__ = sorted(_OWNERS)  # noqa: PLE0605 - the table above is the truth
-
-if TYPE_CHECKING:
-    from parquet_variant.spark.datasource.source import VariantDataSource as VariantDataSource
-    from parquet_variant.spark.functions import register_functions as register_functions
-    from parquet_variant.spark.java import find_java as find_java
-    from parquet_variant.spark.operations.change import delete as delete
-    from parquet_variant.spark.operations.change import merge as merge
-    from parquet_variant.spark.operations.change import optimize as optimize
-    from parquet_variant.spark.operations.change import rewrite as rewrite
-    from parquet_variant.spark.operations.change import update as update
-    from parquet_variant.spark.operations.ingest import ingest as ingest
-    from parquet_variant.spark.operations.read import read as read
-    from parquet_variant.spark.operations.sql import sql as sql
-    from parquet_variant.spark.operations.write import infer_schema as infer_schema
-    from parquet_variant.spark.operations.write import profile as profile
-    from parquet_variant.spark.operations.write import write as write
-    from parquet_variant.spark.session import local_session as local_session
-    from parquet_variant.spark.struct_view import plan_read as plan_read
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

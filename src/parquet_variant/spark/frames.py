@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructType, VariantType
 
-import parquet_variant as pv
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.functions.json.parse_json import parse_json
+from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant
 
@@ -83,7 +84,7 @@ class Frame:
             if not head:
                 return
             sample = [self._columns(table, None, task, 0)[self.column] for table in head]
-            shredding = pv.infer_shredding_schema(VariantArray.concat(sample))
+            shredding = infer_shredding_schema(VariantArray.concat(sample))
             tables = chain(head, tables)
         done = 0
         for table in tables:
@@ -98,7 +99,7 @@ class Frame:
             if is_spark_variant(array.type):
                 array = from_spark(array)
                 if name == self.column and schema is not None:
-                    array = pv.shred_variant(array, schema)
+                    array = shred_variant(array, schema)
             elif name == self.column:
                 array = self._parse(array, schema, task, first_row)
             columns[name] = array
@@ -106,7 +107,7 @@ class Frame:
 
     def _parse(self, text: pa.Array, schema: ShreddingSchema | None, task: int, first_row: int) -> VariantArray:
         try:
-            return pv.parse_json(text, schema=schema, dictionary="batch")
+            return parse_json(text, schema=schema, dictionary="batch")
         except JsonError as error:
             where = f"column {self.column}, row {first_row + (error.row or 0)} of partition {task}"
             raise JsonError(f"{where}: {error.message}", reason=error.reason, offset=error.offset) from None

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-import parquet_variant as pv
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
+from parquet_variant.functions.extraction.variant_get import try_variant_get, variant_get
+from parquet_variant.functions.json.parse_json import parse_json, try_parse_json
+from parquet_variant.functions.json.to_json import to_json
 from parquet_variant.schema.primitive_types import DDL_NAMES
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant, to_spark
 from parquet_variant.spark.task_errors import one_line
@@ -73,9 +75,9 @@ def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
 
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
     functions: dict[str, Any] = {
-        "parse_json": udf(_parser(pv.parse_json), VariantType()),
-        "try_parse_json": udf(_parser(pv.try_parse_json), VariantType()),
-        "to_json": udf(lambda values: pv.to_json(_variants(values)), StringType()),
+        "parse_json": udf(_parser(parse_json), VariantType()),
+        "try_parse_json": udf(_parser(try_parse_json), VariantType()),
+        "to_json": udf(lambda values: to_json(_variants(values)), StringType()),
         "variant_get": udf(_getter(None, zone, strict=True), VariantType()),
     }
     for suffix, arrow_type in FUNCTION_TYPES.items():
@@ -123,5 +125,5 @@ def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Calla
 
 
 def _get(variants: VariantArray, path: str, arrow_type: pa.DataType | None, zone: str, strict: bool) -> pa.Array:
-    values = (pv.variant_get if strict else pv.try_variant_get)(variants, path, arrow_type or "variant", zone=zone)
+    values = (variant_get if strict else try_variant_get)(variants, path, arrow_type or "variant", zone=zone)
     return to_spark(values) if arrow_type is None else values

@@ -5,16 +5,14 @@ Owns which functions may be given such values. Leaves Variants themselves, and e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, element_of, field_of, is_variant
-
-if TYPE_CHECKING:
-    from parquet_variant.sql_query.values import Values
 
 NOT_NESTED: Any = object()
 _STRUCTS = {"row", "struct_pack", "struct", "named_struct"}
@@ -35,6 +33,28 @@ _OF_SPARK = {
 }
 
 
+class ExpressionRewriter(Protocol):
+    """The rewriter of one scope's expressions; `values.Values` implements it and imports this module."""
+
+    engine: str
+
+    def expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
+        """Return the rewritten expression, and the Variants in its result."""
+        ...
+
+    def children(self, node: exp.Expr, handed: Sequence[exp.Expr | None] = (), skip: tuple[str, ...] = ()) -> None:
+        """Rewrite the operands of an expression; only those in ``handed`` may hold Variants."""
+        ...
+
+    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
+        """Rewrite operands that must hold the same kind of Variants, and return that kind."""
+        ...
+
+    def lambda_kind(self, node: exp.Lambda | exp.Comprehension, names: list[str], element: Kind = None) -> Kind:
+        """Rewrite a lambda, and return the Variants in its result."""
+        ...
+
+
 def taken_from(kind: Kind, node: exp.Bracket | exp.Dot) -> Kind:
     """What ``[…]`` or ``.name`` takes out of a value."""
     if isinstance(node, exp.Dot):
@@ -46,7 +66,7 @@ def taken_from(kind: Kind, node: exp.Bracket | exp.Dot) -> Kind:
     return element_of(kind)
 
 
-def nested_kind(values: Values, node: exp.Expr, name: str) -> Kind:
+def nested_kind(values: ExpressionRewriter, node: exp.Expr, name: str) -> Kind:
     """Rewrite an expression that makes a nested value or takes it apart, and say what it gives; or `NOT_NESTED`.
 
     `name` is the function's in lower case, if sqlglot does not know it.
@@ -73,7 +93,7 @@ def nested_kind(values: Values, node: exp.Expr, name: str) -> Kind:
     return NOT_NESTED
 
 
-def _made(values: Values, node: exp.Expr, name: str) -> Kind:
+def _made(values: ExpressionRewriter, node: exp.Expr, name: str) -> Kind:
     """A struct, list or map of what it is made of."""
     if isinstance(node, exp.ToMap):
         made = values.expression(node.this)[1]
@@ -101,7 +121,7 @@ def _made(values: Values, node: exp.Expr, name: str) -> Kind:
     )
 
 
-def _by_lambda(values: Values, node: exp.Expr, name: str) -> Kind:
+def _by_lambda(values: ExpressionRewriter, node: exp.Expr, name: str) -> Kind:
     """What a function makes of each element of a list, or which elements it leaves."""
     if isinstance(node, exp.Transform):
         elements, work = node.this, node.expression
@@ -116,7 +136,7 @@ def _by_lambda(values: Values, node: exp.Expr, name: str) -> Kind:
     return kind
 
 
-def _taken(values: Values, node: exp.Expr, name: str) -> Kind:
+def _taken(values: ExpressionRewriter, node: exp.Expr, name: str) -> Kind:
     """What is taken of a list or map, first of all each element."""
     first = node.this if isinstance(node, (exp.Explode, exp.ArraySize)) else (*node.expressions, None)[0]
     kind = None if first is None else values.expression(first)[1]

@@ -320,6 +320,10 @@ class _Rewriter:
         if predicate is not None:
             use.filters.append(predicate)
 
+    def add_unknown(self, message: str) -> None:
+        """Record the message for a name that is not a column, in case the engine does not know the name either."""
+        self.rewritten.unknown.append(message)
+
     def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
         """The name of the function that reads a path of a Variant that is no column of a table, or is one of ours."""
         asked = term and (term.path, term.type, term.cast)

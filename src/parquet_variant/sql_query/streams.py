@@ -16,6 +16,9 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.functions.inspection.is_variant_null import is_variant_null
+from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant
+from parquet_variant.functions.json.to_json import to_json
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting import Getter
@@ -65,10 +68,15 @@ def register_getters(connection: Any, getters: list[Getter], options: ScanOption
         connection.create_function(getter.name, work, [variant], kind, type="arrow", null_handling="special")
 
 
-def _call(function: str, column: Any) -> pa.Array:
-    import parquet_variant as pv
+_FUNCTIONS: dict[str, Callable[[VariantArray], pa.Array]] = {
+    "is_variant_null": is_variant_null,
+    "schema_of_variant": schema_of_variant,
+    "to_json": to_json,
+}
 
-    answer: pa.Array = getattr(pv, function)(VariantArray(one_chunk(column)))
+
+def _call(function: str, column: Any) -> pa.Array:
+    answer: pa.Array = _FUNCTIONS[function](VariantArray(one_chunk(column)))
     return answer.cast(pa.string()) if pa.types.is_large_string(answer.type) else answer
 
 

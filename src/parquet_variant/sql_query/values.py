@@ -6,12 +6,14 @@ Owns which expressions may hold a Variant, stars, and what output columns are ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_dialect import SqlError, written
@@ -21,11 +23,6 @@ from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
 from parquet_variant.sql_query.nested import NOT_NESTED, nested_kind, taken_from
 from parquet_variant.sql_query.scopes import Hit, OutputColumn, Relation, Scope, TableUse, unique_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from parquet_variant.sql_query.rewriting import _Rewriter
 
 USE = "table_use"
 # Functions that hand on their first argument as it is, and those that hand on any.
@@ -39,10 +36,28 @@ _COUNTS = frozenset(["count"])
 _AGGREGATES = frozenset(["list", "array_agg", "collect_list"])
 
 
+class QueryRewriter(Protocol):
+    """The rewriter of whole queries; `rewriting` implements it and imports this module."""
+
+    engine: SqlEngine
+
+    def query(self, node: exp.Expr, around: Scope) -> Sequence[OutputColumn] | None:
+        """Rewrite a query inside an expression, and return its output columns if they are known."""
+        ...
+
+    def add_unknown(self, message: str) -> None:
+        """Record the message for a name that is not a column, in case the engine does not know the name either."""
+        ...
+
+    def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
+        """Return the name of the SQL function that reads a path, or that runs a function of this library."""
+        ...
+
+
 class Values:
     """Rewrites the expressions of one scope."""
 
-    def __init__(self, rewriter: _Rewriter, scope: Scope) -> None:
+    def __init__(self, rewriter: QueryRewriter, scope: Scope) -> None:
         self.rewriter, self.scope, self.engine = rewriter, scope, rewriter.engine
         self.done: dict[int, tuple[exp.Expr, exp.Expr, Kind]] = {}  # the node is kept: its id must stay its own
         self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
@@ -356,7 +371,7 @@ class Values:
         hit = self.scope.resolve(node)
         if hit is None:
             if not self.scope.is_known(node):
-                self.rewriter.rewritten.unknown.append(self._missing(node))
+                self.rewriter.add_unknown(self._missing(node))
             elif self._whole_table(node):
                 raise SqlError(f"{node.name} is a table: name its columns, or write {node.name}.*")
             return node

@@ -98,7 +98,7 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
 
 def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]:
     """Some thousand rows at a time."""
-    from parquet_variant import VariantArray
+    from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.vortex.files.library import open_file
     from parquet_variant.vortex.files.paths import vortex_files
     from parquet_variant.vortex.files.reader import choose_variant, iter_tables

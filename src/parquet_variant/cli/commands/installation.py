@@ -71,7 +71,7 @@ def _found() -> dict[str, Any]:
     import os
     import platform
 
-    from parquet_variant import __version__
+    from parquet_variant._version import __version__
     from parquet_variant.cli.output import human_bytes
     from parquet_variant.io.parallel import available_cpus
 

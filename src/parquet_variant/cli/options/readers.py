@@ -10,7 +10,6 @@ import json
 import os
 import re
 from dataclasses import fields, is_dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,7 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     options = dict(_setting(text) for text in settings or [])
     if name not in POLICIES or not (options or queries):
         return policy_named(name)
-    kind: Any = getattr(import_module(f"parquet_variant.shredding.policies.{name}"), POLICIES[name])
+    kind: Any = POLICIES[name]
     known = [each.name for each in fields(kind) if each.init and not each.name.startswith("_")]
     if unknown := sorted({key.partition(".")[0] for key in options} - set(known)):
         raise VariantError(

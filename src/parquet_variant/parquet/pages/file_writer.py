@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant import __version__
+from parquet_variant._version import __version__
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.format.footer import MAGIC
 from parquet_variant.parquet.pages.codecs import codec_number, compressor

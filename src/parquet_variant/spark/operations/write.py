@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-import parquet_variant as pv
 from parquet_variant.choices import Mode
 from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.functions.json.parse_json import parse_json
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -165,7 +165,7 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
         _ = end
         # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
         with to_spark_errors():
-            pickled = pickle.dumps(Profile.of_array(pv.parse_json(values) if is_json else from_spark(values)))
+            pickled = pickle.dumps(Profile.of_array(parse_json(values) if is_json else from_spark(values)))
         return pa.array([pickled, *[None] * (len(values) - 1)], pa.binary())
 
     # Non-deterministic, or Spark would run it again on just the rows that the filter leaves.

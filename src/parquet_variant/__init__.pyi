@@ -1,0 +1,171 @@
+# Generated from the table in __init__.py: change that, then run make snapshots.
+from parquet_variant import delta as delta
+from parquet_variant import parquet as parquet
+from parquet_variant import spark as spark
+from parquet_variant import testing as testing
+from parquet_variant import vortex as vortex
+from parquet_variant._version import __version__ as __version__
+from parquet_variant.array.variant_array import VariantArray as VariantArray
+from parquet_variant.encoding.variant import Variant as Variant
+from parquet_variant.errors import CastError as CastError
+from parquet_variant.errors import ConflictError as ConflictError
+from parquet_variant.errors import DeltaError as DeltaError
+from parquet_variant.errors import JsonError as JsonError
+from parquet_variant.errors import KernelsError as KernelsError
+from parquet_variant.errors import MalformedVariantError as MalformedVariantError
+from parquet_variant.errors import PathError as PathError
+from parquet_variant.errors import PredicateError as PredicateError
+from parquet_variant.errors import SchemaError as SchemaError
+from parquet_variant.errors import TableError as TableError
+from parquet_variant.errors import VariantError as VariantError
+from parquet_variant.errors import VariantFileError as VariantFileError
+from parquet_variant.explorer.explore import explore as explore
+from parquet_variant.functions.cast_to_variant import cast_to_variant as cast_to_variant
+from parquet_variant.functions.equals import equals as equals
+from parquet_variant.functions.equals import try_equals as try_equals
+from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
+from parquet_variant.functions.get_variant_element import get_variant_element as get_variant_element
+from parquet_variant.functions.get_variant_element import get_variant_scalar as get_variant_scalar
+from parquet_variant.functions.is_variant_null import is_variant_null as is_variant_null
+from parquet_variant.functions.is_variant_null import try_is_variant_null as try_is_variant_null
+from parquet_variant.functions.parse_json import parse_json as parse_json
+from parquet_variant.functions.parse_json import try_parse_json as try_parse_json
+from parquet_variant.functions.python_objects import from_python as from_python
+from parquet_variant.functions.python_objects import to_python as to_python
+from parquet_variant.functions.python_objects import try_from_python as try_from_python
+from parquet_variant.functions.python_objects import try_to_python as try_to_python
+from parquet_variant.functions.schema_of_variant import schema_of_variant as schema_of_variant
+from parquet_variant.functions.schema_of_variant import schema_of_variant_agg as schema_of_variant_agg
+from parquet_variant.functions.schema_of_variant import try_schema_of_variant as try_schema_of_variant
+from parquet_variant.functions.schema_of_variant import try_schema_of_variant_agg as try_schema_of_variant_agg
+from parquet_variant.functions.shred_variant import infer_shredding_schema as infer_shredding_schema
+from parquet_variant.functions.shred_variant import shred_variant as shred_variant
+from parquet_variant.functions.shred_variant import unshred_variant as unshred_variant
+from parquet_variant.functions.to_json import to_json as to_json
+from parquet_variant.functions.to_json import try_to_json as try_to_json
+from parquet_variant.functions.validate import validate as validate
+from parquet_variant.functions.value_edits import strip_nulls as strip_nulls
+from parquet_variant.functions.value_edits import try_strip_nulls as try_strip_nulls
+from parquet_variant.functions.value_edits import try_variant_array_append as try_variant_array_append
+from parquet_variant.functions.value_edits import try_variant_delete as try_variant_delete
+from parquet_variant.functions.value_edits import try_variant_insert as try_variant_insert
+from parquet_variant.functions.value_edits import try_variant_normalize as try_variant_normalize
+from parquet_variant.functions.value_edits import try_variant_set as try_variant_set
+from parquet_variant.functions.value_edits import variant_array_append as variant_array_append
+from parquet_variant.functions.value_edits import variant_delete as variant_delete
+from parquet_variant.functions.value_edits import variant_insert as variant_insert
+from parquet_variant.functions.value_edits import variant_normalize as variant_normalize
+from parquet_variant.functions.value_edits import variant_set as variant_set
+from parquet_variant.functions.variant_explode import try_variant_explode as try_variant_explode
+from parquet_variant.functions.variant_explode import try_variant_explode_outer as try_variant_explode_outer
+from parquet_variant.functions.variant_explode import variant_explode as variant_explode
+from parquet_variant.functions.variant_explode import variant_explode_outer as variant_explode_outer
+from parquet_variant.functions.variant_get import try_variant_get as try_variant_get
+from parquet_variant.functions.variant_get import variant_get as variant_get
+from parquet_variant.functions.variant_type import try_variant_type as try_variant_type
+from parquet_variant.functions.variant_type import variant_type as variant_type
+from parquet_variant.ingestion.ingest import infer as infer
+from parquet_variant.ingestion.ingest import ingest as ingest
+from parquet_variant.ingestion.ingest import profile as profile
+from parquet_variant.ingestion.ingest import read_json as read_json
+from parquet_variant.ingestion.job import IngestResult as IngestResult
+from parquet_variant.machine_code.entry_points import warmup as warmup
+from parquet_variant.path import VariantPath as VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
+from parquet_variant.shredding.policies.auto import AutoPolicy as AutoPolicy
+from parquet_variant.shredding.policies.explicit import ExplicitPolicy as ExplicitPolicy
+from parquet_variant.shredding.policies.hints import HintsPolicy as HintsPolicy
+from parquet_variant.shredding.policies.spark import SparkPolicy as SparkPolicy
+from parquet_variant.shredding.policies.tiles import TilesPolicy as TilesPolicy
+from parquet_variant.shredding.policies.workload import WorkloadPolicy as WorkloadPolicy
+from parquet_variant.shredding.profile import Profile as Profile
+from parquet_variant.sql_query.sql import sql as sql
+from parquet_variant.sql_query.sql_view import sql_view as sql_view
+from parquet_variant.types import VariantType as VariantType
+
+__all__ = [
+    "AutoPolicy",
+    "CastError",
+    "ConflictError",
+    "DeltaError",
+    "ExplicitPolicy",
+    "HintsPolicy",
+    "IngestResult",
+    "JsonError",
+    "KernelsError",
+    "MalformedVariantError",
+    "PathError",
+    "PredicateError",
+    "Profile",
+    "SchemaError",
+    "ShreddingSchema",
+    "SparkPolicy",
+    "TableError",
+    "TilesPolicy",
+    "Variant",
+    "VariantArray",
+    "VariantError",
+    "VariantFileError",
+    "VariantPath",
+    "VariantScalar",
+    "VariantType",
+    "WorkloadPolicy",
+    "cast_to_variant",
+    "delta",
+    "equals",
+    "explore",
+    "from_python",
+    "get_variant_element",
+    "get_variant_scalar",
+    "infer",
+    "infer_shredding_schema",
+    "ingest",
+    "is_variant_null",
+    "parquet",
+    "parse_json",
+    "profile",
+    "read_json",
+    "schema_of_variant",
+    "schema_of_variant_agg",
+    "shred_variant",
+    "spark",
+    "sql",
+    "sql_view",
+    "strip_nulls",
+    "testing",
+    "to_json",
+    "to_python",
+    "try_equals",
+    "try_from_python",
+    "try_is_variant_null",
+    "try_parse_json",
+    "try_schema_of_variant",
+    "try_schema_of_variant_agg",
+    "try_strip_nulls",
+    "try_to_json",
+    "try_to_python",
+    "try_variant_array_append",
+    "try_variant_delete",
+    "try_variant_explode",
+    "try_variant_explode_outer",
+    "try_variant_get",
+    "try_variant_insert",
+    "try_variant_normalize",
+    "try_variant_set",
+    "try_variant_type",
+    "unshred_variant",
+    "validate",
+    "variant_array_append",
+    "variant_delete",
+    "variant_explode",
+    "variant_explode_outer",
+    "variant_get",
+    "variant_insert",
+    "variant_normalize",
+    "variant_set",
+    "variant_type",
+    "vortex",
+    "warmup",
+]
+
+def __dir__() -> list[str]: ...

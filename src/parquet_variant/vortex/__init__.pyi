@@ -1,0 +1,68 @@
+# Generated from the table in __init__.py: change that, then run make snapshots.
+from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
+from parquet_variant.array.chunked_array import variant_table as variant_table
+from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
+from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
+from parquet_variant.vortex.files.inspecting import inspect as inspect
+from parquet_variant.vortex.files.paths import vortex_files as vortex_files
+from parquet_variant.vortex.files.reader import iter_tables as iter_tables
+from parquet_variant.vortex.files.reader import read as read
+from parquet_variant.vortex.files.reader import read_json as read_json
+from parquet_variant.vortex.files.reader import read_table as read_table
+from parquet_variant.vortex.files.writer import VortexFileInfo as VortexFileInfo
+from parquet_variant.vortex.files.writer import write as write
+from parquet_variant.vortex.logical.encodings import ENCODINGS as ENCODINGS
+from parquet_variant.vortex.logical.encodings import Encoding as Encoding
+from parquet_variant.vortex.logical.encodings import VariantDType as VariantDType
+from parquet_variant.vortex.logical.encodings import answers as answers
+from parquet_variant.vortex.logical.encodings import dtype_of as dtype_of
+from parquet_variant.vortex.logical.encodings import encode as encode
+from parquet_variant.vortex.logical.encodings import encoding_of as encoding_of
+from parquet_variant.vortex.logical.get_element import get_variant_element as get_variant_element
+from parquet_variant.vortex.logical.get_element import get_variant_scalar as get_variant_scalar
+from parquet_variant.vortex.logical.get_element import matching_rows as matching_rows
+from parquet_variant.vortex.logical.json_columns import JsonColumn as JsonColumn
+from parquet_variant.vortex.logical.json_columns import compress_json as compress_json
+from parquet_variant.vortex.logical.json_columns import decompress_json as decompress_json
+from parquet_variant.vortex.logical.range_statistics import RangeStatistics as RangeStatistics
+from parquet_variant.vortex.logical.range_statistics import collect_statistics as collect_statistics
+from parquet_variant.vortex.scanning.scanner import VortexFilesScan as VortexFilesScan
+from parquet_variant.vortex.scanning.scanner import VortexScan as VortexScan
+from parquet_variant.vortex.scanning.scanner import scan as scan
+from parquet_variant.vortex.scanning.scanner import scan_files as scan_files
+
+__all__ = [
+    "ENCODINGS",
+    "ChunkedVariantArray",
+    "ColumnarVariant",
+    "Encoding",
+    "JsonColumn",
+    "RangeStatistics",
+    "VariantDType",
+    "VariantScalar",
+    "VortexFileInfo",
+    "VortexFilesScan",
+    "VortexScan",
+    "answers",
+    "collect_statistics",
+    "compress_json",
+    "decompress_json",
+    "dtype_of",
+    "encode",
+    "encoding_of",
+    "get_variant_element",
+    "get_variant_scalar",
+    "inspect",
+    "iter_tables",
+    "matching_rows",
+    "read",
+    "read_json",
+    "read_table",
+    "scan",
+    "scan_files",
+    "variant_table",
+    "vortex_files",
+    "write",
+]
+
+def __dir__() -> list[str]: ...
