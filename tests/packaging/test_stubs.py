@@ -15,6 +15,8 @@ def _statements(text: str) -> set[str]:
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom):
             statements |= {f"from {node.module} import {name.name} as {name.asname}" for name in node.names}
+        elif isinstance(node, ast.Assign):
+            statements |= {f"__all__ has {name}" for name in ast.literal_eval(node.value)}
         else:
             statements.add(ast.unparse(node))
     return statements

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, element_of, field_of, is_variant
 
@@ -36,7 +37,7 @@ _OF_SPARK = {
 class ExpressionRewriter(Protocol):
     """The rewriter of one scope's expressions; `values.Values` implements it and imports this module."""
 
-    engine: str
+    engine: SqlEngine
 
     def expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         """Return the rewritten expression, and the Variants in its result."""

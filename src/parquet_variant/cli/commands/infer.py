@@ -65,11 +65,11 @@ def command(
 
     What --ddl and --json print can be edited and given to ingest --schema.
     """
-    from parquet_variant import profile
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import Progress
+    from parquet_variant.ingestion.ingest import profile
     from parquet_variant.shredding.costs import also as costs_also
     from parquet_variant.shredding.drift import find_drift
     from parquet_variant.shredding.explain import explain_also, explain_diff

@@ -108,8 +108,8 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
 
 def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[TypedToo]:
     """What typing more paths would change, from all rows."""
-    from parquet_variant import profile
     from parquet_variant.cli.output import Progress
+    from parquet_variant.ingestion.ingest import profile
     from parquet_variant.shredding.costs import also
 
     with Progress() as progress:
@@ -119,8 +119,8 @@ def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
     """The typed shares that the sources promise under the files' schema, beside those of the files."""
-    from parquet_variant import profile
     from parquet_variant.cli.output import Progress
+    from parquet_variant.ingestion.ingest import profile
     from parquet_variant.parquet.format.files import locate
     from parquet_variant.schema.shredding_schema import ShreddingSchema
     from parquet_variant.shredding.estimate import compare, predict
