@@ -46,7 +46,7 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     """The values of a column as JSON; SQL NULL is ``null``."""
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.encoding.variant import Variant
-    from parquet_variant.functions.json.to_json import to_json
+    from parquet_variant.functions.to_json import to_json
 
     if is_variant(field):
         return ["null" if text is None else text for text in to_json(VariantArray(column)).to_pylist()]

@@ -16,8 +16,8 @@ from pyspark.sql.types import StringType, StructType, VariantType
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.functions.json.parse_json import parse_json
-from parquet_variant.functions.storage.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.functions.parse_json import parse_json
+from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant
 

@@ -16,9 +16,9 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.functions.inspection.is_variant_null import is_variant_null
-from parquet_variant.functions.inspection.schema_of_variant import schema_of_variant
-from parquet_variant.functions.json.to_json import to_json
+from parquet_variant.functions.is_variant_null import is_variant_null
+from parquet_variant.functions.schema_of_variant import schema_of_variant
+from parquet_variant.functions.to_json import to_json
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting import Getter

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.choices import Mode
 from parquet_variant.errors import VariantError, check_choice
-from parquet_variant.functions.json.parse_json import parse_json
+from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
