@@ -38,7 +38,7 @@ def _ask(server: ExploreServer, method: str, path: str, body: Any = None, **head
 def _sql(server: ExploreServer, text: Any, **headers: str) -> tuple[int, Any]:
     token = server.token
     status, body = _ask(server, "POST", f"/{token}/sql", json.dumps({"sql": text}), **{"X_Token": token} | headers)
-    return status, json.loads(body) if status == 200 else None
+    return status, json.loads(body)
 
 
 def test_the_page_is_given_to_whoever_has_the_token(server: ExploreServer) -> None:
@@ -54,7 +54,6 @@ def test_other_origins_and_hosts_get_nothing(server: ExploreServer) -> None:
         assert _ask(server, "GET", f"/{server.token}/", **headers)[0] == 404
         assert _sql(server, "SELECT 1", **headers)[0] == 404
     assert _sql(server, "SELECT 1", X_Token="wrong")[0] == 404
-    assert _sql(server, "SELECT 1", Content_Length="9" * 12)[0] == 404
 
 
 def test_rows_are_answered_by_sql(server: ExploreServer) -> None:
@@ -80,7 +79,7 @@ def test_bodies_and_lengths_that_cannot_be_are_answered(
         status, answer = _ask(server, "POST", path, body, **token)
         assert status == 200
         assert json.loads(answer)["error"]
-    assert _ask(server, "POST", path, b"", Content_Length="\u00b2", **token)[0] == 404
+    assert _ask(server, "POST", path, b"", Content_Length="\u00b2", **token)[0] == 413
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -107,3 +106,59 @@ def test_rows_and_sql_in_the_page(server: ExploreServer, browser: Any) -> None:
     browser.find_element("id", "run-sql").click()
     assert browser.find_element("css selector", "#sql-rows td").text == "u7"
     browser.implicitly_wait(0)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("DATE '10000-01-01'", "10000-01-01"),
+        ("'infinity'::DATE", "infinity"),
+        ("'-infinity'::TIMESTAMP_NTZ", "-infinity"),
+        ("'12000-02-03 04:05:06+00'::TIMESTAMP", "12000-02-03 04:05:06+00:00"),
+        ("TIMESTAMP_NS '2020-01-01 00:00:00.123456789'", "2020-01-01 00:00:00.123456789"),
+        ("[DATE '10000-01-01', NULL]", '["10000-01-01",null]'),
+        ("{'a': 'infinity'::TIMESTAMP_NTZ, 'b': 'nan'::DOUBLE}", '{"a":"infinity","b":"NaN"}'),
+        ("MAP {'k': DATE '10000-01-01'}", '{"k":"10000-01-01"}'),
+        ("INTERVAL 3 MONTH", "MonthDayNano(months=3, days=0, nanoseconds=0)"),
+        ("'infinity'::DOUBLE", "inf"),
+        ("NULL", None),
+    ],
+)
+def test_values_that_python_cannot_hold_are_answered(server: ExploreServer, value: str, text: str | None) -> None:
+    status, answer = _sql(server, f"SELECT {value} AS x")
+    assert (status, answer) == (200, {"columns": ["x"], "rows": [[text]], "more": False})
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "9" * 12, "-1", "+5", "1_0", "\u0661", "", "abc", "5.0"])
+def test_any_content_length_is_answered_with_json(server: ExploreServer, length: str) -> None:
+    token = server.token
+    headers = {"X_Token": token, "Content_Length": length.encode("utf-8").decode("latin-1")}
+    status, body = _ask(server, "POST", f"/{token}/sql", b"{}", **headers)
+    assert status == 413
+    assert "Content-Length" in json.loads(body)["error"]
+
+
+def test_refused_requests_are_answered_with_json(server: ExploreServer) -> None:
+    for method, path in (("GET", "/"), ("POST", "/x"), ("PUT", "/"), ("DELETE", f"/{server.token}/")):
+        status, body = _ask(server, method, path)
+        assert status >= 400
+        assert json.loads(body)["error"]
+
+
+def test_a_query_has_a_time_limit(server: ExploreServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parquet_variant.explorer.serve._SECONDS", 0.5)
+    status, answer = _sql(server, "SELECT count(*) FROM range(10000000) a, range(10000000) b")
+    assert status == 200
+    assert "stopped after 0.5 seconds" in answer["error"]
+    assert _sql(server, "SELECT 1 AS x")[1]["rows"] == [["1"]]
+
+
+def test_a_query_stops_at_the_row_limit(server: ExploreServer) -> None:
+    status, answer = _sql(server, "SELECT * FROM range(10000000) a, range(1000000) b")
+    assert (status, len(answer["rows"]), answer["more"]) == (200, 200, True)
+
+
+def test_the_page_shows_the_limits(server: ExploreServer) -> None:
+    page = _ask(server, "GET", f"/{server.token}/")[1].decode()
+    assert "is stopped after ${doc.limits.seconds} seconds" in page
+    assert server.limits == {"rows": 200, "seconds": 30.0}

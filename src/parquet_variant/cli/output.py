@@ -47,10 +47,16 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.encoding.variant import Variant
     from parquet_variant.functions.to_json import to_json
+    from parquet_variant.interop import display
 
     if is_variant(field):
         return ["null" if text is None else text for text in to_json(VariantArray(column)).to_pylist()]
-    return [Variant.from_python(value).to_json() for value in python_values(column, field)]
+    try:
+        return [Variant.from_python(value).to_json() for value in python_values(column, field)]
+    except (OverflowError, ValueError):  # Python has no date after 9999, and no Variants are beside such a date
+        if holds_variants(field):
+            raise
+        return display.json_texts(column)
 
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
@@ -123,8 +129,14 @@ def is_variant(field: pa.Field) -> bool:
     return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
 
 
+def holds_variants(field: pa.Field) -> bool:
+    """Return whether a field is a Variant or has one inside."""
+    kind = field.type
+    return is_variant(field) or any(holds_variants(kind.field(index)) for index in range(kind.num_fields))
+
+
 def _is_rebuilt(kind: pa.DataType) -> bool:
-    """Whether pyarrow's own objects will not do: for maps, which are objects, and where Variants are inside."""
+    """Return whether pyarrow's Python objects do not fit: maps are dicts here, and Variants are `Variant`."""
     import pyarrow as pa
 
     children = [kind.field(index) for index in range(kind.num_fields)]
@@ -138,7 +150,13 @@ def _key_text(key: Any) -> str:
 
 
 def _cell(value: Any) -> str:
-    return "-" if value is None else str(value)
+    """Return the text of a value in one line: a line break would end the row."""
+    text = "-" if value is None else str(value)
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
 
 
 LINE_SECONDS = 10.0

@@ -7,6 +7,7 @@ to `report`, and the page to `page`.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
 from parquet_variant.ingestion.ingest import read_json
-from parquet_variant.io.filesystems import write_errors
+from parquet_variant.io.atomic_file import atomic_file
 from parquet_variant.lazy_names import optional_libraries
 
 
@@ -39,17 +40,30 @@ class Exploration:
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the page to a file."""
         target = Path(file)
-        with write_errors(target):
-            target.write_text(self.to_html(), encoding="utf-8")
+        document = self.to_html().encode()
+        with atomic_file(target) as staged:
+            staged.write_bytes(document)
         return target
 
-    def sql(self, query: str) -> pa.Table:
-        """Rows of the table, called ``t``, by SQL; see `pv.sql`."""
+    def sql(self, query: str, *, rows: int | None = None, seconds: float | None = None) -> pa.Table:
+        """Run SQL over the table, which is called ``t``; see `pv.sql`.
+
+        `rows`: stop after this number of rows.
+        `seconds`: stop after this time with `SqlError`, reason ``time-limit``.
+        """
         with optional_libraries("SQL"):
-            from parquet_variant.sql_query.sql import sql
+            from parquet_variant.sql_query.sql import plan_sql
 
         report = self.report
-        return sql(query, t=read_json(report.source) if report.kind == "json" else report.source).arrow()
+        table = read_json(report.source) if report.kind == "json" else report.source
+        with closing(plan_sql(query, {"t": table}).batches(seconds=seconds)) as batches:
+            parts = [next(batches)]
+            while rows is None or sum(map(len, parts)) < rows:
+                part = next(batches, None)
+                if part is None:
+                    break
+                parts.append(part)
+        return pa.concat_tables(parts).slice(0, rows)
 
     def _repr_html_(self) -> str:
         return page_frame(self.to_dict())

@@ -6,19 +6,23 @@ to `sql_query`.
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import secrets
 from collections.abc import Callable
-from decimal import Decimal
+from http.client import responses as http_responses
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pyarrow as pa
+
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.explorer.explore import Exploration
 from parquet_variant.explorer.page import page
+from parquet_variant.interop.display import display_texts
 
-_ROWS = 200
+_ROWS = 200  # that a query shows
+_SECONDS = 30.0  # that a query may take
 _LARGEST_REQUEST = 1 << 20
 _HOST = "127.0.0.1"
 
@@ -41,7 +45,8 @@ class ExploreServer:
 
     def __init__(self, exploration: Exploration, port: int = 0) -> None:
         self.token = secrets.token_urlsafe(18)
-        document = exploration.to_dict() | {"live": self.token}
+        self.limits = {"rows": _ROWS, "seconds": _SECONDS}  # of a query; the page shows them
+        document = exploration.to_dict() | {"live": self.token, "limits": self.limits}
         try:
             self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, exploration))
         except (OSError, OverflowError) as error:
@@ -66,6 +71,7 @@ class ExploreServer:
 def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        timeout = 60  # seconds for a client to send what it announced
         server_version, sys_version = "variant-explore", ""
 
         def log_message(self, format: str, *args: Any) -> None:
@@ -91,30 +97,43 @@ def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRe
 
         def do_GET(self) -> None:
             if not self._allowed() or not secrets.compare_digest(self.path.encode(), f"/{token}/".encode()):
-                self._send(404, "text/plain", b"not here")
+                self._send_json(404, {"error": "unknown address"})
                 return
             self._send(200, "text/html; charset=utf-8", html.encode())
 
         def do_POST(self) -> None:
             sent = self.headers.get("X-Token") or ""
-            length = self.headers.get("Content-Length") or ""
             if (
                 not self._allowed()
                 or not secrets.compare_digest(sent.encode(), token.encode())
                 or not secrets.compare_digest(self.path.encode(), f"/{token}/sql".encode())
-                or not length.isdecimal()
-                or int(length) > _LARGEST_REQUEST
             ):
                 self.close_connection = True
-                self._send(404, "text/plain", b"not here")
+                self._send_json(404, {"error": "unknown address, or a missing token: reload the page"})
                 return
-            answer = _answer(self.rfile.read(int(length)), exploration.sql)
-            self._send(200, "application/json", json.dumps(answer, ensure_ascii=False).encode())
+            length = (self.headers.get("Content-Length") or "").strip()
+            if not (length.isascii() and length.isdecimal()) or len(length) > 9 or int(length) > _LARGEST_REQUEST:
+                self.close_connection = True
+                self._send_json(
+                    413, {"error": f"the request needs a Content-Length of at most {_LARGEST_REQUEST:,} bytes"}
+                )
+                return
+            self._send_json(200, _answer(self.rfile.read(int(length)), exploration.sql))
+
+        def _send_json(self, status: int, answer: dict[str, Any]) -> None:
+            text = json.dumps(answer, ensure_ascii=False)
+            self._send(status, "application/json", text.encode(errors="replace"))
+
+        def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+            """Answer a request that http.server cannot read with JSON, too."""
+            self.close_connection = True
+            self._send_json(code, {"error": message or http_responses.get(code, "bad request")})
 
     return Handler
 
 
-def _answer(body: bytes, run: Callable[[str], Any]) -> dict[str, Any]:
+def _answer(body: bytes, run: Callable[..., pa.Table]) -> dict[str, Any]:
+    """Run the SQL of a request; every outcome, an unexpected error included, is a JSON object."""
     try:
         text = json.loads(body)["sql"]
         if not isinstance(text, str):
@@ -122,14 +141,12 @@ def _answer(body: bytes, run: Callable[[str], Any]) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return {"error": 'send {"sql": "SELECT …"}'}
     try:
-        table = run(text)
+        table = run(text, rows=_ROWS + 1, seconds=_SECONDS)
+        shown = table.slice(0, _ROWS)
+        columns = [display_texts(one_chunk(column)) for column in shown.columns]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        return {"columns": table.column_names, "rows": rows, "more": table.num_rows > _ROWS}
     except VariantError as error:
         return {"error": str(error)}
-    rows = [[_shown(value) for value in row.values()] for row in table.slice(0, _ROWS).to_pylist()]
-    return {"columns": table.column_names, "rows": rows, "more": table.num_rows > _ROWS}
-
-
-def _shown(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, int, float, str, Decimal, dt.date, dt.time)):
-        return None if value is None else str(value)
-    return json.dumps(value, default=str, ensure_ascii=False)
+    except Exception as error:  # the page shows it; a traceback would only close the connection
+        return {"error": f"unexpected {type(error).__name__}: {error}"}

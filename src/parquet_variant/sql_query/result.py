@@ -11,9 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, with_fields
+from parquet_variant.errors import VariantError
 from parquet_variant.functions.to_json import to_json
+from parquet_variant.interop.display import display_texts
 from parquet_variant.sql_query.kinds import holds_variants, is_variant
 
 _SHOWN_ROWS = 20
@@ -56,8 +59,20 @@ class SqlResult:
         return self._table.to_pandas()
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """The answer as a list of dicts."""
-        return list(self._table.to_pylist())
+        """Return the rows as dicts.
+
+        Raises
+        ------
+        VariantError
+            If a value has no Python object, such as a date after the year 9999 (``no-python-value``).
+        """
+        try:
+            return list(self._table.to_pylist())
+        except (OverflowError, ValueError) as error:
+            raise VariantError(
+                f"a value of the result has no Python object: {error}; use .arrow(), or cast the column to string",
+                reason="no-python-value",
+            ) from None
 
     @property
     def schema(self) -> pa.Schema:
@@ -85,7 +100,7 @@ class SqlResult:
 
     def _lines(self) -> Iterator[str]:
         head = self._table.slice(0, _SHOWN_ROWS)
-        columns = [[_cell(value) for value in column.to_pylist()] for column in head.columns]
+        columns = [[_cell(text) for text in display_texts(one_chunk(column))] for column in head.columns]
         names = [_cut(name) for name in self.column_names]
         widths = [max(len(text) for text in (name, *column)) for name, column in zip(names, columns, strict=True)]
         rows = [names, ["-" * width for width in widths], *zip(*columns, strict=True)]
@@ -95,12 +110,12 @@ class SqlResult:
             yield f"({self.num_rows:,} rows)"
 
 
-def _cell(value: Any) -> str:
-    return "NULL" if value is None else _cut(str(value))
+def _cell(text: str | None) -> str:
+    return "NULL" if text is None else _cut(text)
 
 
 def _cut(text: str) -> str:
-    text = text.replace("\n", " ")
+    text = text.replace("\n", "\\n").replace("\r", "\\r")
     return text if len(text) <= _SHOWN_WIDTH else text[: _SHOWN_WIDTH - 1] + "…"
 
 

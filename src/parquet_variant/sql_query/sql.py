@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -128,14 +129,21 @@ class SqlQuery:
         """The answer, by DuckDB; Variants as JSON."""
         return pa.concat_tables(self.batches())
 
-    def batches(self, *, as_text: bool = True) -> Iterator[pa.Table]:
-        """The answer as it comes, in parts, with Variants as JSON text or as such; without rows one empty part."""
+    def batches(self, *, as_text: bool = True, seconds: float | None = None) -> Iterator[pa.Table]:
+        """Yield the result in parts, at least one, as the engine produces it.
+
+        `as_text`: whether Variants are JSON strings, or Variants.
+        `seconds`: the time after which the query is stopped with `SqlError`, reason ``time-limit``.
+        """
         failures: list[Exception] = []
         before = self._states()
         with connect(zone=self.options.zone, threads=self.options.threads) as connection:
             import duckdb
 
+            timer = None if seconds is None else threading.Timer(seconds, connection.interrupt)
             try:
+                if timer is not None:
+                    timer.start()
                 for name, plan in self.plans.items():
                     connection.register(name, Stream(plan, failures))
                 register_getters(connection, self.rewritten.getters, self.options, failures)
@@ -149,10 +157,18 @@ class SqlQuery:
                         "files that the query reads several times changed in the middle of it: run it again",
                         reason="files-changed",
                     )
+            except duckdb.InterruptException:
+                raise SqlError(
+                    f"the query was stopped after {seconds:g} seconds: narrow it with WHERE or LIMIT, or join on a key",
+                    reason="time-limit",
+                ) from None
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if failures:
                     raise failures[0] from None
                 raise self.wrong(error) from None
+            finally:
+                if timer is not None:
+                    timer.cancel()
 
     def _shown(self, part: pa.Table, as_text: bool) -> pa.Table:
         if self.rewritten.describes:

@@ -196,6 +196,7 @@ def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
     from parquet_variant.cli.output import json_texts, print_grid, print_json_rows
+    from parquet_variant.interop.display import display_texts
 
     if as_json:
         for part in parts:
@@ -206,13 +207,19 @@ def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
         for part in parts:
             for batch in part.to_batches(max_chunksize=4096):
                 columns = [
-                    json_texts(values, field) if pa.types.is_nested(field.type) else values.to_pylist()
+                    json_texts(values, field) if pa.types.is_nested(field.type) else display_texts(values)
                     for values, field in zip(batch.columns, schema, strict=True)
                 ]
                 yield from zip(*columns, strict=True)
 
-    numbers = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_decimal(field.type)]
+    numbers = [field.name for field in schema if _is_number(field.type)]
     print_grid(schema.names, rows(), right=numbers)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
 _SQL = re.compile(r"\s*(?:select|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)

@@ -1,0 +1,125 @@
+"""Text for the values of any Arrow column, also for values that Python's own types cannot hold.
+
+Owns what a person sees of a date in the year 10000, an infinite timestamp, or a nanosecond. Leaves Variants to
+`functions`: a column with Variants inside is converted to JSON before it comes here.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+_LARGEST = {"date": 2**31 - 1, "timestamp": 2**63 - 1}  # DuckDB's infinity
+
+
+def display_texts(column: pa.Array) -> list[str | None]:
+    """Return the text of each value of a column, and None for null.
+
+    Scalars are written as Python writes them, lists and structs as JSON.
+
+    >>> import pyarrow as pa
+    >>> display_texts(pa.array([2932897, None], pa.int32()).view(pa.date32()))
+    ['10000-01-01', None]
+    >>> display_texts(pa.array([[1, 2], None]))
+    ['[1,2]', None]
+    """
+    if isinstance(column.type, pa.ExtensionType) or pa.types.is_dictionary(column.type):
+        return display_texts(column.cast(_plain_type(column.type)))
+    if pa.types.is_nested(column.type):
+        texts = json_texts(column)
+        return [text if valid else None for text, valid in zip(texts, column.is_valid().to_pylist(), strict=True)]
+    return _scalar_texts(column)
+
+
+def json_texts(column: pa.Array) -> list[str]:
+    """Return the JSON of each value of a column; temporal values and other types that JSON lacks are strings.
+
+    >>> import pyarrow as pa
+    >>> json_texts(pa.array([{"a": 1.5, "b": [None, "x"]}]))
+    ['{"a":1.5,"b":[null,"x"]}']
+    """
+    kind = column.type
+    if isinstance(kind, pa.ExtensionType) or pa.types.is_dictionary(kind):
+        return json_texts(column.cast(_plain_type(kind)))
+    valid = column.is_valid().to_pylist()
+    if pa.types.is_struct(kind):
+        names = [json.dumps(child.name, ensure_ascii=False) for child in kind]
+        parts = [json_texts(column.field(number)) for number in range(kind.num_fields)]
+        rows = ["{" + ",".join(map(_pair, names, row)) + "}" for row in zip(*parts, strict=True)] or ["{}"] * len(valid)
+    elif pa.types.is_map(kind):
+        keys = [json.dumps(text, ensure_ascii=False) for text in display_texts(column.keys)]
+        items = list(map(_pair, keys, json_texts(column.items)))
+        rows = ["{" + ",".join(items[start:stop]) + "}" for start, stop in pairwise(column.offsets.to_pylist())]
+    elif pa.types.is_nested(kind):
+        lists = column if pa.types.is_list(kind) or pa.types.is_large_list(kind) else column.cast(_list_type(kind))
+        items = json_texts(lists.values)
+        rows = ["[" + ",".join(items[start:stop]) + "]" for start, stop in pairwise(lists.offsets.to_pylist())]
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        rows = [f'"{b64encode(value or b"").decode()}"' for value in column.to_pylist()]
+    else:
+        rows = [_scalar_json(kind, text) for text in _scalar_texts(column)]
+    return [row if good else "null" for row, good in zip(rows, valid, strict=True)]
+
+
+def _pair(name: str, value: str) -> str:
+    return f"{name}:{value}"
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.uuid():
+        return pa.binary(16)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind.storage_type
+
+
+def _list_type(kind: Any) -> pa.DataType:
+    return pa.list_(kind.value_field)
+
+
+def _scalar_json(kind: pa.DataType, text: str | None) -> str:
+    if text is None:
+        return "null"
+    if pa.types.is_boolean(kind):
+        return text.lower()
+    if pa.types.is_floating(kind):
+        text = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text, text)
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return text if number and text[-1].isdigit() else json.dumps(text, ensure_ascii=False)
+
+
+def _scalar_texts(column: pa.Array) -> list[str | None]:
+    kind = column.type
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return _moment_texts(column)
+    if pa.types.is_time(kind) and kind.unit == "ns":
+        return list(column.cast(pa.string()).to_pylist())
+    return [None if value is None else str(value) for value in column.to_pylist()]
+
+
+def _moment_texts(column: pa.Array) -> list[str | None]:
+    """Return dates and times as Python writes them; numpy writes those that Python's types cannot hold."""
+    kind = column.type
+    unit = "D" if pa.types.is_date32(kind) else "ms" if pa.types.is_date64(kind) else kind.unit
+    if unit != "ns":
+        try:
+            return [None if value is None else str(value) for value in column.to_pylist()]
+        except (OverflowError, ValueError):
+            pass
+    counts = column.view(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
+    infinite = _LARGEST["date" if pa.types.is_date32(kind) else "timestamp"]
+    zone = "+00:00" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
+    return [None if count is None else _moment_text(count, unit, infinite, zone) for count in counts]
+
+
+def _moment_text(count: int, unit: Any, infinite: int, zone: str) -> str:
+    if abs(count) == infinite:
+        return "infinity" if count > 0 else "-infinity"
+    day, _, time = str(np.datetime64(count, unit)).partition("T")
+    fraction = time.partition(".")[2]
+    if fraction and not int(fraction):
+        time = time.partition(".")[0]
+    return f"{day} {time}{zone}" if time else day
