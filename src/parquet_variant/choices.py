@@ -1,20 +1,21 @@
-"""The words that options are chosen from, once for the library and for the command line, which imports little.
+"""The values that options accept, shared by the library and the command line.
 
-Owns the words. Leaves what they mean to the operations that take them.
+Owns the names of the values, and imports nothing that is slow to load. Leaves their meaning to the operations that
+accept them.
 """
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-# If a destination holds data; and of one file, which takes no more rows.
+# What to do if the destination holds data. A single file cannot be appended to.
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 FileMode: TypeAlias = Literal["error", "overwrite"]
-# How JSON text is laid out, what becomes of a line that is no JSON, and what is written.
+# The format of the input, what to do with a line that is not JSON, and the format of the output.
 InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
 OnError: TypeAlias = Literal["fail", "quarantine", "null"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "vortex"]
-# How Variants lie in columns of Parquet and of Vortex, and what becomes of one that contradicts itself.
+# How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]
 VortexLayout: TypeAlias = Literal["auto", "variant", "struct", "columnar"]
 OnConflict: TypeAlias = Literal["error", "typed"]
@@ -22,5 +23,5 @@ SqlEngine: TypeAlias = Literal["duckdb", "spark"]
 # The order of a list of paths.
 SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]
 
-# The codec of Parquet files that nobody chose one for.
+# The default codec of Parquet files.
 DEFAULT_COMPRESSION = "zstd"

@@ -1,4 +1,4 @@
-"""Names that agree: one keyword for one thing, everywhere; old ones work for a release, and warn."""
+"""Names that agree: one keyword for one meaning in all public functions."""
 
 from __future__ import annotations
 
@@ -55,36 +55,6 @@ def test_keywords_that_mean_one_thing_have_one_form() -> None:
                 assert parameters[keyword].default in values, name
         if name.endswith(("write", "ingest", "rewrite")) and "mode" in _parameters(member):
             assert _parameters(member)["mode"].default in ("error", inspect.Parameter.empty), name
-
-
-ARRAY = pv.from_python([{"a": "x"}, None])
-
-
-def _file(folder: Path) -> Path:
-    pv.parquet.write(folder / "a.parquet", ARRAY, mode="overwrite")
-    return folder / "a.parquet"
-
-
-RENAMED: dict[str, tuple[str, Callable[[Path, Any], Any]]] = {
-    "write": ("overwrite=", lambda at, _: pv.parquet.write(_file(at), ARRAY, overwrite=True)),
-    "rewrite": ("overwrite=", lambda at, _: pv.parquet.rewrite(_file(at), _file(at), overwrite=True)),
-    "VariantWriter": ("overwrite=", lambda at, _: pv.parquet.VariantWriter(_file(at), overwrite=True)),
-    "extract": ("on_error=", lambda at, _: pv.parquet.extract(_file(at), {"a": "$.a:int"}, on_error="null")),
-    "scan": ("on_error=", lambda at, _: pv.parquet.scan(_file(at), {"a": "$.a:int"}, on_error="null")),
-}
-
-
-@pytest.mark.parametrize("name", RENAMED)
-def test_old_keywords_work_and_warn_where_they_are_used(tmp_path: Path, name: str) -> None:
-    old, call = RENAMED[name]
-    with pytest.warns(DeprecationWarning, match=f"{name}: {old}") as told:
-        call(tmp_path, None)
-    assert [Path(each.filename).name for each in told] == ["test_names.py"]
-
-
-def test_both_names_at_once_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="give one of them"):
-        pv.parquet.write(tmp_path / "a", ARRAY, overwrite=True, mode="error")  # type: ignore[call-overload]
 
 
 def test_defaults_of_the_command_line_are_those_of_python() -> None:

@@ -22,7 +22,6 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.parallel import thread_count
-from parquet_variant.keywords import renamed
 from parquet_variant.parquet.format.footer_cache import state_of
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.path_dialect import with_steps
@@ -45,7 +44,6 @@ _UNKNOWN = re.compile("halffloat|decimal256")
 _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # what DuckDB calls a Variant's storage
 
 
-@renamed(on_error="errors")
 def sql(
     query: str, /, *, errors: Errors = "null", zone: str = "UTC", threads: int | None = None, **tables: Any
 ) -> SqlResult:
@@ -90,7 +88,6 @@ def sql(
     return SqlResult(plan_sql(query, tables, errors=errors, zone=zone, threads=threads).run())
 
 
-@renamed(on_error="errors")
 def plan_sql(
     query: str,
     tables: Mapping[str, Any],

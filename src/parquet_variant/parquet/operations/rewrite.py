@@ -22,7 +22,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import sweep_temporaries
-from parquet_variant.keywords import REPLACED, renamed, with_keywords
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read import profile_column
@@ -36,7 +36,6 @@ from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.profile import Profile
 
 
-@renamed(overwrite=REPLACED)
 @with_keywords(FileKeywords, WriterOptions)
 def rewrite(
     source: Source,

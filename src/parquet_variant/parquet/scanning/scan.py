@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
-from parquet_variant.keywords import renamed, with_keywords
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
 from parquet_variant.parquet.reading.read_table import plain_field
@@ -339,7 +339,6 @@ class Scan(PlannedQuery):
         return pa.table([in_type(columns[number], field.type) for number, field in enumerate(schema)], schema=schema)
 
 
-@renamed(on_error="errors")
 def scan(
     source: Source,
     columns: Mapping[str, object] | Sequence[str],
@@ -448,7 +447,6 @@ class ScanKeywords(TypedDict, total=False):
     threads: int | None
 
 
-@renamed(on_error="errors")
 @with_keywords(ScanKeywords, scan)
 def extract(
     source: Source, columns: Mapping[str, object] | Sequence[str], where: object = None, **options: Unpack[ScanKeywords]

@@ -15,7 +15,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import Layout
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.temporaries import sweep_temporaries
-from parquet_variant.keywords import REPLACED, renamed, with_keywords
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import WriterKeywords
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
@@ -24,7 +24,6 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 SchemaLike = ShreddingSchema | str | None
 
 
-@renamed(overwrite=REPLACED)
 @with_keywords(WriterKeywords, VariantWriter)
 def write(
     path: str | os.PathLike[str],

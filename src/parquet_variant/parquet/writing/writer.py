@@ -29,7 +29,7 @@ from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.kernels.shredding.schema_table import SchemaTable
-from parquet_variant.keywords import REPLACED, renamed, with_keywords
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, file_statistics, footer_metadata
@@ -148,7 +148,6 @@ class VariantWriter:
     2
     """
 
-    @renamed(overwrite=REPLACED)
     @with_keywords(FileKeywords, WriterOptions)
     def __init__(
         self,

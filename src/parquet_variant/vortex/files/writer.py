@@ -25,7 +25,6 @@ from parquet_variant.errors import SchemaError, VariantError, VariantFileError, 
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import cannot_write, refuse_no_path, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
-from parquet_variant.keywords import REPLACED, renamed
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
@@ -77,7 +76,6 @@ class _Column:
     texts: pa.Array | None = None
 
 
-@renamed(overwrite=REPLACED)
 def write(
     path: Any,
     data: Any,
