@@ -38,7 +38,7 @@ BENCH_STAMP := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo test lint bench fuzz soak test-cluster docs wheels clean
+.PHONY: help demo test snapshots lint bench fuzz soak test-cluster docs wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ lint: $(DEV_STAMP) ## ruff, mypy strict, and the layers' import contracts
 	@$(BIN)/mypy
 	$(say) 'lint-imports'
 	@$(BIN)/lint-imports --no-cache
+
+snapshots: $(DEV_STAMP) ## write the generated files: stubs of public names, and the snapshot of error messages
+	@PYTHONPATH=src:. $(BIN)/python -m tests.packaging.stubs --update
+	@PYTHONPATH=src:. $(BIN)/python -m tests.errors.messages --update
 
 bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
