@@ -306,11 +306,28 @@ def test_append_only_tables_take_no_overwrite(make_table: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
-def test_nanoseconds_become_microseconds_as_casts_make_them(tmp_path: Path, zone: str | None) -> None:
-    nanos = pa.array([-1, -1001, 1500, None, -(2**63), 2**63 - 1], pa.timestamp("ns", zone))
-    cast = pv.variant_get(pv.cast_to_variant(nanos), "$", "timestamp" if zone else "timestamp_ntz")
-    pv.delta.write(tmp_path / "t", {"t": nanos})
-    assert pv.delta.read_table(tmp_path / "t")["t"].combine_chunks().equals(cast)
+def test_nanoseconds_that_microseconds_cannot_hold_are_refused(tmp_path: Path, zone: str | None) -> None:
+    exact = pa.array([-1000, None, 1_500_000], pa.timestamp("ns", zone))
+    pv.delta.write(tmp_path / "t", {"t": exact})
+    assert pv.delta.read_table(tmp_path / "t")["t"].cast(exact.type).combine_chunks().equals(exact)
+    for nanos in (-1, 1, 1500, -(2**63), 2**63 - 1):
+        with pytest.raises(TableError) as caught:
+            pv.delta.append(tmp_path / "t", {"t": pa.array([0, nanos], exact.type)})
+        assert (caught.value.reason, caught.value.row) == ("type-mismatch", 1)
+        nested = pa.array([{"t": nanos}], pa.struct([("t", exact.type)]))
+        with pytest.raises(TableError) as caught:
+            pv.delta.write(tmp_path / "nested", {"s": nested})
+        assert caught.value.reason == "type-mismatch"
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_time_zone_is_not_dropped(tmp_path: Path, unit: str) -> None:
+    pv.delta.write(tmp_path / "t", {"t": pa.array([0], pa.timestamp("us"))})
+    with pytest.raises(TableError) as caught:
+        pv.delta.append(tmp_path / "t", {"t": pa.array([0], pa.timestamp(unit, "Europe/Berlin"))})
+    assert caught.value.reason == "type-mismatch"
+    pv.delta.append(tmp_path / "t", {"t": pa.array([0], pa.timestamp(unit))})
+    assert len(pv.delta.read_table(tmp_path / "t")) == 2
 
 
 _OTHER = pa.map_(pa.string(), pa.struct([("n", pa.int8()), ("x", pa.int8())]))

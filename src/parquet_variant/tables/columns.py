@@ -1,7 +1,7 @@
-"""Columns between a table's schema and its data files: names, types, missing columns, and the variants inside them.
+"""Columns in the form of a table's schema: names, types, missing columns, and the Variants in them, at every depth.
 
-Owns making data of a table's schema out of what a file holds or a user gives, at every depth, and applying something to
-every variant of it; and the form that data files hold them in. Leaves reading and writing files to `read` and `write`.
+Owns converting the columns of a data file, or of a user's data, to a table's schema and to the form that data files
+have. Leaves reading and writing files to the formats.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from parquet_variant.tables.schema import (
     ArrayType,
     Field,
     MapType,
+    Place,
     StructType,
     TableType,
     all_fields,
@@ -32,34 +33,35 @@ from parquet_variant.tables.schema import (
     with_fields,
 )
 
-# Given the fields of an Arrow struct and a Delta field, the index of the one that holds it; -1 if none does.
+# Return the index of the Arrow field that holds a field of the table; -1 if there is none.
 Matcher: TypeAlias = "Callable[[pa.DataType | pa.Schema, Field], int]"
-OnVariant: TypeAlias = "Callable[[tuple[str, ...], VariantArray], VariantArray]"
+# Return the replacement of a Variant column, from its place (see `schema.variant_paths`) and its values.
+OnVariant: TypeAlias = "Callable[[Place, VariantArray], VariantArray]"
 
 
-def unchanged(_: tuple[str, ...], array: VariantArray) -> VariantArray:
-    """A variant as it is."""
+def unchanged(_: Place, array: VariantArray) -> VariantArray:
+    """Return the Variants unchanged."""
     return array
 
 
 def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
-    """Match by physical name."""
+    """Match fields by physical name."""
     return int(fields.get_field_index(f.physical_name))
 
 
 def by_logical_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
-    """Match by the table's own name."""
+    """Match fields by the table's names."""
     return int(fields.get_field_index(f.name))
 
 
 def by_given_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
-    """Match by the table's own name as users write it: in any case."""
-    named = [index for index, each in enumerate(fields) if each.name.lower() == f.name.lower()]
-    return named[0] if len(named) == 1 else -1
+    """Match fields by the table's names in any case, as users write them."""
+    matches = [index for index, field in enumerate(fields) if field.name.lower() == f.name.lower()]
+    return matches[0] if len(matches) == 1 else -1
 
 
 def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
-    """Match by Parquet field id (column mapping mode ``id``); what has no id, as the kind of a change, by name."""
+    """Match fields by Parquet field id; a field without an id, such as the type of a change, by physical name."""
     if f.field_id is None:
         return by_name(fields, f)
     key = str(f.field_id).encode()
@@ -70,44 +72,53 @@ def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
 
 
 def align_table(
-    table: pa.Table, schema: StructType, match: Matcher, on_variant: OnVariant = unchanged, *, stored: bool = False
+    table: pa.Table,
+    schema: StructType,
+    match: Matcher,
+    on_variant: OnVariant = unchanged,
+    *,
+    stored: bool = False,
+    exact: bool = False,
 ) -> pa.Table:
-    """Data in the columns, order and types of a schema, under its logical names.
+    """Return data in the columns, order and types of a schema, under its logical names.
 
-    `table`: what there is; columns that the schema does not know are left out.
-    `schema`: what is wanted; columns that are not there become null.
-    `match`: how a wanted field is found.
-    `on_variant`: applied to every variant, with its place (see `schema.variant_paths`).
-    `stored`: under the names and ids that data files have, without what is void or not there.
-    Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be given as its type.
+    `table`: the data; columns that are not in the schema are left out.
+    `schema`: the result's columns; those that the data lacks become null.
+    `match`: finds the data's field for a field of the schema.
+    `on_variant`: replaces each Variant column, at any depth.
+    `stored`: use the names and field ids of data files, and leave out void and missing columns.
+    `exact`: refuse timestamps that would lose nanoseconds or their time zone; without it they are cut.
+    Raises `TableError`: reason ``"type-mismatch"`` if a column cannot be converted to its type.
     """
-    align = _Alignment(match, on_variant, stored)
+    alignment = _Alignment(match, on_variant, stored, exact)
     fields, columns = [], []
     for f in schema.fields:
         index = match(table.schema, f)
         if stored and (index < 0 or f.type == VOID):
             continue
         chunks = [pa.nulls(len(table))] if index < 0 else table.column(index).chunks
-        done = _same_type([align.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]])
-        fields.append(align.field(f, done[0].type))
-        columns.append(pa.chunked_array(done))
+        aligned = _same_type([alignment.column(chunk, f.type, (f.name,)) for chunk in chunks or [pa.nulls(0)]])
+        fields.append(alignment.field(f, aligned[0].type))
+        columns.append(pa.chunked_array(aligned))
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matcher, place: tuple[str, ...] = ()) -> None:
-    """Refuse data with fields that a table has not, at any depth: `align_table` leaves them out.
+def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matcher, place: Place = ()) -> None:
+    """Refuse data with fields that are not in the table's schema, at any depth: `align_table` leaves them out.
 
     Raises `TableError`: reason ``"unknown-column"``.
     """
     if isinstance(kind, StructType) and (isinstance(present, pa.Schema) or pa.types.is_struct(present)):
-        places = [match(present, f) for f in kind.fields]
-        for index, each in enumerate(present):
-            if index not in places:
-                known = ", ".join(_dotted((*place, f.name)) for f in kind.fields)
-                name = _dotted((*place, each.name))
-                raise TableError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
-            f = kind.fields[places.index(index)]
-            check_known(each.type, f.type, match, (*place, f.name))
+        matches = [match(present, f) for f in kind.fields]
+        for index, field in enumerate(present):
+            if index not in matches:
+                columns = ", ".join(_dotted((*place, f.name)) for f in kind.fields)
+                name = _dotted((*place, field.name))
+                raise TableError(
+                    f"the table has no column {name!r}: its columns are {columns}", reason="unknown-column"
+                )
+            f = kind.fields[matches.index(index)]
+            check_known(field.type, f.type, match, (*place, f.name))
     elif isinstance(kind, ArrayType) and _is_list(present):
         check_known(present.value_type, kind.element, match, (*place, "element"))
     elif isinstance(kind, MapType) and pa.types.is_map(present):
@@ -116,21 +127,22 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
 
 
 def align_column(
-    array: pa.Array, kind: TableType, match: Matcher, on_variant: OnVariant, place: tuple[str, ...]
+    array: pa.Array, kind: TableType, match: Matcher, on_variant: OnVariant, place: Place, *, exact: bool = False
 ) -> pa.Array:
-    """One column, or a part of one, as a Delta type; see `align_table`."""
-    return _Alignment(match, on_variant, False).column(array, kind, place)
+    """Return one column, or a part of one, converted to a type; see `align_table`."""
+    return _Alignment(match, on_variant, False, exact).column(array, kind, place)
 
 
 @dataclass(frozen=True)
 class _Alignment:
-    """How the parts of columns are found and named; see `align_table`."""
+    """The options of `align_table`."""
 
     match: Matcher
     on_variant: OnVariant
     stored: bool
+    exact: bool
 
-    def column(self, array: pa.Array, kind: TableType, place: tuple[str, ...]) -> pa.Array:
+    def column(self, array: pa.Array, kind: TableType, place: Place) -> pa.Array:
         if kind == VARIANT:
             return self._variant(array, place)
         if pa.types.is_null(array.type) and isinstance(kind, (StructType, ArrayType, MapType)):
@@ -141,7 +153,7 @@ class _Alignment:
             return self._list(array, kind, place)
         if isinstance(kind, MapType) and pa.types.is_map(array.type):
             return self._map(array, kind, place)
-        return _primitive(array, kind, place)
+        return _primitive(array, kind, place, self.exact)
 
     def field(self, f: Field, kind: pa.DataType) -> pa.Field:
         metadata: dict[bytes | str, bytes | str] = {}
@@ -151,14 +163,17 @@ class _Alignment:
             metadata[b"PARQUET:field_id"] = str(f.field_id).encode()
         return pa.field(f.physical_name if self.stored else f.name, kind, f.nullable, metadata or None)
 
-    def _variant(self, array: pa.Array, place: tuple[str, ...]) -> pa.Array:
+    def _variant(self, array: pa.Array, place: Place) -> pa.Array:
         if pa.types.is_null(array.type):
             array = pa.nulls(len(array), arrow_type(VARIANT))
         if not pa.types.is_struct(array.type):
-            raise TableError(f"column {_dotted(place)} is {array.type}, not a Variant", reason="type-mismatch")
+            raise TableError(
+                f"column {_dotted(place)} is {array.type}, not a Variant: convert it with cast_to_variant",
+                reason="type-mismatch",
+            )
         return self.on_variant(place, VariantArray.from_storage(array)).storage
 
-    def _struct(self, array: pa.StructArray, kind: StructType, place: tuple[str, ...]) -> pa.Array:
+    def _struct(self, array: pa.StructArray, kind: StructType, place: Place) -> pa.Array:
         children, fields = [], []
         for f in kind.fields:
             index = self.match(array.type, f)
@@ -169,14 +184,14 @@ class _Alignment:
             fields.append(self.field(f, children[-1].type))
         return struct_like(array, fields, children)
 
-    def _list(self, array: pa.Array, kind: ArrayType, place: tuple[str, ...]) -> pa.Array:
+    def _list(self, array: pa.Array, kind: ArrayType, place: Place) -> pa.Array:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
         element = self.field(Field("element", kind.element, kind.contains_null), values.type)
         return _with_buffers(array, pa.list_(element), values)
 
-    def _map(self, array: pa.MapArray, kind: MapType, place: tuple[str, ...]) -> pa.Array:
+    def _map(self, array: pa.MapArray, kind: MapType, place: Place) -> pa.Array:
         keys = self.column(array.keys, kind.key, (*place, "key"))
         items = self.column(array.items, kind.value, (*place, "value"))
         fields = [
@@ -191,7 +206,7 @@ def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Ar
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
-def _primitive(array: pa.Array, kind: TableType, place: tuple[str, ...]) -> pa.Array:
+def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> pa.Array:
     target = arrow_type(kind)
     if array.type == target:
         return array
@@ -200,20 +215,48 @@ def _primitive(array: pa.Array, kind: TableType, place: tuple[str, ...]) -> pa.A
             array = array.dictionary_decode()
         if pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
-        if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type) and array.type.unit == "ns":
-            return _whole_microseconds(array).cast(target)
+        if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
+            if exact:
+                _check_timestamps(array, target, place)
+            if array.type.unit == "ns":
+                return _in_microseconds(array).cast(target)
         return cast_values(array, target)
     except pa.ArrowException as error:
         raise TableError(
-            f"column {_dotted(place)} is {array.type}, which is not {target}: {error}", reason="type-mismatch"
+            f"column {_dotted(place)} is {array.type} and cannot be converted to {target}: {error}",
+            reason="type-mismatch",
         ) from error
 
 
-def _whole_microseconds(array: pa.Array) -> pa.Array:
-    """Nanoseconds (INT96 among them) without what Delta's microseconds do not have: the earlier one, as in casts."""
+def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> None:
+    """Refuse timestamps that would lose their time zone or nanoseconds."""
+    name = _dotted(place)
+    if array.type.tz is not None and target.tz is None:
+        raise TableError(
+            f"column {name} is {array.type}, but the table's column has no time zone (timestamp_ntz): convert the "
+            "values to local times first, for example with pyarrow.compute.local_timestamp",
+            reason="type-mismatch",
+        )
+    if array.type.unit != "ns":
+        return
     nanos = array.cast(pa.int64())
-    nearest_zero = pc.divide(nanos, 1000)
-    return pc.subtract(nearest_zero, pc.greater(pc.multiply(nearest_zero, 1000), nanos).cast(pa.int64()))
+    remainders = pc.subtract(nanos, pc.multiply(pc.divide(nanos, 1000), 1000))
+    inexact = pc.fill_null(pc.not_equal(remainders, 0), False)
+    if pc.any(inexact).as_py():
+        row = pc.index(inexact, True).as_py()
+        raise TableError(
+            f"column {name} holds nanoseconds ({array[row]}), but the table stores microseconds: round them first, "
+            "for example with pyarrow.compute.floor_temporal",
+            reason="type-mismatch",
+            row=row,
+        )
+
+
+def _in_microseconds(array: pa.Array) -> pa.Array:
+    """Return nanoseconds (INT96 among them) rounded down to microseconds, as casts round."""
+    nanos = array.cast(pa.int64())
+    truncated = pc.divide(nanos, 1000)
+    return pc.subtract(truncated, pc.greater(pc.multiply(truncated, 1000), nanos).cast(pa.int64()))
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -227,25 +270,25 @@ def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
     return [a.cast(kind) for a in arrays]
 
 
-def _dotted(place: tuple[str, ...]) -> str:
+def _dotted(place: Place) -> str:
     return ".".join(place)
 
 
 def stored_schema(schema: StructType) -> StructType:
-    """The schema under physical names, without void columns (PROTOCOL.md, "Void Type")."""
+    """Return the schema under physical names, without void columns (Delta's PROTOCOL.md, "Void Type")."""
     return with_fields(schema, lambda f: None if f.type == VOID else replace(f, name=f.physical_name))
 
 
 def check_storable(schema: StructType) -> None:
-    """Refuse to write data files for columns that cannot be in any.
+    """Refuse columns that no data file can hold.
 
-    Raises `TableError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables of nothing but
-    void.
+    Raises `TableError`: reason ``"void-column"`` for void in lists or maps, and for structs or tables that have only
+    void columns.
     """
     if schema.fields and all(f.type == VOID for f in schema.fields):
         raise _void("the table has only void columns")
     for f in all_fields(schema):
-        if isinstance(f.type, StructType) and f.type.fields and all(each.type == VOID for each in f.type.fields):
+        if isinstance(f.type, StructType) and f.type.fields and all(field.type == VOID for field in f.type.fields):
             raise _void(f"{f.name} has only void columns")
     for f in schema.fields:
         for kind in all_types(f.type):
@@ -256,12 +299,14 @@ def check_storable(schema: StructType) -> None:
 
 
 def to_stored(table: pa.Table, schema: StructType) -> pa.Table:
-    """Data of a table's schema (see `columns.align_table`) under the names and ids that its files have.
+    """Return data of a table's schema under the names and field ids of data files.
 
-    `table`: columns under the schema's names; those that are not there (partition columns) are left out.
+    `table`: columns under the schema's names; missing columns (partition columns) are left out.
     """
     return align_table(table, schema, by_logical_name, stored=True)
 
 
-def _void(what: str) -> TableError:
-    return TableError(f"{what}: no data file can be written before it has another type", reason="void-column")
+def _void(problem: str) -> TableError:
+    return TableError(
+        f"{problem}, which data files cannot hold: give the column another type before writing", reason="void-column"
+    )

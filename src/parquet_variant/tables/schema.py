@@ -24,6 +24,8 @@ from parquet_variant.types import TYPES, of_arrow
 
 _EXTENSION = b"ARROW:extension:name"
 _VARIANT_NAME = b"arrow.parquet.variant"
+# Names of the fields on the way to a column in structs.
+Place: TypeAlias = "tuple[str, ...]"
 DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 

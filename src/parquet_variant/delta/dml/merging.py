@@ -320,7 +320,7 @@ def _inserts(
             set_columns = {each.column for each in clause.assignments}
             new = assigned(rows, newest.schema, clause.assignments, tables, read.zone)
             new = new.select([f.name for f in newest.schema.fields if f.name in set_columns])
-            parts += map(changes.write.with_made_columns, identity.of([new]))
+            parts += map(changes.write.with_generated_columns, identity.of([new]))
     return pa.concat_tables(parts, promote_options="permissive") if parts else empty
 
 

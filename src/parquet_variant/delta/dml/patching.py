@@ -19,12 +19,18 @@ from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.dml.assigning import needed_columns, path_values
 from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, as_shredded, change_file
 from parquet_variant.delta.protocol.actions import Add, Cdc
-from parquet_variant.delta.protocol.schema import schema_json
 from parquet_variant.delta.reading.read import read_file, unshredded_table
-from parquet_variant.delta.statistics.file_stats import TREES, Stats, leaf_columns, read_stats, value_at
+from parquet_variant.delta.statistics.file_stats import (
+    Stats,
+    counted_metrics,
+    dump_stats,
+    read_stats,
+    stats_tree,
+    value_at,
+    with_columns,
+)
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.delta.writing.data_files import WritePlan
-from parquet_variant.delta.writing.stats_collector import path_bounds
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError
 from parquet_variant.parquet.format.footer import SchemaNode
@@ -38,6 +44,7 @@ from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.shredding.statistics import Bounds
 from parquet_variant.tables.columns import stored_schema, to_stored
 from parquet_variant.tables.expressions import Assignment
+from parquet_variant.tables.file_metrics import leaf_columns, path_bounds
 from parquet_variant.tables.schema import VARIANT, ArrayType, Field, MapType, StructType
 from parquet_variant.tables.storage import LocalStorage, Storage
 
@@ -128,7 +135,7 @@ def _with_paths(plan: ChangePlan, file: Add, updated: Mask, paths: PathValues) -
             return None
         path, info = _written(file_patch, file, write, current.storage)
     stats = _stats_with_paths(file.stats, info, [(name, VariantPath(tuple(names))) for name, *names in places])
-    return _as_updated(file, write.add(path, file.partition_values, info, stats), updated)
+    return _as_updated(file, write.add(path, file.partition_values, info, dump_stats(stats)), updated)
 
 
 def _as_updated(file: Add, add: Add, updated: Mask, told: Iterable[Cdc] = ()) -> FileChange:
@@ -153,35 +160,28 @@ def _patched(plan: ChangePlan, file: Add, changed: ChangedRows, used: ColumnsInU
     write = as_shredded(plan, rows)
     columns = StructType(tuple(f for f in needed.fields if f.name in used.set))
     physical = [f.physical_name for f in columns.fields]
-    there = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
+    partitions = tuple(f.name for f in needed.fields if f.name in write.partition_columns)
     rules = replace(write.rules, defaults=())
-    narrow = replace(write, schema_string=schema_json(needed), partition_columns=there, rules=rules)
+    narrow = replace(write, schema=needed, partition_columns=partitions, rules=rules)
     new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
     old, places = conform_table(to_stored(rows, columns), (), value_first=True)
     with current.storage.open(relative_path(current.storage, file.path)) as source:
         file_patch = plan_patch(source, old, new, updated, places)
         if file_patch is None or (file_patch.is_shredded and not write.shred):
             return None
-        collector = write.stats_collector(stored_schema(columns))
-        collector.see(file_patch.rows)
+        collector = write.metrics_collector(stored_schema(columns))
+        collector.add_rows(file_patch.rows)
         path, info = _written(file_patch, file, write, current.storage)
-    stats = _merged_stats(read_stats(file.stats), collector.stats(info), physical)
+    changed_stats = stats_tree(collector.metrics(info), stored_schema(columns))
+    stats = with_columns(read_stats(file.stats), changed_stats, physical)
     told = write.write_changes({"update_preimage": before, "update_postimage": after}) if plan.change_data else ()
-    return _as_updated(file, write.add(path, file.partition_values, info, stats), updated, told)
+    return _as_updated(file, write.add(path, file.partition_values, info, dump_stats(stats)), updated, told)
 
 
 def _written(file_patch: FilePatch, file: Add, write: WritePlan, storage: Storage) -> tuple[str, FileInfo]:
     path = write.new_path(file.partition_values)
     with storage.create(path) as target:
         return path, file_patch.write(target, write.codec)
-
-
-def _merged_stats(old: Stats, changed: Stats, columns: list[str]) -> Stats:
-    """The statistics of a file as it was, with those of some columns as they are now."""
-    new = {**changed, "tightBounds": old.get("tightBounds", True)}
-    for kind in TREES:
-        new[kind] = {name: each for name, each in old.get(kind, {}).items() if name not in columns} | changed[kind]
-    return new
 
 
 def _stats_with_paths(before: str | None, info: FileInfo, paths: Iterable[tuple[str, VariantPath]]) -> Stats:
@@ -232,10 +232,11 @@ def without_rows(plan: ChangePlan, file: Add, deleted: npt.NDArray[np.bool_]) ->
     fields = tuple(f for f in current.schema.fields if plan.change_data or _is_counted(f))
     gone = read_file(current, StructType(fields), file, chosen=deleted, shredded=True)
     counted = to_stored(gone, StructType(tuple(f for f in fields if f.name not in write.partition_columns)))
-    stats = write.stats_collector(write.data_schema).stats_without(before, counted, info)
+    collector = write.metrics_collector(write.data_schema)
+    metrics = collector.metrics_without_rows(counted_metrics(before, write.data_schema), counted, info)
     told = write.write_changes({"delete": gone}) if plan.change_data else []
     count = int(deleted.sum())
-    add = write.add(path, values, info, stats)
+    add = write.describe(path, values, info, metrics)
     return FileChange(file, True, (add,), tuple(told), deleted=count, copied=len(deleted) - count)
 
 

@@ -74,7 +74,7 @@ def replace_where(
         assert condition is not None
         changes = plan_change(newest, options)
         identity = IdentityValues(newest)
-        new = [changes.write.with_made_columns(each) for each in identity.of(tables)]
+        new = [changes.write.with_generated_columns(each) for each in identity.of(tables)]
         for each in new:
             rows = needed_table(changes.write.completed(each), condition.columns[TARGET])
             good = is_true(condition, TARGET, rows, zone)
@@ -133,7 +133,7 @@ def replace_partitions(
     def plan(newest: Snapshot) -> Change:
         changes = plan_change(newest, options)
         identity = IdentityValues(newest)
-        new = [changes.write.with_made_columns(each) for each in identity.of(tables)]
+        new = [changes.write.with_generated_columns(each) for each in identity.of(tables)]
         insertion = _insertion(newest, new, identity, changes)
         fields = newest.partition_fields
         taken = {tuple(add.partition_values[field.physical_name] for field in fields) for add in insertion.adds}

@@ -25,13 +25,13 @@ from parquet_variant.delta.statistics.file_stats import (
     TREES,
     Stats,
     dump_stats,
-    leaf_columns,
     python_value,
     set_at,
     spelled_bound,
 )
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.shredding.statistics import part_at
+from parquet_variant.tables.file_metrics import leaf_columns
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.schema import VARIANT, PrimitiveType, StructType, arrow_type
 

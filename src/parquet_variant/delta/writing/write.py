@@ -21,12 +21,13 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.merging import merged_metadata
-from parquet_variant.delta.writing.data_files import DEFAULT_FILE_BYTES, WritePlan, plan_write
+from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.schema import StructType, from_arrow_schema, variant_paths
+from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 _IDENTITY_RETRIES = 20
 

@@ -1,0 +1,224 @@
+"""Metrics of a data file: counts of nulls and bounds of its columns, and bounds of the paths of its Variants.
+
+Owns collecting them from the rows while they are written and from the footer of the finished file. Leaves the bounds of
+Variants to `shredding.statistics`, and the spelling of metrics in a log or manifest to the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.functions.shred_variant import shred_variant
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.path import VariantPath
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
+from parquet_variant.shredding.statistics import (
+    Bounds,
+    array_statistics,
+    residual_objects,
+    shredded_bounds,
+    uniform_schema,
+)
+from parquet_variant.tables.schema import (
+    VARIANT,
+    ArrayType,
+    Field,
+    MapType,
+    Place,
+    StructType,
+    TableType,
+    leaves,
+    reachable_variants,
+)
+
+# Bounds of every path would make the log larger than small files.
+_MAX_PATHS = 100
+
+
+@dataclass(frozen=True)
+class ColumnMetrics:
+    """The metrics of one leaf column: a column or field of structs that is not a struct itself.
+
+    `nulls`, `lower` and `upper` are None if unknown. `paths` holds the bounds of a Variant by path.
+    """
+
+    nulls: int | None = None
+    lower: pa.Scalar | None = None
+    upper: pa.Scalar | None = None
+    paths: Mapping[VariantPath, Bounds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FileMetrics:
+    """The metrics of one data file: its number of rows, and its leaf columns by physical names, in order."""
+
+    rows: int
+    columns: Mapping[Place, ColumnMetrics]
+
+
+class MetricsCollector:
+    """Collects the metrics of one file: first from its rows, then from its footer.
+
+    Parameters
+    ----------
+    schema
+        The columns of the file under physical names.
+    places
+        The leaf columns that get metrics.
+    variant_bounds
+        Whether Variants get bounds by path.
+    """
+
+    def __init__(self, schema: StructType, places: Collection[Place], *, variant_bounds: bool) -> None:
+        self._leaves = [(place, kind) for place, kind in leaf_columns(schema) if place in places]
+        # The footer does not count the nulls of Variants, lists and maps.
+        self._nulls = {place: 0 for place, kind in self._leaves if not is_footer_counted(kind)}
+        self._variants = list(reachable_variants(schema)) if variant_bounds else []
+        self._columns: dict[Place, _VariantColumn] = {}
+
+    def add_rows(self, table: pa.Table) -> None:
+        """Count rows that are about to be written, in the columns of the file."""
+        self._count_nulls(table)
+        for place in self._variants:
+            for chunk in column_at(table, place).chunks:
+                self._columns.setdefault(place, _VariantColumn()).add_rows(VariantArray.from_storage(chunk))
+
+    def metrics(self, info: FileInfo) -> FileMetrics:
+        """Return the metrics of the written file."""
+        bounds = {place: column.bounds(place, partial(_leaf, info)) for place, column in self._columns.items()}
+        return self._file_metrics(info, self._nulls, bounds)
+
+    def metrics_without_rows(self, before: FileMetrics, deleted: pa.Table, info: FileInfo) -> FileMetrics:
+        """Return the metrics of a file that was rewritten without some rows.
+
+        `before`: the metrics of the file with these rows; of Variants, the paths that have bounds are enough.
+        `deleted`: the deleted rows, in the columns that hold Variants, lists and maps.
+        `info`: the rewritten file.
+        """
+        self._count_nulls(deleted)
+        nulls: dict[Place, int] = {}
+        for place, count in self._nulls.items():
+            known = before.columns.get(place, ColumnMetrics()).nulls
+            if known is not None:
+                nulls[place] = known - count
+        bounds: dict[Place, dict[VariantPath, Bounds]] = {}
+        for place in self._variants:
+            paths = before.columns.get(place, ColumnMetrics()).paths
+            known_bounds = {path: path_bounds(info, place, path) for path in paths}
+            bounds[place] = {path: bound for path, bound in known_bounds.items() if bound is not None}
+        return self._file_metrics(info, nulls, bounds)
+
+    def _count_nulls(self, table: pa.Table) -> None:
+        for place in self._nulls:
+            self._nulls[place] += column_at(table, place).null_count
+
+    def _file_metrics(
+        self, info: FileInfo, nulls: Mapping[Place, int], variants: Mapping[Place, Mapping[VariantPath, Bounds]]
+    ) -> FileMetrics:
+        columns: dict[Place, ColumnMetrics] = {}
+        for place, kind in self._leaves:
+            if not is_footer_counted(kind):
+                columns[place] = ColumnMetrics(nulls.get(place), paths=variants.get(place, {}))
+            elif (leaf := _leaf(info, place)) is not None:
+                is_bounded = leaf.lower is not None and leaf.upper is not None
+                lower, upper = (leaf.lower, leaf.upper) if is_bounded else (None, None)
+                columns[place] = ColumnMetrics(leaf.nulls, lower, upper)
+        return FileMetrics(info.rows, columns)
+
+
+def leaf_columns(schema: StructType) -> list[tuple[Place, TableType]]:
+    """Return the columns that may have metrics by physical names, in order: leaves of structs, whole lists and maps."""
+    return [(physical_place(way), way[-1].type) for way in leaves(schema)]
+
+
+def physical_place(way: tuple[Field, ...]) -> Place:
+    """Return the physical names of the fields on the way to a leaf column."""
+    return tuple(field.physical_name for field in way)
+
+
+def is_footer_counted(kind: TableType) -> bool:
+    """Return whether a file's footer states how many values of a leaf column are null."""
+    return kind != VARIANT and not isinstance(kind, (ArrayType, MapType))
+
+
+def column_at(table: pa.Table, place: Place) -> pa.ChunkedArray:
+    """Return the column at a place in structs, null where one of the structs is null."""
+    column = table[place[0]]
+    for name in place[1:]:
+        column = pc.struct_field(column, name)
+    return column
+
+
+def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> Bounds | None:
+    """Return the bounds of a path of object keys in a shredded Variant of a written file; None if they are unknown."""
+    known = info.statistics.get((*column, *_typed_place(path), "typed_value"))
+    if known is None or known.lower is None:
+        return None
+    schema = ShreddingSchema.primitive(known.lower.type)
+    for name in reversed(path.segments):
+        schema = ShreddingSchema.object({str(name): schema})
+    return shredded_bounds(schema, lambda leaf: _leaf(info, (*column, *leaf))).get(path)
+
+
+def _typed_place(path: VariantPath) -> Place:
+    return tuple(part for name in path.segments for part in ("typed_value", str(name)))
+
+
+def _leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
+    """Return the footer's statistics of a leaf column, without bounds where these may not cover a NaN."""
+    statistics = info.statistics.get(place)
+    if statistics is None or statistics.lower is None:
+        return statistics
+    if info.may_hold_nan and pa.types.is_floating(statistics.lower.type):
+        return LeafStatistics(statistics.values, statistics.nulls)
+    return statistics
+
+
+class _VariantColumn:
+    """The statistics of one Variant column of a file: from the footer if it is shredded, else from its values."""
+
+    def __init__(self) -> None:
+        self.schema: ShreddingSchema | None = None
+        self.residual_paths: frozenset[VariantPath] = frozenset()
+        self.value_statistics: dict[Place, LeafStatistics] | None = None
+        self._is_first = True
+
+    def add_rows(self, array: VariantArray) -> None:
+        """Add the values of rows that are about to be written."""
+        if array.is_shredded:
+            self.schema = array.schema
+            self.residual_paths |= residual_objects(array)
+            return
+        if self._is_first:
+            self._is_first = False
+            self.schema = uniform_schema(array, _MAX_PATHS)
+            self.value_statistics = {}
+        if self.schema is None or self.value_statistics is None:
+            return
+        leaf_statistics = array_statistics(shred_variant(array, self.schema))
+        for path, node in self.schema.walk():
+            if node.type is None or path.has_wildcard:
+                continue
+            place = _typed_place(path)
+            for leaf in ((*place, "typed_value"), (*place, "value")):
+                new = leaf_statistics(leaf)
+                if new is not None:
+                    old = self.value_statistics.get(leaf)
+                    self.value_statistics[leaf] = new if old is None else old.merge(new)
+
+    def bounds(self, place: Place, leaf: Callable[[Place], LeafStatistics | None]) -> dict[VariantPath, Bounds]:
+        """Return the bounds by path; `leaf` returns the footer's statistics of a leaf column."""
+        if self.schema is None:
+            return {}
+        if self.value_statistics is not None:
+            return shredded_bounds(self.schema, self.value_statistics.get, limit=_MAX_PATHS)
+        return shredded_bounds(
+            self.schema, lambda column: leaf((*place, *column)), unsafe=self.residual_paths, limit=_MAX_PATHS
+        )

@@ -1,0 +1,313 @@
+"""Writing the data files of a table, in this process or in tasks of other processes, and describing each of them.
+
+Owns `TableWritePlan`, the base of each format's plan: conforming rows to the table, enforcing its rules, splitting rows
+by partition and rolling files. Leaves partitions, names of files and their description to the format's subclass, the
+commit to the format, the Parquet format to `parquet.writing`, and metrics to `file_metrics`. A file that no commit
+names is not part of the table.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import DEFAULT_COMPRESSION
+from parquet_variant.errors import SchemaError, TableError, bad_option
+from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
+from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.columns import (
+    align_table,
+    by_given_name,
+    check_known,
+    check_storable,
+    stored_schema,
+    to_stored,
+    unchanged,
+)
+from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
+from parquet_variant.tables.rules import Rules, check_nulls
+from parquet_variant.tables.schema import Place, StructType
+from parquet_variant.tables.storage import Storage, open_storage
+
+DEFAULT_FILE_BYTES = 256 << 20
+# The size of a file is known only when it is finished; until then, this is the assumed ratio of Arrow bytes to it.
+_ASSUMED_COMPRESSION = 3
+
+# The format's description of a data file, such as an add action of Delta.
+File = TypeVar("File")
+
+
+@dataclass(frozen=True)
+class TableWritePlan(ABC, Generic[File]):
+    """All that a task needs to write files for a table; can be pickled.
+
+    Parameters
+    ----------
+    uri, storage_options
+        Location of the table and configuration of its object store.
+    schema
+        The table's columns.
+    shred
+        Whether Variants may be shredded.
+    variant_bounds
+        Whether the metrics of files have bounds by path.
+    shredding
+        Shredding schemas by dotted column. Other columns are shredded by inference from the first rows, or keep their
+        schema if they arrive shredded.
+    file_bytes
+        Approximate maximum size of a file.
+    options
+        Options of `VariantWriter`, such as ``compression``; ``annotation=True`` also annotates unshredded Variants.
+    job
+        Prefix of the unique part of file names, which identifies the files of one job.
+    hidden_columns
+        Columns that files may have in addition to the table's, such as row ids.
+    rules
+        Constraints, generated columns and defaults that rows must obey.
+    """
+
+    uri: str
+    schema: StructType = field(repr=False)
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    shred: bool = False
+    variant_bounds: bool = False
+    shredding: Mapping[str, ShreddingSchema] | None = field(default=None, repr=False)
+    file_bytes: int = DEFAULT_FILE_BYTES
+    options: Mapping[str, Any] = field(default_factory=dict)
+    job: str = ""
+    hidden_columns: tuple[str, ...] = ()
+    rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.file_bytes, bool) or not isinstance(self.file_bytes, int) or self.file_bytes < 1:
+            raise bad_option(f"file_bytes is {self.file_bytes!r}: give a positive number of bytes", TableError)
+
+    # ---- what a format defines
+
+    @abstractmethod
+    def split(self, rows: pa.Table) -> Iterable[tuple[Hashable, Any, pa.Table]]:
+        """Split conformed rows by partition.
+
+        Yield, for each partition, a key that identifies it, its values in the format's own form, and its rows in the
+        table's columns; columns that data files do not have may be dropped.
+        """
+
+    @abstractmethod
+    def new_path(self, partition: Any) -> str:
+        """Return a unique path, relative to the table, for a new file of a partition."""
+
+    @abstractmethod
+    def describe(
+        self, path: str, partition: Any, info: FileInfo, metrics: FileMetrics, data_change: bool = True
+    ) -> File:
+        """Return the format's description of a written file."""
+
+    @abstractmethod
+    def metrics_collector(self, columns: StructType) -> MetricsCollector:
+        """Return a collector of the metrics of a file with these columns: all of `data_schema`, or some of them."""
+
+    @cached_property
+    def data_schema(self) -> StructType:
+        """The columns of data files under physical names."""
+        return stored_schema(self.schema)
+
+    @cached_property
+    def codec(self) -> str:
+        """The compression of files."""
+        return str(self.options.get("compression", DEFAULT_COMPRESSION)).lower()
+
+    # ---- what all formats share
+
+    def write_files(self, data: Any, *, data_change: bool = True) -> list[File]:
+        """Write rows to new files and return the description of each.
+
+        Parameters
+        ----------
+        data
+            A table, a record batch or columns by name; or an iterable of these.
+        data_change
+            False if the rows are already in the table (compaction).
+
+        Raises
+        ------
+        TableError
+            ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"`` or
+            ``"constraint-violated"``.
+        """
+        batches = [data] if is_rows(data) else data
+        task: _Task[File] = _Task(self)
+        try:
+            for batch in batches:
+                task.write(_as_table(batch))
+        except BaseException:
+            task.abort()
+            raise
+        return task.finish(data_change)
+
+    def completed(self, rows: pa.Table) -> pa.Table:
+        """Return rows with every column of the table: as given, else generated or defaulted, else null."""
+        return align_table(self.with_generated_columns(rows), self.schema, by_given_name, unchanged, exact=True)
+
+    def with_generated_columns(self, rows: pa.Table) -> pa.Table:
+        """Return rows under the table's names, with missing generated and default columns filled in."""
+        return self.rules.completed(_with_table_names(rows, self.schema), self.schema)
+
+    def stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows as files hold them: complete, checked against the rules, shredded, under physical names."""
+        return to_stored(_Task(self).conformed(rows), self.schema)
+
+
+def _as_table(batch: Any) -> pa.Table:
+    try:
+        return table_of(batch)
+    except SchemaError as error:
+        raise TableError(error.message, reason="bad-data") from None
+
+
+def _with_table_names(table: pa.Table, schema: StructType) -> pa.Table:
+    """Return the data under the table's spelling of its names, which users may write in any case."""
+    spellings = {f.name.lower(): f.name for f in schema.fields}
+    names = [spellings.get(name.lower(), name) for name in table.column_names]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise TableError(
+            f"the data has two columns named {duplicate!r} (names are compared without case): rename or drop one",
+            reason="bad-data",
+        )
+    return table.rename_columns(names)
+
+
+class _Task(Generic[File]):
+    """Writes batches to files, one open file per partition, and closes files that have reached their size."""
+
+    def __init__(self, plan: TableWritePlan[File]) -> None:
+        self.plan = plan
+        check_storable(plan.schema)
+        self.storage = open_storage(plan.uri, plan.storage_options)
+        self.open: dict[Hashable, _OpenFile[File]] = {}
+        self.finished: list[_OpenFile[File]] = []
+        self.schemas: dict[Place, ShreddingSchema | None] = {}
+
+    def write(self, table: pa.Table) -> None:
+        table = self.conformed(table)
+        hidden = [name for name in self.plan.hidden_columns if name in table.column_names]
+        for key, partition, part in self.plan.split(table):
+            stored = to_stored(part, self.plan.schema)
+            for name in hidden:
+                stored = stored.append_column(name, part[name])
+            self._write_partition(key, partition, stored)
+
+    def conformed(self, table: pa.Table) -> pa.Table:
+        """Return rows in the table's columns and types, complete, checked against its rules, and shredded."""
+        table = self.plan.with_generated_columns(table)
+        self._check_columns(table)
+        hidden = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
+        table = align_table(table, self.plan.schema, by_given_name, self._shredded, exact=True)
+        check_nulls(table, self.plan.schema)
+        self.plan.rules.enforce(table)
+        for name, column in hidden.items():
+            table = table.append_column(name, column)
+        return table
+
+    def finish(self, data_change: bool) -> list[File]:
+        try:
+            for file in self.open.values():
+                file.close()
+        except BaseException:
+            self.abort()
+            raise
+        return [file.describe(data_change) for file in (*self.finished, *self.open.values())]
+
+    def abort(self) -> None:
+        for file in (*self.open.values(), *self.finished):
+            file.abort()
+
+    def _write_partition(self, key: Hashable, partition: Any, rows: pa.Table) -> None:
+        limit = self.plan.file_bytes * _ASSUMED_COMPRESSION
+        share = limit / max(1, rows.nbytes)
+        step = max(1, int(len(rows) * min(share, 1)))
+        for start in range(0, len(rows), step):
+            file = self.open.get(key)
+            if file is None:
+                file = self.open[key] = _OpenFile(self.plan, self.storage, partition)
+            file.write(rows.slice(start, step))
+            if file.size >= limit:
+                file.close()
+                self.finished.append(self.open.pop(key))
+
+    def _check_columns(self, table: pa.Table) -> None:
+        columns = pa.schema([field for field in table.schema if field.name not in self.plan.hidden_columns])
+        check_known(columns, self.plan.schema, by_given_name)
+        for f in self.plan.schema.fields:
+            if f.nullable:
+                continue
+            if f.name not in table.column_names:
+                raise TableError(f"column {f.name!r} must not be null and is missing", reason="missing-column")
+            if table[f.name].null_count:
+                raise TableError(f"column {f.name!r} must not be null", reason="null-value")
+
+    def _shredded(self, place: Place, array: VariantArray) -> VariantArray:
+        if not self.plan.shred:
+            return array.to_unshredded()
+        if place not in self.schemas:
+            self.schemas[place] = self._choose_schema(place, array)
+        schema = self.schemas[place]
+        if schema is None:
+            return array.to_unshredded()
+        if array.layout == "final" and array.schema == schema:
+            return array
+        return shred_variant(array.to_unshredded(), schema)
+
+    def _choose_schema(self, place: Place, array: VariantArray) -> ShreddingSchema | None:
+        schema = (self.plan.shredding or {}).get(".".join(place))
+        if schema is None:
+            if array.layout == "final":
+                return None if array.schema is None else array.schema.limited_to()
+            schema = infer_shredding_schema(array.to_unshredded())
+        schema = schema.limited_to()
+        return None if schema.kind == "variant" else schema
+
+
+class _OpenFile(Generic[File]):
+    """A data file that is being written."""
+
+    def __init__(self, plan: TableWritePlan[File], storage: Storage, partition: Any) -> None:
+        self.plan, self.storage, self.partition = plan, storage, partition
+        self.path = plan.new_path(partition)
+        self.size = 0
+        self.info: FileInfo | None = None
+        self._created = storage.create(self.path)
+        self._local = self._created.__enter__()
+        # Delta's protocol lists value before metadata. Some readers fail on an annotation of unshredded files, which
+        # do not need one.
+        options: dict[str, Any] = {"compression": plan.codec, "annotation": "shredded", "value_first": True}
+        self._writer = VariantWriter(self._local, **(options | dict(plan.options)))
+        self._collector = plan.metrics_collector(plan.data_schema)
+
+    def write(self, table: pa.Table) -> None:
+        self._collector.add_rows(table)
+        self._writer.write_batch(table)
+        self.size += table.nbytes
+
+    def close(self) -> None:
+        if self.info is not None:
+            return
+        self.info = self._writer.close()
+        self._created.__exit__(None, None, None)
+
+    def abort(self) -> None:
+        self._writer.abort()
+        self.storage.delete(self.path)
+
+    def describe(self, data_change: bool) -> File:
+        assert self.info is not None
+        metrics = self._collector.metrics(self.info)
+        return self.plan.describe(self.path, self.partition, self.info, metrics, data_change)
