@@ -16,13 +16,14 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.shredded_walk import Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array, patched
+from parquet_variant.compute.target_type import result_type
 from parquet_variant.compute.value_positions import ValuePositions, refuse_faulty_slots, slots_of_column
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.kernels.arrow_buffers import from_numpy, scalar
-from parquet_variant.path import AnyPath, VariantPath, Wildcard
+from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.storage_shape import is_list
 
@@ -85,10 +86,7 @@ def extract_from(
         leaves = follow_positions(values, parsed.segments, finish)
     else:
         leaves = follow(values, parsed.segments, finish)
-    for segment in parsed.segments:
-        if isinstance(segment, Wildcard):
-            target = pa.list_(pa.field("element", target))
-    return in_target_form(leaves, target)
+    return in_target_form(leaves, result_type(target, parsed))
 
 
 def final_storage(storage: pa.StructArray) -> pa.StructArray:

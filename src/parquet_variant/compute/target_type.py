@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import CastError, SchemaError
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.schema.type_grammar import Column, TypeParser
 
 
@@ -34,6 +36,45 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
         raise CastError(f"a type is given by its name or as a pyarrow type, not as {target!r}", reason="bad-type")
     parser = _Parser(target)
     return parser.whole(parser.type())
+
+
+def value_target(target: pa.DataType, path: VariantPath) -> pa.DataType:
+    """Return the type of the values at the end of a path with wildcards, from the type that a user passed.
+
+    Every wildcard makes a list. A list type with that many levels is the type of the result, so its element type is
+    returned; a type that is not a list is the type of every value.
+
+    Raises `CastError` (``bad-type``) for a list type with fewer levels than the path has wildcards.
+
+    >>> path = VariantPath.parse("$.items[*].n")
+    >>> value_target(pa.list_(pa.int64()), path), value_target(pa.int64(), path)
+    (DataType(int64), DataType(int64))
+    """
+    element = target
+    wildcards = wildcard_count(path)
+    for level in range(wildcards):
+        if not is_list(element):
+            if level:
+                raise CastError(
+                    f"{target} has {level} array levels, and {path} makes {wildcards}: give the type of the result, "
+                    "with one array level for each [*], or the type of its values",
+                    reason="bad-type",
+                )
+            return target
+        element = element.value_type
+    return element
+
+
+def result_type(value_type: pa.DataType, path: VariantPath) -> pa.DataType:
+    """Return the type of the result for a type of values: a list for each wildcard of the path."""
+    for _ in range(wildcard_count(path)):
+        value_type = pa.list_(pa.field("element", value_type))
+    return value_type
+
+
+def wildcard_count(path: VariantPath) -> int:
+    """Return how many wildcards a path has."""
+    return sum(segment is WILDCARD for segment in path.segments)
 
 
 class _Parser(TypeParser[pa.DataType]):

@@ -14,10 +14,11 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
 from parquet_variant.compute.extract_path import extract_path
-from parquet_variant.compute.target_type import as_target
+from parquet_variant.compute.target_type import as_target, value_target
+from parquet_variant.encoding.cast.forms import in_target_form
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import bad_option
-from parquet_variant.path import AnyPath
+from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.types import VariantType
 
 
@@ -58,7 +59,10 @@ def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> 
     [1, None, None, None, None]
     """
     storage = as_variant_array(array).storage
-    return extract_path(storage, path, as_target(dtype), safe=False, lossless=True)
+    parsed, target = VariantPath.parse(path), as_target(dtype)
+    values_type = value_target(target, parsed)
+    result = extract_path(storage, parsed, values_type, safe=False, lossless=True)
+    return result if values_type == target else in_target_form(result, target)
 
 
 @dataclass(frozen=True, slots=True)

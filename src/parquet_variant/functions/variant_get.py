@@ -13,8 +13,9 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
 from parquet_variant.compute.extract_path import extract_path, extract_variant
-from parquet_variant.compute.target_type import as_target
+from parquet_variant.compute.target_type import as_target, value_target
 from parquet_variant.encoding.cast import cast_variant
+from parquet_variant.encoding.cast.forms import in_target_form
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
@@ -40,7 +41,8 @@ def variant_get(
         Where the values are: ``$.a.b[0]['x.y']``. Every ``[*]`` gives a list of what is at each element of an array,
         null where an element has nothing there.
     type
-        ``"variant"``, a type's name (see `compute.target_type`) or an Arrow type.
+        ``"variant"``, a type's name (see `compute.target_type`) or an Arrow type. For a path with wildcards it is the
+        type of the result (``"array<double>"``), or the type of every value (``"double"``).
     zone
         The session time zone: a region or an offset. Casts between instants and local times use it.
 
@@ -68,7 +70,7 @@ def variant_get(
     >>> array = pv.parse_json(['{"a": [{"b": 1.50}, {"b": "2"}]}', '{"a": 7}', None])
     >>> pv.variant_get(array, "$.a[0].b", "string").to_pylist()
     ['1.5', None, None]
-    >>> pv.variant_get(array, "$.a[*].b", "double").to_pylist()
+    >>> pv.variant_get(array, "$.a[*].b", "array<double>").to_pylist()
     [[1.5, 2.0], None, None]
     >>> pv.variant_get(array, "$.a").to_pylist()
     [[{'b': Decimal('1.50')}, {'b': '2'}], 7, None]
@@ -103,7 +105,7 @@ def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool
     parsed = VariantPath.parse(path)
     as_variant = isinstance(type, str) and type.strip().lower() == "variant"
     if isinstance(array, Variant):
-        target = None if as_variant else as_target(type)
+        target = None if as_variant else value_target(as_target(type), parsed)
         try:
             return _of_one(array, parsed.segments, target, safe, zone)
         except VariantError as error:
@@ -111,7 +113,10 @@ def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool
     storage = as_variant_array(array).storage
     if as_variant and not parsed.has_wildcard:
         return extract_variant(storage, parsed)
-    return extract_path(storage, parsed, as_target(type), safe=safe, zone=zone)
+    target = as_target(type)
+    values_type = value_target(target, parsed)
+    result = extract_path(storage, parsed, values_type, safe=safe, zone=zone)
+    return result if values_type == target else in_target_form(result, target)
 
 
 def _of_one(

@@ -11,10 +11,11 @@ import polars as pl
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.target_type import as_target
+from parquet_variant.compute.target_type import as_target, result_type, value_target
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.functions.variant_get import try_variant_get, variant_get
 from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.path import VariantPath
 
 
 @pl.api.register_series_namespace("variant")
@@ -64,7 +65,7 @@ class VariantExpr:
 
     def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Expr:
         """The values at a path."""
-        return self._mapped(lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type))
+        return self._mapped(lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type, path))
 
     def to_json(self) -> pl.Expr:
         """The values as JSON text."""
@@ -78,11 +79,12 @@ class VariantExpr:
         return self._expression.map_batches(function, return_dtype=dtype)
 
 
-def _dtype(kind: Any) -> Any:
+def _dtype(kind: Any, path: str) -> Any:
     """The polars type of a target."""
-    if isinstance(kind, str) and kind.strip().lower() == "variant":
+    parsed = VariantPath.parse(path)
+    if isinstance(kind, str) and kind.strip().lower() == "variant" and not parsed.has_wildcard:
         return pl.Series(VariantArray.from_pylist([])).dtype
-    return pl.Series(pa.nulls(0, as_target(kind))).dtype
+    return pl.Series(pa.nulls(0, result_type(value_target(as_target(kind), parsed), parsed))).dtype
 
 
 def to_polars(array: VariantArray, name: str = "") -> pl.Series:

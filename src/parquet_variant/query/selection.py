@@ -12,10 +12,10 @@ from dataclasses import field as dataclasses_field
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.compute.target_type import as_target
+from parquet_variant.compute.target_type import as_target, result_type, value_target
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, check_column_name
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import AnyPath, VariantPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,9 @@ class Selected:
     @property
     def output(self) -> pa.DataType | None:
         """The Arrow type of the output column; None for a Variant, or an ordinary column not looked at yet."""
-        wildcards = 0 if self.path is None else sum(segment is WILDCARD for segment in self.path.segments)
-        kind = VARIANT_STORAGE if self.type is None and wildcards else self.type
-        for _ in range(wildcards):
-            kind = pa.list_(pa.field("element", kind))
-        return kind
+        if self.path is None or not self.path.has_wildcard:
+            return self.type
+        return result_type(VARIANT_STORAGE if self.type is None else self.type, self.path)
 
 
 def arrow_type(kind: object) -> pa.DataType | None:
@@ -79,16 +77,21 @@ def _selected(name: str, what: object) -> Selected:
     if isinstance(what, VariantPath):
         return Selected(name, what)
     if isinstance(what, tuple) and len(what) == 2:
-        return Selected(name, VariantPath.parse(what[0]), arrow_type(what[1]))
+        return _typed_path(name, what[0], what[1])
     if isinstance(what, str) and what.startswith("$"):
         path, kind = split_type(what)
-        return Selected(name, VariantPath.parse(path), arrow_type(kind))
+        return _typed_path(name, path, kind)
     if isinstance(what, str):
         return Selected(name, None, column=what)
     raise VariantError(
         f"column {name}: {what!r} is no selection: give ('$.path', 'type'), '$.path:type' or a column's name",
         reason="bad-selection",
     )
+
+
+def _typed_path(name: str, path: AnyPath, type_name: object) -> Selected:
+    parsed, target = VariantPath.parse(path), arrow_type(type_name)
+    return Selected(name, parsed, None if target is None else value_target(target, parsed))
 
 
 def split_type(text: str) -> tuple[str, str | None]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
+from parquet_variant.compute.target_type import wildcard_count
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.selection import Selected
@@ -89,8 +90,7 @@ def _extended(term: VariantTerm | None, segments: tuple[Segment, ...]) -> Varian
 
 def _typed(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: SqlEngine) -> VariantTerm:
     """A cast; over wildcards it names the whole, so that ``v:items[*].n::array<int>`` is what it says."""
-    wildcards = sum(segment is WILDCARD for segment in term.path.segments)
-    for _ in range(wildcards if kind is not None else 0):
+    for _ in range(wildcard_count(term.path) if kind is not None else 0):
         if kind is None or not pa.types.is_list(kind):
             raise SqlError(
                 f"{written(node, engine)}: a path with [*] gives an array: cast it to array<type>", reason="bad-type"

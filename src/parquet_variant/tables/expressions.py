@@ -65,12 +65,10 @@ def _pulled(rows: pa.Table, needed: NeededColumn) -> Any:
     if needed.path is None:
         return column
     chunks = [VariantArray.from_storage(chunk) for chunk in column.chunks if len(chunk)]
+    output = Selected("", needed.path, needed.type).output
     if not chunks:
-        kind = Selected("", needed.path, needed.type).output
-        return pa.nulls(0, kind if kind is not None else arrow_type(VARIANT))
-    done = [
-        try_variant_get(chunk, needed.path, needed.type if needed.type is not None else "variant") for chunk in chunks
-    ]
+        return pa.nulls(0, output if output is not None else arrow_type(VARIANT))
+    done = [try_variant_get(chunk, needed.path, output if output is not None else "variant") for chunk in chunks]
     arrays = [each.storage if isinstance(each, VariantArray) else each for each in done]
     return pa.chunked_array(arrays) if len(arrays) > 1 else arrays[0]
 

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.target_type import as_target
+from parquet_variant.compute.target_type import as_target, value_target
+from parquet_variant.encoding.cast.forms import in_target_form
 from parquet_variant.functions.get_variant_element import VariantScalar
 from parquet_variant.functions.get_variant_element import get_variant_scalar as scalar_of_storage
 from parquet_variant.path import VariantPath
@@ -41,7 +42,10 @@ def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.Dat
     """
     _, column = encoding_of(array)
     place = column.storage if isinstance(column, VariantArray) else column
-    return element_of(place, VariantPath.parse(path), as_target(dtype), cast=False)
+    parsed, target = VariantPath.parse(path), as_target(dtype)
+    values_type = value_target(target, parsed)
+    result = element_of(place, parsed, values_type, cast=False)
+    return result if values_type == target else in_target_form(result, target)
 
 
 def get_variant_scalar(
