@@ -44,7 +44,8 @@ def test_one_meaning(path: str, type_name: Any, expected: list[Any], schema: str
     result = pv.try_variant_get(array, path, type_name)
     assert result.to_pylist() == expected
     assert [None if value is None else pv.try_variant_get(value, path, type_name) for value in array] == expected
-    series = pl.DataFrame({"v": array.to_polars("v")}).select(pl.col("v").variant.get(path, type_name, errors="null"))["v"]
+    frame = pl.DataFrame({"v": array.to_polars("v")})
+    series = frame.select(pl.col("v").variant.get(path, type_name, errors="null"))["v"]
     assert series.to_list() == expected
     pv.parquet.write(tmp_path / "a.parquet", array)
     scanned = pv.parquet.scan(tmp_path / "a.parquet", {"x": (path, type_name)}).to_table()["x"]
