@@ -240,7 +240,7 @@ class DeltaError(TableError):
     default_reason = "bad-delta-table"
 
 
-class IcebergError(VariantError):
+class IcebergError(TableError):
     """An Iceberg table or catalog that cannot be read or written as asked."""
 
     default_reason = "bad-iceberg-table"

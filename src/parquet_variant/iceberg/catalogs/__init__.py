@@ -1,0 +1,1 @@
+"""Catalogs: where the newest metadata of a table is found, and how a commit replaces it."""
