@@ -1,0 +1,1 @@
+"""Changing rows of Iceberg tables: delete, update and merge."""

@@ -1,0 +1,1 @@
+"""Writing Iceberg tables: data files, deletion vectors, and the commit that puts them into a snapshot."""
