@@ -99,7 +99,7 @@ class DeleteIndex:
 
 
 def partition_key(file: DataFile) -> Partition:
-    """Return what two files of one partition have in common; floats are equal if their bits are, NaN being one value."""
+    """Return the spec and the partition values of a file, comparable: floats by their bits, every NaN alike."""
     values = tuple(
         struct.pack(">d", float("nan") if value != value else value) if isinstance(value, float) else value
         for value in file.partition

@@ -1,6 +1,7 @@
 """A snapshot of a table: which one is meant, its schema, and its manifests.
 
-Owns `Snapshot` and time travel by snapshot id, time, branch and tag. Which files a query needs is decided in `planning`.
+Owns `Snapshot` and time travel by snapshot id, time, branch and tag. Which files a query
+needs is decided in `planning`.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ def _id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) 
     found = [snapshot_id for when, snapshot_id in metadata.snapshot_log if when <= moment]
     if not found:
         raise IcebergError(
-            f"the table's snapshot log has no snapshot at {timestamp}: it begins later, or older snapshots have expired",
+            f"the table's snapshot log has no snapshot at {timestamp}: it begins later, or its snapshots have expired",
             reason="unknown-snapshot",
             file=name,
         )

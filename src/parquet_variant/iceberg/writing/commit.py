@@ -1,0 +1,232 @@
+"""Commits: new and rewritten manifests, a manifest list, a snapshot, and the catalog's swap, retried on conflicts.
+
+Owns `SnapshotChange` and `commit_snapshot` (specification, "Commit Conflict Resolution and Retry"). Manifests of one
+attempt are made in `manifest_changes`, the summary in `summaries`; data files and deletion vectors are written before.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.iceberg.metadata.manifest_lists import write_manifest_list
+from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry
+from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
+from parquet_variant.iceberg.metadata.updates import TableChange, Update, assert_ref, set_reference
+from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.iceberg.writing.manifest_changes import ManifestWriter, next_manifests
+from parquet_variant.iceberg.writing.summaries import summary_of
+
+_RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
+_MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
+_DEFAULTS = {_RETRIES: 4, _MIN_WAIT: 100, _MAX_WAIT: 60_000, _TIMEOUT: 1_800_000}
+# Called with the data files that other commits added since the change was planned: whether one of them matters to it.
+ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
+
+
+@dataclass(frozen=True)
+class SnapshotChange:
+    """What a commit does to the files of a table.
+
+    Parameters
+    ----------
+    operation
+        The operation of the snapshot: append, replace, overwrite or delete.
+    added
+        New data files.
+    removed
+        Data files that the snapshot no longer has, as the base snapshot lists them. Their deletion vectors go, too.
+    vectors
+        New deletion vectors; each replaces the one that its data file has.
+    removed_deletes
+        Delete files that the snapshot no longer has.
+    removes_all
+        Whether the commit removes every file that the table has when it succeeds.
+    is_replacement
+        Whether the table is replaced by another one of its name: the snapshot has no parent.
+    touched
+        Data files of the base that must be as they were: those that are removed or get a vector.
+    reads_added
+        Whether files that other commits added matter to this change; None if they never do.
+    summary
+        Entries for the snapshot's summary.
+    updates, requirements
+        Further changes of the metadata in the same commit.
+    """
+
+    operation: str
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[ManifestEntry, ...] = ()
+    vectors: tuple[DataFile, ...] = ()
+    removed_deletes: tuple[ManifestEntry, ...] = ()
+    removes_all: bool = False
+    is_replacement: bool = False
+    touched: tuple[ManifestEntry, ...] = ()
+    reads_added: ReadsAdded | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    updates: tuple[Update, ...] = ()
+    requirements: tuple[Update, ...] = ()
+
+
+def check_writable(metadata: TableMetadata) -> None:
+    """Refuse to write to tables of older versions. Raises `IcebergError`: reason ``"unsupported-version"``."""
+    if metadata.version < NEWEST_VERSION:
+        raise IcebergError(
+            f"the table has format version {metadata.version}: upgrade it first with pv.iceberg.upgrade; other writers "
+            "of the table must then know version 3",
+            reason="unsupported-version",
+            file=metadata.location,
+        )
+    if metadata.document.get("encryption-keys"):
+        raise IcebergError("the table is encrypted: it cannot be written", reason="unsupported-feature")
+
+
+def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
+    """Commit a change that was planned on a snapshot, and return the snapshot that it made.
+
+    Other commits in between are allowed where they do not matter to the change.
+    Raises `IcebergError`: reason ``"conflict"``, ``"too-many-retries"``, ``"unknown-outcome"`` or
+    ``"unsupported-version"``.
+    """
+    check_writable(base.metadata)
+    attempts = _Attempts(base, change)
+    deadline = time.monotonic() + retry_setting(base.metadata, _TIMEOUT) / 1000
+    retries = retry_setting(base.metadata, _RETRIES)
+    table = base.table
+    for attempt in range(retries + 1):
+        try:
+            return attempts.commit(table, attempt)
+        except IcebergError as error:
+            if error.reason == "unknown-outcome":
+                done = attempts.landed(base)
+                if done is not None:
+                    return done
+                raise
+            if error.reason != "conflict" or not base.table.exists:
+                attempts.clean_up()
+                raise
+            last = error
+        if attempt == retries or time.monotonic() > deadline:
+            break
+        time.sleep(_wait(base.metadata, attempt))
+        table = base.table.refreshed()
+    attempts.clean_up()
+    raise IcebergError(
+        f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are at work "
+        f"(the last: {last.message})",
+        reason="too-many-retries",
+        file=base.table.name,
+    )
+
+
+def retry_setting(metadata: TableMetadata, name: str) -> int:
+    """Return one of the table's settings of retries. Raises `IcebergError`: reason ``"bad-property"``."""
+    text = metadata.properties.get(name)
+    if text is None:
+        return _DEFAULTS[name]
+    if not text.isdecimal():
+        raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
+    return int(text)
+
+
+def _wait(metadata: TableMetadata, attempt: int) -> float:
+    shortest, longest = retry_setting(metadata, _MIN_WAIT), retry_setting(metadata, _MAX_WAIT)
+    return min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0)
+
+
+def new_snapshot_id(metadata: TableMetadata) -> int:
+    """Return an id that no snapshot of the table has."""
+    while True:
+        number = uuid.uuid4().int
+        snapshot_id = ((number >> 64) ^ number) & (2**63 - 1)
+        if snapshot_id and snapshot_id not in metadata.snapshots:
+            return snapshot_id
+
+
+class _Attempts:
+    """The attempts of one commit: the snapshot id and the manifest of added files are the same in all of them."""
+
+    def __init__(self, base: Snapshot, change: SnapshotChange) -> None:
+        self.base, self.change = base, change
+        self.snapshot_id = new_snapshot_id(base.metadata)
+        self.unique = str(uuid.uuid4())
+        self.writer = ManifestWriter(base.table, self.snapshot_id, self.unique)
+        self.lists: list[str] = []
+
+    def commit(self, table: LoadedTable, attempt: int) -> Snapshot:
+        change, metadata = self.change, table.metadata
+        parent = self._parent(table)
+        manifests = next_manifests(self.base, parent, change, self.writer)
+        sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
+        parent_id = None if change.is_replacement else parent.snapshot_id
+        written = write_manifest_list(manifests.files, self.snapshot_id, parent_id, sequence, first_row_id)
+        location = f"{table.metadata_directory()}/snap-{self.snapshot_id}-{attempt}-{self.unique}.avro"
+        self.lists.append(location)
+        table.files.write(location, written.data)
+        snapshot = {
+            "snapshot-id": self.snapshot_id,
+            **({} if parent_id is None else {"parent-snapshot-id": parent_id}),
+            "sequence-number": sequence,
+            "timestamp-ms": max(now_ms(), metadata.document["last-updated-ms"]),
+            "manifest-list": location,
+            "summary": summary_of(parent, change, manifests),
+            "first-row-id": first_row_id,
+            "added-rows": written.assigned_rows,
+        }
+        done = table.commit(self._table_change(table, snapshot))
+        with suppress(TableError):
+            table.files.delete([*self.lists[:-1], *self.writer.unused(manifests.files)])
+        return newest_snapshot(done, self.base.branch)
+
+    def _parent(self, table: LoadedTable) -> Snapshot:
+        branch = self.base.branch
+        if self.base.snapshot_id is None and branch not in table.metadata.references:
+            return Snapshot(table, None, table.metadata.schema, branch)
+        return newest_snapshot(table, branch)
+
+    def _table_change(self, table: LoadedTable, snapshot: dict[str, object]) -> TableChange:
+        branch = self.base.branch
+        former = table.metadata.references.get(branch)
+        reference = Reference(self.snapshot_id, "branch") if former is None else _moved(former, self.snapshot_id)
+        updates = (
+            *self.change.updates,
+            {"action": "add-snapshot", "snapshot": self._with_schema(table, snapshot)},
+            set_reference(branch, reference),
+        )
+        return TableChange(updates, (*self.change.requirements, *assert_ref(table.metadata, branch)))
+
+    def _with_schema(self, table: LoadedTable, snapshot: dict[str, object]) -> dict[str, object]:
+        added = [u["schema"]["schema-id"] for u in self.change.updates if u["action"] == "add-schema"]
+        return {**snapshot, "schema-id": added[-1] if added else table.metadata.schema.id}
+
+    def landed(self, base: Snapshot) -> Snapshot | None:
+        """Return the snapshot that an attempt made whose answer got lost; None if it did not succeed."""
+        try:
+            table = base.table.refreshed()
+        except TableError:
+            return None
+        if self.snapshot_id not in table.metadata.snapshots:
+            return None
+        return newest_snapshot(table, base.branch)
+
+    def clean_up(self) -> None:
+        """Delete what the attempts wrote; a manifest that no snapshot lists is not part of the table."""
+        with suppress(TableError):
+            self.base.table.files.delete([*self.lists, *self.writer.locations])
+
+
+def _moved(reference: Reference, snapshot_id: int) -> Reference:
+    return Reference(
+        snapshot_id,
+        reference.type,
+        reference.min_snapshots_to_keep,
+        reference.max_snapshot_age_ms,
+        reference.max_ref_age_ms,
+    )

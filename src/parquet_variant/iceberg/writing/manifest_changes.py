@@ -1,0 +1,258 @@
+"""The manifests of a new snapshot: kept, rewritten without removed files, merged, and added.
+
+Owns checking that files of the base are still as they were, and everything that turns the manifests of one snapshot
+into those of the next.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.iceberg.metadata.manifest_lists import ManifestFile
+from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status, write_manifest
+from parquet_variant.iceberg.reading.deletes import DeleteIndex
+from parquet_variant.iceberg.reading.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from parquet_variant.iceberg.writing.commit import SnapshotChange
+
+_MERGE = "commit.manifest-merge.enabled"
+_MIN_COUNT, _DEFAULT_MIN_COUNT = "commit.manifest.min-count-to-merge", 100
+_TARGET, _DEFAULT_TARGET = "commit.manifest.target-size-bytes", 8 << 20
+FileKey = tuple[str, int | None]
+
+
+@dataclass
+class NextManifests:
+    """The manifests of a new snapshot, and what changed against its parent."""
+
+    files: list[ManifestFile] = field(default_factory=list)
+    removed: list[DataFile] = field(default_factory=list)  # Data files and delete files.
+
+
+@dataclass
+class ManifestWriter:
+    """Writes manifests of one commit; `locations` are all that it wrote, in any attempt."""
+
+    table: LoadedTable
+    snapshot_id: int
+    unique: str
+    locations: list[str] = field(default_factory=list)
+    _added: dict[tuple[int, bool], ManifestFile] = field(default_factory=dict)
+
+    def write(self, entries: Iterable[ManifestEntry], spec_id: int, *, deletes: bool) -> ManifestFile:
+        """Write a manifest of entries of one partition spec."""
+        metadata = self.table.metadata
+        written = write_manifest(entries, metadata, metadata.specs[spec_id], self.snapshot_id, deletes=deletes)
+        location = f"{self.table.metadata_directory()}/{self.unique}-m{len(self.locations)}.avro"
+        self.locations.append(location)
+        self.table.files.write(location, written.data)
+        return replace(written.file, path=location)
+
+    def added(self, files: Sequence[DataFile], *, deletes: bool) -> list[ManifestFile]:
+        """Write the manifests of new files, one for each partition spec, once for all attempts."""
+        by_spec: dict[int, list[DataFile]] = defaultdict(list)
+        for file in files:
+            by_spec[file.spec_id].append(file)
+        for spec_id, members in by_spec.items():
+            if (spec_id, deletes) not in self._added:
+                entries = [ManifestEntry(Status.ADDED, file, self.snapshot_id) for file in members]
+                self._added[spec_id, deletes] = self.write(entries, spec_id, deletes=deletes)
+        return [self._added[spec_id, deletes] for spec_id in by_spec]
+
+    def unused(self, manifests: Sequence[ManifestFile]) -> list[str]:
+        """Return the locations of manifests that the attempt that succeeded does not list."""
+        listed = {manifest.path for manifest in manifests}
+        return [location for location in self.locations if location not in listed]
+
+
+def file_key(file: DataFile) -> FileKey:
+    """Return what identifies a file of a snapshot: many deletion vectors can be in one Puffin file."""
+    return file.path, file.content_offset
+
+
+def next_manifests(base: Snapshot, parent: Snapshot, change: SnapshotChange, writer: ManifestWriter) -> NextManifests:
+    """Return the manifests of a change on top of a snapshot, which may be newer than the base of the change.
+
+    Raises `IcebergError`: reason ``"conflict"``.
+    """
+    made = NextManifests()
+    if parent.snapshot_id != base.snapshot_id and not change.removes_all:
+        _check_unchanged(base, parent, change)
+    made.files += writer.added(change.added, deletes=False)
+    made.files += writer.added(change.vectors, deletes=True)
+    if change.is_replacement:
+        return made
+    rewriting = _Rewriting(parent, writer, made, removes_all=change.removes_all)
+    rewriting.remove(change.removed, deletes=False)
+    vectors = {file.referenced_data_file for file in change.vectors}
+    gone = {entry.file.path for entry in change.removed}
+    rewriting.remove([*change.removed_deletes, *_vectors_of(parent, vectors | gone, change)], deletes=True)
+    made.files += _merged(rewriting.apply(), parent, writer)
+    return made
+
+
+def _vectors_of(parent: Snapshot, locations: set[str | None], change: SnapshotChange) -> list[ManifestEntry]:
+    """Return the deletion vectors that data files have in a snapshot; also position deletes of one of them alone."""
+    if not locations or change.removes_all:
+        return []
+    known = {file_key(entry.file) for entry in change.removed_deletes}
+    index = DeleteIndex.of(parent)
+    found = [index.vectors[location] for location in locations if location in index.vectors]
+    found += [entry for location in locations for entry in index.by_path.get(location or "", ())]
+    return [entry for entry in found if file_key(entry.file) not in known]
+
+
+class _Rewriting:
+    """Removes files from the manifests of a snapshot."""
+
+    def __init__(self, parent: Snapshot, writer: ManifestWriter, made: NextManifests, *, removes_all: bool) -> None:
+        self.parent, self.writer, self.made, self.removes_all = parent, writer, made, removes_all
+        self.keys: dict[bool, set[FileKey]] = {True: set(), False: set()}
+
+    def remove(self, entries: Iterable[ManifestEntry], *, deletes: bool) -> None:
+        self.keys[deletes] |= {file_key(entry.file) for entry in entries}
+
+    def apply(self) -> list[ManifestFile]:
+        kept = []
+        for manifest in self.parent.manifests:
+            if not manifest.may_be_live:
+                continue
+            missing = self.keys[manifest.is_deletes]
+            if not missing and not self.removes_all:
+                kept.append(manifest)
+                continue
+            rewritten = self._without_removed(manifest, missing)
+            if rewritten is not None:
+                kept.append(rewritten)
+        for keys in self.keys.values():
+            if keys and not self.removes_all:
+                raise IcebergError(f"another commit removed the file {min(keys, key=str)[0]}", reason="conflict")
+        return kept
+
+    def _without_removed(self, manifest: ManifestFile, missing: set[FileKey]) -> ManifestFile | None:
+        entries = [entry for entry in self.parent.entries(manifest) if entry.is_live]
+        removed = {file_key(entry.file) for entry in entries if self.removes_all or file_key(entry.file) in missing}
+        if not removed:
+            return manifest
+        missing -= removed
+        changed = []
+        for entry in entries:
+            if file_key(entry.file) in removed:
+                self.made.removed.append(entry.file)
+                changed.append(replace(entry, status=Status.DELETED, snapshot_id=self.writer.snapshot_id))
+            else:
+                changed.append(replace(entry, status=Status.EXISTING))
+        return self.writer.write(changed, manifest.spec_id, deletes=manifest.is_deletes)
+
+
+def _merged(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
+    """Return manifests with small ones of one kind merged, where there are as many as the table's properties say."""
+    properties = parent.properties
+    if properties.get(_MERGE, "true").lower() != "true":
+        return manifests
+    least = number_property(properties, _MIN_COUNT, _DEFAULT_MIN_COUNT)
+    target = number_property(properties, _TARGET, _DEFAULT_TARGET)
+    groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
+    for manifest in manifests:
+        if manifest.length < target and manifest.sequence_number is not None:
+            groups[manifest.spec_id, manifest.is_deletes].append(manifest)
+    replaced: dict[str, ManifestFile | None] = {}
+    for (spec_id, deletes), members in groups.items():
+        if len(members) < max(least, 2):
+            continue
+        for bin_ in _bins(members, target):
+            if len(bin_) > 1:
+                entries = [
+                    replace(entry, status=Status.EXISTING)
+                    for manifest in bin_
+                    for entry in parent.entries(manifest)
+                    if entry.is_live
+                ]
+                replaced |= {manifest.path: None for manifest in bin_}
+                replaced[bin_[0].path] = writer.write(entries, spec_id, deletes=deletes)
+    merged = [replaced.get(manifest.path, manifest) for manifest in manifests]
+    return [manifest for manifest in merged if manifest is not None]
+
+
+def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:
+    bins: list[list[ManifestFile]] = [[]]
+    size = 0
+    for manifest in manifests:
+        if bins[-1] and size + manifest.length > target:
+            bins.append([])
+            size = 0
+        bins[-1].append(manifest)
+        size += manifest.length
+    return bins
+
+
+def number_property(properties: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a property that is a number. Raises `IcebergError`: reason ``"bad-property"``."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    if not str(text).isdecimal():
+        raise IcebergError(f"the table property {name} is {text!r}: give a number", reason="bad-property")
+    return int(text)
+
+
+# ---- other commits since the change was planned
+
+
+def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -> None:
+    """Raise `IcebergError`, reason ``"conflict"``, if commits since the base matter to a change."""
+    touched = {entry.file.path: entry for entry in (*change.touched, *change.removed)}
+    if not touched and change.reads_added is None:
+        return
+    line = {info.id for info in parent.metadata.ancestors(parent.snapshot_id)}
+    if base.snapshot_id is not None and base.snapshot_id not in line:
+        raise IcebergError("the table was rolled back while the change was made", reason="conflict")
+    if touched:
+        _check_touched(base, parent, touched)
+    if change.reads_added is not None:
+        added = added_since(base, parent)
+        if added and change.reads_added(added):
+            raise IcebergError("another commit added rows that the change is about", reason="conflict")
+
+
+def _check_touched(base: Snapshot, parent: Snapshot, touched: Mapping[str, ManifestEntry]) -> None:
+    before, now = DeleteIndex.of(base), DeleteIndex.of(parent)
+    for path, entry in touched.items():
+        if before.of_file(entry) != now.of_file(entry):
+            raise IcebergError(f"another commit deleted rows of {path}", reason="conflict")
+    known = {manifest.path for manifest in base.manifests}
+    if all(manifest.path in known or manifest.is_deletes for manifest in parent.manifests) and len(
+        [m for m in base.manifests if not m.is_deletes]
+    ) == len([m for m in parent.manifests if not m.is_deletes]):
+        return
+    live = {entry.file.path for _, entry in parent.live_entries(deletes=False)}
+    missing = sorted(set(touched) - live)
+    if missing:
+        raise IcebergError(f"another commit removed the file {missing[0]}", reason="conflict")
+
+
+def added_since(base: Snapshot, newest: Snapshot) -> list[ManifestEntry]:
+    """Return the data files that a newer snapshot has and the base does not."""
+    known = {manifest.path for manifest in base.manifests}
+    new = [m for m in newest.manifests if not m.is_deletes and m.may_be_live and m.path not in known]
+    if not new:
+        return []
+    before: set[str] | None = None
+    added = []
+    for manifest in new:
+        for entry in newest.entries(manifest):
+            if not entry.is_live:
+                continue
+            if entry.status == Status.EXISTING:
+                if before is None:
+                    before = {known_entry.file.path for _, known_entry in base.live_entries(deletes=False)}
+                if entry.file.path in before:
+                    continue
+            added.append(entry)
+    return added

@@ -1,0 +1,90 @@
+"""Summaries of snapshots: what a commit added and removed, and the totals after it.
+
+Owns the fields of the specification's Appendix F, and the record of stream batches that must not be written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from parquet_variant.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.iceberg.reading.deletes import partition_key
+from parquet_variant.iceberg.reading.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from parquet_variant.iceberg.writing.commit import SnapshotChange
+    from parquet_variant.iceberg.writing.manifest_changes import NextManifests
+
+ENGINE = "parquet-variant"
+_BATCH = "parquet-variant.batch."
+_TOTALS = {
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+
+
+def batch_key(application: str) -> str:
+    """Return the summary's key for the last batch of a stream."""
+    return f"{_BATCH}{application}"
+
+
+def last_batch(snapshot: Snapshot, application: str) -> int | None:
+    """Return the last batch of a stream that the branch of a snapshot has; None if there is none."""
+    key = batch_key(application)
+    for info in snapshot.metadata.ancestors(snapshot.snapshot_id):
+        text = info.summary.get(key, "")
+        if text.removeprefix("-").isdecimal():
+            return int(text)
+    return None
+
+
+def summary_of(parent: Snapshot, change: SnapshotChange, manifests: NextManifests) -> dict[str, str]:
+    """Return the summary of the snapshot that a change makes on top of another."""
+    counts = _counts("added", (*change.added, *change.vectors)) | _counts("removed", manifests.removed)
+    former = {} if change.is_replacement or parent.info is None else dict(parent.info.summary)
+    totals = {}
+    for name, (added, removed) in _TOTALS.items():
+        before = former.get(name, "0" if not former else "")
+        if before.isdecimal():
+            totals[name] = max(int(before) + counts.get(added, 0) - counts.get(removed, 0), 0)
+    partitions = {partition_key(file) for file in (*change.added, *change.vectors, *manifests.removed)}
+    batches = {name: value for name, value in former.items() if name.startswith(_BATCH)}
+    return {
+        "operation": change.operation,
+        **{name: str(count) for name, count in counts.items() if count},
+        **{name: str(count) for name, count in totals.items()},
+        "changed-partition-count": str(len(partitions)),
+        "engine-name": ENGINE,
+        **batches,
+        **change.summary,
+    }
+
+
+def _counts(side: str, files: Iterable[DataFile]) -> dict[str, int]:
+    """Return the counts of files that were added or removed, by the summary's names."""
+    data_side = "deleted" if side == "removed" else side
+    counts: dict[str, int] = {}
+
+    def add(name: str, count: int = 1) -> None:
+        counts[name] = counts.get(name, 0) + count
+
+    for file in files:
+        size = file.size if file.content_size is None else file.content_size
+        add(f"{side}-files-size", size)
+        if file.content == Content.DATA:
+            add(f"{data_side}-data-files")
+            add(f"{data_side}-records", file.record_count)
+            continue
+        add(f"{side}-delete-files")
+        if file.content == Content.EQUALITY_DELETES:
+            add(f"{side}-equality-delete-files")
+            add(f"{side}-equality-deletes", file.record_count)
+        else:
+            add(f"{side}-dvs" if file.is_vector else f"{side}-position-delete-files")
+            add(f"{side}-position-deletes", file.record_count)
+    return counts
