@@ -188,15 +188,15 @@ class _Alignment:
         if not pa.types.is_list(array.type):
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
-        element = self.field(Field("element", kind.element, kind.contains_null), values.type)
+        element = self.field(Field("element", kind.element, kind.contains_null, field_id=kind.element_id), values.type)
         return _with_buffers(array, pa.list_(element), values)
 
     def _map(self, array: pa.MapArray, kind: MapType, place: Place) -> pa.Array:
         keys = self.column(array.keys, kind.key, (*place, "key"))
         items = self.column(array.items, kind.value, (*place, "value"))
         fields = [
-            self.field(Field("key", kind.key, False), keys.type),
-            self.field(Field("value", kind.value, kind.value_contains_null), items.type),
+            self.field(Field("key", kind.key, False, field_id=kind.key_id), keys.type),
+            self.field(Field("value", kind.value, kind.value_contains_null, field_id=kind.value_id), items.type),
         ]
         entries = pa.StructArray.from_arrays([keys, items], fields=fields)
         return _with_buffers(array, pa.map_(*fields), entries)
@@ -213,12 +213,14 @@ def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> p
     try:
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
+        if target == pa.uuid():
+            return array.cast(target.storage_type).cast(target)
         if pa.types.is_fixed_size_binary(array.type):
             array = array.cast(pa.binary())
         if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
             if exact:
                 _check_timestamps(array, target, place)
-            if array.type.unit == "ns":
+            if array.type.unit == "ns" and target.unit != "ns":
                 return _in_microseconds(array).cast(target)
         return cast_values(array, target)
     except pa.ArrowException as error:
@@ -237,7 +239,7 @@ def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> Non
             "values to local times first, for example with pyarrow.compute.local_timestamp",
             reason="type-mismatch",
         )
-    if array.type.unit != "ns":
+    if array.type.unit != "ns" or target.unit == "ns":
         return
     nanos = array.cast(pa.int64())
     remainders = pc.subtract(nanos, pc.multiply(pc.divide(nanos, 1000), 1000))

@@ -26,6 +26,7 @@ _EXTENSION = b"ARROW:extension:name"
 _VARIANT_NAME = b"arrow.parquet.variant"
 # Names of the fields on the way to a column in structs.
 Place: TypeAlias = "tuple[str, ...]"
+FIXED = re.compile(r"fixed\[(\d+)\]")
 DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 
 
@@ -42,6 +43,7 @@ class ArrayType:
 
     element: TableType
     contains_null: bool = True
+    element_id: int | None = None  # Parquet field id of the element, where the format has one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,9 @@ class MapType:
     key: TableType
     value: TableType
     value_contains_null: bool = True
+    # Parquet field ids of keys and values, where the format has them.
+    key_id: int | None = None
+    value_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,8 @@ def arrow_type(kind: TableType, *, physical: bool = False) -> pa.DataType:
         return pa.map_(_arrow_field(key, physical), _arrow_field(value, physical))
     if kind == VARIANT:
         return VARIANT_STORAGE
+    if match := FIXED.fullmatch(kind.name):
+        return pa.binary(int(match[1]))
     if match := DECIMAL.fullmatch(kind.name):
         return pa.decimal128(int(match[1]), int(match[2]))
     arrow = _ARROW.get(kind.name)
@@ -249,6 +256,13 @@ _ARROW: dict[str, pa.DataType] = {
     if row.delta is not None and row.arrow is not None and row.delta != "decimal"
 } | {"void": pa.null()}
 _DELTA = {arrow: name for name, arrow in _ARROW.items()}
+# Types that Iceberg has and Delta does not.
+_ARROW |= {
+    "time": pa.time64("us"),
+    "uuid": pa.uuid(),
+    "timestamp_ns": pa.timestamp("ns"),
+    "timestamptz_ns": pa.timestamp("ns", "UTC"),
+}
 
 
 def _arrow_field(f: Field, physical: bool) -> pa.Field:

@@ -202,19 +202,21 @@ class _Task(Generic[File]):
         for key, partition, part in self.plan.split(table):
             stored = to_stored(part, self.plan.schema)
             for name in hidden:
-                stored = stored.append_column(name, part[name])
+                stored = stored.append_column(part.schema.field(name), part[name])
             self._write_partition(key, partition, stored)
 
     def conformed(self, table: pa.Table) -> pa.Table:
         """Return rows in the table's columns and types, complete, checked against its rules, and shredded."""
         table = self.plan.with_generated_columns(table)
         self._check_columns(table)
-        hidden = {name: table[name] for name in self.plan.hidden_columns if name in table.column_names}
+        hidden = [
+            (table.schema.field(name), table[name]) for name in self.plan.hidden_columns if name in table.column_names
+        ]
         table = align_table(table, self.plan.schema, by_given_name, self._shredded, exact=True)
         check_nulls(table, self.plan.schema)
         self.plan.rules.enforce(table)
-        for name, column in hidden.items():
-            table = table.append_column(name, column)
+        for arrow_field, column in hidden:
+            table = table.append_column(arrow_field, column)
         return table
 
     def finish(self, data_change: bool) -> list[File]:

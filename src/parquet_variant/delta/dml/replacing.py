@@ -19,10 +19,10 @@ from parquet_variant.delta.dml.committing import Change, ChangeResult, run_chang
 from parquet_variant.delta.dml.delete import TARGET, delete_from_file, matching_files, read_condition, reads_of
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.writing.identity import IdentityValues
-from parquet_variant.delta.writing.write import rows_at_hand
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import ThreadEngine
 from parquet_variant.tables.expressions import is_true, needed_table
+from parquet_variant.tables.row_input import all_rows
 
 
 def replace_where(
@@ -66,7 +66,7 @@ def replace_where(
     ...     sorted(pv.delta.read_table(folder)["n"].to_pylist())
     [3, 9]
     """
-    tables = rows_at_hand(data)
+    tables = all_rows(data)
     current = snapshot(table, storage_options=storage_options)
 
     def plan(newest: Snapshot) -> Change:
@@ -125,7 +125,7 @@ def replace_partitions(
     DeltaError
         ``"not-partitioned"``; and as `delete`.
     """
-    tables = rows_at_hand(data)
+    tables = all_rows(data)
     current = snapshot(table, storage_options=storage_options)
     if not current.partition_columns:
         raise DeltaError("the table has no partition columns: use overwrite", reason="not-partitioned")

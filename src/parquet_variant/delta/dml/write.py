@@ -13,9 +13,10 @@ from parquet_variant.choices import Mode
 from parquet_variant.delta.log.commit import CommitResult, removed_unless_committed
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.writing.create import commit_new, existing_table, planned_table
-from parquet_variant.delta.writing.write import append, overwrite, peek, plan
+from parquet_variant.delta.writing.write import append, overwrite, plan
 from parquet_variant.errors import DeltaError
 from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.tables.row_input import first_rows
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.storage import open_storage
 
@@ -80,7 +81,7 @@ def write(
             raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
         return CommitResult(current.version, committed=False)
     if current is None:
-        first, data = peek(data)
+        first, data = first_rows(data)
         planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
         return _create_with_rows(planned, data, mode, options)
     if replace_where is not None:

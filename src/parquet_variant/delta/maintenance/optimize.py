@@ -27,7 +27,7 @@ from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.delta.writing.write import SchemaOption, plan, schema_option
+from parquet_variant.delta.writing.write import plan, schema_option
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.parquet.report_text import rewritten
@@ -35,6 +35,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.tables.columns import align_table, by_name
+from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 

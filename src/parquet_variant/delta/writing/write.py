@@ -10,10 +10,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Any, Literal, TypeAlias
-
-import pyarrow as pa
+from typing import Any, Literal
 
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
@@ -24,9 +21,8 @@ from parquet_variant.delta.protocol.merging import merged_metadata
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.errors import DeltaError, TableError
-from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.tables.schema import StructType, from_arrow_schema, variant_paths
+from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
+from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
 _IDENTITY_RETRIES = 20
@@ -94,7 +90,7 @@ def append(
     if schema_mode not in (None, "merge"):
         raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or nothing", reason="bad-argument")
     if schema_mode == "merge":
-        first, data = peek(data)
+        first, data = first_rows(data)
         metadata, protocol = merged_metadata(current.metadata, current.protocol, from_arrow_schema(first.schema))
         if metadata != current.metadata:
             made = plan(
@@ -261,7 +257,7 @@ def _put_with_identity(
     current: Snapshot, data: Any, mode: str, txn: tuple[str, int] | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Add rows, or put them in the place of all, with values of identity columns that no other commit takes."""
-    tables = rows_at_hand(data)
+    tables = all_rows(data)
     problem = ""
     for _ in range(_IDENTITY_RETRIES):
         identity = IdentityValues(current)
@@ -295,26 +291,6 @@ def _seen(current: Snapshot, txn: tuple[str, int]) -> bool:
     return known is not None and known.version >= txn[1]
 
 
-def rows_at_hand(data: Any) -> list[pa.Table]:
-    """All rows of data, since a conflict may ask for them again."""
-    return [table_of(data)] if is_rows(data) else [table_of(each) for each in data]
-
-
-def peek(data: Any) -> tuple[pa.Table, Any]:
-    """The first rows of data, and all of it again."""
-    if is_rows(data):
-        table = table_of(data)
-        return table, table
-    batches = iter(data)
-    first = next(batches, None)
-    if first is None:
-        raise DeltaError("there are no rows to make a table of: give at least one batch", reason="bad-data")
-    return table_of(first), chain([first], batches)
-
-
-SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema | str | None"
-
-
 def schema_option(schema: SchemaOption, options: dict[str, Any]) -> SchemaOption:
     """The schema that was given, also under the former name ``shredding``, which is taken out of the options."""
     if "shredding" not in options:
@@ -324,24 +300,3 @@ def schema_option(schema: SchemaOption, options: dict[str, Any]) -> SchemaOption
     if schema is not None and former is not None:
         raise DeltaError("schema= and its former name shredding= are both given", reason="bad-argument")
     return former if schema is None else schema
-
-
-def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
-    """The schemas by dotted name of the variant column.
-
-    Raises `DeltaError`: reason ``"bad-argument"`` for a name that is no variant column, or one schema for several
-    columns.
-    """
-    if schema is None:
-        return {}
-    places = [".".join(place) for place in variant_paths(columns)]
-    if isinstance(schema, (ShreddingSchema, str)):
-        if len(places) != 1:
-            raise DeltaError(
-                f"the table has {len(places)} variant columns: give schemas by name", reason="bad-argument"
-            )
-        schema = {places[0]: schema}
-    unknown = sorted(set(schema) - set(places))
-    if unknown:
-        raise DeltaError(f"{unknown[0]!r} is no variant column: {', '.join(places)}", reason="bad-argument")
-    return {name: ShreddingSchema.of(schema_of_column) for name, schema_of_column in schema.items()}

@@ -226,11 +226,6 @@ def _check_touched(base: Snapshot, parent: Snapshot, touched: Mapping[str, Manif
     for path, entry in touched.items():
         if before.of_file(entry) != now.of_file(entry):
             raise IcebergError(f"another commit deleted rows of {path}", reason="conflict")
-    known = {manifest.path for manifest in base.manifests}
-    if all(manifest.path in known or manifest.is_deletes for manifest in parent.manifests) and len(
-        [m for m in base.manifests if not m.is_deletes]
-    ) == len([m for m in parent.manifests if not m.is_deletes]):
-        return
     live = {entry.file.path for _, entry in parent.live_entries(deletes=False)}
     missing = sorted(set(touched) - live)
     if missing:
