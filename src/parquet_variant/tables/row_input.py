@@ -1,7 +1,7 @@
 """What writes of a table are given: rows in any form, and the option ``schema=``.
 
-Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are converted by
-`interop.table_of`.
+Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are
+converted by `interop.table_of`.
 """
 
 from __future__ import annotations
