@@ -1,6 +1,6 @@
 """Commits: new and rewritten manifests, a manifest list, a snapshot, and the catalog's swap, retried on conflicts.
 
-Owns `SnapshotChange` and `commit_snapshot` (specification, "Commit Conflict Resolution and Retry"). Manifests of one
+Owns `commit_snapshot` (specification, "Commit Conflict Resolution and Retry"). Manifests of one
 attempt are made in `manifest_changes`, the summary in `summaries`; data files and deletion vectors are written before.
 """
 
@@ -9,70 +9,21 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.metadata.manifest_lists import write_manifest_list
-from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry
 from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
-from parquet_variant.iceberg.metadata.updates import TableChange, Update, assert_ref, set_reference
+from parquet_variant.iceberg.metadata.updates import TableChange, assert_ref, set_reference
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.iceberg.writing.manifest_changes import ManifestWriter, next_manifests
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.summaries import summary_of
 
 _RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
 _MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
 _DEFAULTS = {_RETRIES: 4, _MIN_WAIT: 100, _MAX_WAIT: 60_000, _TIMEOUT: 1_800_000}
-# Called with the data files that other commits added since the change was planned: whether one of them matters to it.
-ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
-
-
-@dataclass(frozen=True)
-class SnapshotChange:
-    """What a commit does to the files of a table.
-
-    Parameters
-    ----------
-    operation
-        The operation of the snapshot: append, replace, overwrite or delete.
-    added
-        New data files.
-    removed
-        Data files that the snapshot no longer has, as the base snapshot lists them. Their deletion vectors go, too.
-    vectors
-        New deletion vectors; each replaces the one that its data file has.
-    removed_deletes
-        Delete files that the snapshot no longer has.
-    removes_all
-        Whether the commit removes every file that the table has when it succeeds.
-    is_replacement
-        Whether the table is replaced by another one of its name: the snapshot has no parent.
-    touched
-        Data files of the base that must be as they were: those that are removed or get a vector.
-    reads_added
-        Whether files that other commits added matter to this change; None if they never do.
-    summary
-        Entries for the snapshot's summary.
-    updates, requirements
-        Further changes of the metadata in the same commit.
-    """
-
-    operation: str
-    added: tuple[DataFile, ...] = ()
-    removed: tuple[ManifestEntry, ...] = ()
-    vectors: tuple[DataFile, ...] = ()
-    removed_deletes: tuple[ManifestEntry, ...] = ()
-    removes_all: bool = False
-    is_replacement: bool = False
-    touched: tuple[ManifestEntry, ...] = ()
-    reads_added: ReadsAdded | None = None
-    summary: Mapping[str, str] = field(default_factory=dict)
-    updates: tuple[Update, ...] = ()
-    requirements: tuple[Update, ...] = ()
 
 
 def check_writable(metadata: TableMetadata) -> None:
@@ -176,7 +127,7 @@ class _Attempts:
             "sequence-number": sequence,
             "timestamp-ms": max(now_ms(), metadata.document["last-updated-ms"]),
             "manifest-list": location,
-            "summary": summary_of(parent, change, manifests),
+            "summary": summary_of(parent, change, manifests.removed),
             "first-row-id": first_row_id,
             "added-rows": written.assigned_rows,
         }

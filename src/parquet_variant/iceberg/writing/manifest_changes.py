@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
@@ -17,9 +17,7 @@ from parquet_variant.iceberg.metadata.manifest_lists import ManifestFile
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status, write_manifest
 from parquet_variant.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.iceberg.reading.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from parquet_variant.iceberg.writing.commit import SnapshotChange
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 
 _MERGE = "commit.manifest-merge.enabled"
 _MIN_COUNT, _DEFAULT_MIN_COUNT = "commit.manifest.min-count-to-merge", 100

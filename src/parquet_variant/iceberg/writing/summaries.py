@@ -5,16 +5,12 @@ Owns the fields of the specification's Appendix F, and the record of stream batc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile
 from parquet_variant.iceberg.reading.deletes import partition_key
 from parquet_variant.iceberg.reading.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from parquet_variant.iceberg.writing.commit import SnapshotChange
-    from parquet_variant.iceberg.writing.manifest_changes import NextManifests
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 
 ENGINE = "parquet-variant"
 _BATCH = "parquet-variant.batch."
@@ -43,16 +39,19 @@ def last_batch(snapshot: Snapshot, application: str) -> int | None:
     return None
 
 
-def summary_of(parent: Snapshot, change: SnapshotChange, manifests: NextManifests) -> dict[str, str]:
-    """Return the summary of the snapshot that a change makes on top of another."""
-    counts = _counts("added", (*change.added, *change.vectors)) | _counts("removed", manifests.removed)
+def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataFile]) -> dict[str, str]:
+    """Return the summary of the snapshot that a change makes on top of another.
+
+    `removed`: the data files and delete files that it removes.
+    """
+    counts = _counts("added", (*change.added, *change.vectors)) | _counts("removed", removed)
     former = {} if change.is_replacement or parent.info is None else dict(parent.info.summary)
     totals = {}
-    for name, (added, removed) in _TOTALS.items():
+    for name, (added, gone) in _TOTALS.items():
         before = former.get(name, "0" if not former else "")
         if before.isdecimal():
-            totals[name] = max(int(before) + counts.get(added, 0) - counts.get(removed, 0), 0)
-    partitions = {partition_key(file) for file in (*change.added, *change.vectors, *manifests.removed)}
+            totals[name] = max(int(before) + counts.get(added, 0) - counts.get(gone, 0), 0)
+    partitions = {partition_key(file) for file in (*change.added, *change.vectors, *removed)}
     batches = {name: value for name, value in former.items() if name.startswith(_BATCH)}
     return {
         "operation": change.operation,

@@ -1,0 +1,60 @@
+"""What a commit does to the files of a table.
+
+Owns `SnapshotChange`, which operations make and `commit` carries out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry
+from parquet_variant.iceberg.metadata.updates import Update
+
+# Called with the data files that other commits added since the change was planned: whether one of them matters to it.
+ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
+
+
+@dataclass(frozen=True)
+class SnapshotChange:
+    """What a commit does to the files of a table.
+
+    Parameters
+    ----------
+    operation
+        The operation of the snapshot: append, replace, overwrite or delete.
+    added
+        New data files.
+    removed
+        Data files that the snapshot no longer has, as the base snapshot lists them. Their deletion vectors go, too.
+    vectors
+        New deletion vectors; each replaces the one that its data file has.
+    removed_deletes
+        Delete files that the snapshot no longer has.
+    removes_all
+        Whether the commit removes every file that the table has when it succeeds.
+    is_replacement
+        Whether the table is replaced by another one of its name: the snapshot has no parent.
+    touched
+        Data files of the base that must be as they were: those that are removed or get a vector.
+    reads_added
+        Whether files that other commits added matter to this change; None if they never do.
+    summary
+        Entries for the snapshot's summary.
+    updates, requirements
+        Further changes of the metadata in the same commit.
+    """
+
+    operation: str
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[ManifestEntry, ...] = ()
+    vectors: tuple[DataFile, ...] = ()
+    removed_deletes: tuple[ManifestEntry, ...] = ()
+    removes_all: bool = False
+    is_replacement: bool = False
+    touched: tuple[ManifestEntry, ...] = ()
+    reads_added: ReadsAdded | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    updates: tuple[Update, ...] = ()
+    requirements: tuple[Update, ...] = ()
