@@ -41,7 +41,7 @@ _NAMES = {
     "functions.variant_get": "try_variant_get variant_get",
     "functions.variant_type": "try_variant_type variant_type",
     "ingestion.ingest": "infer ingest profile read_json",
-    "ingestion.job": "IngestResult",
+    "ingestion.result": "IngestResult",
     "machine_code.entry_points": "warmup",
     "path": "VariantPath",
     "schema.shredding_schema": "ShreddingSchema",

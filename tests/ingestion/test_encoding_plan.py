@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.job import planned_encodings
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources import plan_splits, whole_splits
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.splits import Split, plan_splits
 
 SCHEMA = pv.ShreddingSchema.from_ddl("n bigint, s string")
 
@@ -26,7 +26,10 @@ def source(tmp_path):
 
 def test_it_is_made_of_the_first_rows(source):
     request = IngestRequest.of(source, "nowhere", schema=SCHEMA)
-    one, two = [plan_splits(whole_splits([source]))], [[split] for split in plan_splits(whole_splits([source]), 20_000)]
+    one, two = (
+        [plan_splits(find_input_files([source]))],
+        [[split] for split in plan_splits(find_input_files([source]), 20_000)],
+    )
     assert len(two) > 1
     assert planned_encodings(request, SCHEMA, one) is None
     known = planned_encodings(request, SCHEMA, two)
@@ -34,7 +37,7 @@ def test_it_is_made_of_the_first_rows(source):
     assert known["v.typed_value.n.typed_value"][0] == "DELTA_BINARY_PACKED"
     assert "v.typed_value.n.value" not in known
     assert planned_encodings(IngestRequest.of("x", "y.vortex", format="vortex"), SCHEMA, two) is None
-    assert planned_encodings(request, SCHEMA, [[Split("/dev/null")]] * 2) is None
+    assert planned_encodings(request, SCHEMA, [[Split(InputFile("/dev/null"))]] * 2) is None
 
 
 def test_tasks_follow_it(source, tmp_path):

@@ -10,9 +10,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
+from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.sources import plan_splits, whole_splits
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.splits import Split, plan_splits
 from parquet_variant.ingestion.task import profile_splits
 
 
@@ -95,7 +95,7 @@ def test_only_bad_lines_still_leave_their_records(tmp_path: Path) -> None:
 def test_a_cut_off_array_is_never_taken_for_whole(tmp_path: Path) -> None:
     source = tmp_path / "array.json"
     source.write_text('[{"a": 1}, {"a": 2')
-    with pytest.raises(JsonError, match="cut off"):
+    with pytest.raises(JsonError, match="truncated"):
         pv.ingest(source, tmp_path / "out", input_format="array")
     assert not (tmp_path / "out").exists()
 
@@ -143,9 +143,9 @@ def test_a_sample_is_the_same_however_the_file_is_cut(tmp_path: Path) -> None:
     file.write_text("".join(f'{{"n": {n}, "k{n % 50}": "{"x" * (n % 700)}"}}\n' for n in range(9_000)))
     profiles = []
     for splits in (
-        [Split(str(file))],
-        plan_splits(whole_splits([str(file)]), 500_000),
-        plan_splits(whole_splits([str(file)]), 77_777),
+        [Split(InputFile(str(file)))],
+        plan_splits(find_input_files([str(file)]), 500_000),
+        plan_splits(find_input_files([str(file)]), 77_777),
     ):
         for chunk_bytes in (10_000, 1 << 20):
             options = TextOptions(sample=0.2, chunk_bytes=chunk_bytes)

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parquet_variant.errors import JsonError
-from parquet_variant.ingestion.batches import sampled_text
+from parquet_variant.ingestion.input_files import InputFile
 from parquet_variant.ingestion.request import TextOptions
+from parquet_variant.ingestion.sampling import sampled_text
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import profile_splits
 
@@ -38,13 +39,13 @@ def test_the_sample_is_the_same_for_any_splits_and_for_compressed_files(
     plain.write_bytes(text)
     packed.write_bytes(gzip.compress(text, 1))
     bounds = [0, *sorted(int(cut * len(text)) for cut in cuts), len(text)]
-    splits = [Split(str(plain), start, end) for start, end in itertools.pairwise(bounds)]
+    splits = [Split(InputFile(str(plain)), start, end) for start, end in itertools.pairwise(bounds)]
     options = TextOptions(sample=share)
-    whole = profile_splits([Split(str(plain))], options)
+    whole = profile_splits([Split(InputFile(str(plain)))], options)
     assert whole.profile.rows > 0
     assert profile_splits(splits, options).profile == whole.profile
-    assert sampled_text(Split(str(packed)), share, "auto") is None
-    assert profile_splits([Split(str(packed))], options).profile == whole.profile
+    assert sampled_text(Split(InputFile(str(packed))), share, "auto") is None
+    assert profile_splits([Split(InputFile(str(packed)))], options).profile == whole.profile
 
 
 def test_a_bad_line_in_the_sample_is_named_by_its_number(tmp_path: Path) -> None:
@@ -53,14 +54,14 @@ def test_a_bad_line_in_the_sample_is_named_by_its_number(tmp_path: Path) -> None
     lines[5] = '{"n": tru}'
     file.write_text("\n".join(lines))
     with pytest.raises(JsonError, match="line 6") as caught:
-        profile_splits([Split(str(file))], TextOptions(sample=0.1))
+        profile_splits([Split(InputFile(str(file)))], TextOptions(sample=0.1))
     assert caught.value.file == str(file)
 
 
 def test_sampled_lines_are_whole(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(text_of(5000, 400, False, True))
-    text = sampled_text(Split(str(file)), 0.2, "auto")
+    text = sampled_text(Split(InputFile(str(file))), 0.2, "auto")
     assert text is not None
     numbers = [json.loads(line)["n"] for line in text.splitlines()]
     assert 0 < len(numbers) < 2500

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.sources import whole_splits
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import profile_splits
 
@@ -51,8 +51,9 @@ def test_rows_come_in_order_and_are_counted(folder: Path, tmp_path: Path, thread
 
 @pytest.mark.parametrize("sample", [None, 0.2])
 def test_the_profile_is_that_of_the_files_one_by_one(folder: Path, sample: float | None) -> None:
-    together = whole_splits(folder)
-    alone = [Split(split.file) for split in together]
+    files = find_input_files(folder)
+    together = [Split(file) for file in files]
+    alone = [Split(InputFile(file.name)) for file in files]
     options = TextOptions(sample=sample)
     assert profile_splits(together, options).profile == profile_splits(alone, options).profile
 

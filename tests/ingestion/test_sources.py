@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
 import lzma
@@ -14,12 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingestion.batches import split_lines
+from parquet_variant.ingestion.chunks import open_chunks
+from parquet_variant.ingestion.decompression import decompressed
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.job import IngestJob
+from parquet_variant.ingestion.lines import split_lines
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.sources import codec_of, expand_sources, open_chunks, plan_splits, whole_splits
+from parquet_variant.ingestion.splits import plan_splits
 from parquet_variant.io.engine import ThreadEngine
 
 NDJSON = b'{"a": 1}\n\n{"b": "x\\ny"}\n[3]\n  \n"last"'
@@ -34,7 +39,7 @@ def compress(data: bytes, codec: str) -> bytes:
 
 def numbered(path: Path, **options: object) -> list[tuple[int, object]]:
     rows = []
-    for chunk in open_chunks(str(path), **options):
+    for chunk in open_chunks(InputFile(str(path)), **options):
         lines = split_lines(chunk)
         numbers = (lines.number + chunk.first_line).tolist()
         rows += [(number, json.loads(text)) for number, text in zip(numbers, lines.text.to_pylist(), strict=True)]
@@ -46,7 +51,7 @@ def numbered(path: Path, **options: object) -> list[tuple[int, object]]:
 def test_lines_keep_their_numbers_under_every_codec(tmp_path: Path, codec: str | None, chunk_bytes: int) -> None:
     path = tmp_path / "no-suffix"
     path.write_bytes(compress(NDJSON, codec) if codec else NDJSON)
-    assert codec_of(str(path)) == codec
+    assert InputFile(str(path)).codec == codec
     assert numbered(path, chunk_bytes=chunk_bytes) == [(1, {"a": 1}), (3, {"b": "x\ny"}), (4, [3]), (6, "last")]
 
 
@@ -61,7 +66,7 @@ def test_zstd_files_may_begin_with_a_frame_that_is_skipped(tmp_path: Path) -> No
     path = tmp_path / "pzstd"
     for first in (0x50, 0x5F):
         path.write_bytes(bytes([first]) + b"\x2a\x4d\x18\x04\0\0\0size" + compress(b"1\n2\n", "zstd"))
-        assert codec_of(str(path)) == "zstd"
+        assert InputFile(str(path)).codec == "zstd"
         assert numbered(path) == [(1, 1), (2, 2)]
 
 
@@ -89,8 +94,8 @@ def test_only_plain_files_of_lines_are_split(tmp_path: Path) -> None:
     plain.write_bytes(NDJSON)
     packed.write_bytes(gzip.compress(NDJSON))
     array.write_bytes(b"[1, 2, 3, 4, 5, 6]")
-    splits = plan_splits(whole_splits([str(plain), str(packed), str(array)]), split_bytes=16)
-    assert [(Path(s.file).name, s.byte_range) for s in splits] == [
+    splits = plan_splits(find_input_files([str(plain), str(packed), str(array)]), split_bytes=16)
+    assert [(Path(split.file.name).name, split.byte_range) for split in splits] == [
         ("plain", (0, 12)),
         ("plain", (12, 24)),
         ("plain", (24, 37)),
@@ -98,7 +103,7 @@ def test_only_plain_files_of_lines_are_split(tmp_path: Path) -> None:
         ("array", None),
     ]
     with pytest.raises(VariantFileError, match="byte range of a gzip file"):
-        list(open_chunks(str(packed), (0, 5)))
+        list(open_chunks(InputFile(str(packed)), (0, 5)))
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 3, 1 << 20])
@@ -113,7 +118,7 @@ def test_json_arrays_give_an_element_a_line(tmp_path: Path, chunk_bytes: int) ->
 def test_lines_that_are_arrays_are_not_taken_for_one_array(tmp_path: Path, text: str) -> None:
     path = tmp_path / "lines.json"
     path.write_text(text)
-    data = b"".join(chunk.data for chunk in open_chunks(str(path)))
+    data = b"".join(chunk.data for chunk in open_chunks(InputFile(str(path))))
     assert data == text.encode()
 
 
@@ -129,7 +134,7 @@ def test_an_array_that_closes_where_a_block_ends_is_told_from_lines(tmp_path: Pa
 def test_a_cut_off_array_gives_its_elements_and_then_an_error(tmp_path: Path) -> None:
     path = tmp_path / "array.json"
     path.write_text('[{"a": 1}, 2, 3')
-    chunks = open_chunks(str(path), format="array")
+    chunks = open_chunks(InputFile(str(path)), format="array")
     assert next(chunks).data == b'{"a": 1}\n2\n'
     with pytest.raises(JsonError, match="ends after 2 elements") as caught:
         next(chunks)
@@ -178,7 +183,7 @@ def test_sources_are_expanded_in_order_and_once(tmp_path: Path) -> None:
     for name in ("b.json", "a.json", "sub/c.json", "_tmp/d.json", ".hidden"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("1\n")
-    names = lambda sources: [file.removeprefix(f"{tmp_path}/") for file in expand_sources(sources)]  # noqa: E731
+    names = lambda sources: [file.name.removeprefix(f"{tmp_path}/") for file in find_input_files(sources)]  # noqa: E731
     assert names(tmp_path) == ["a.json", "b.json", "sub/c.json"]
     assert names(f"{tmp_path}/*.json") == ["a.json", "b.json"]
     assert names(f"{tmp_path}/**/*.json") == ["_tmp/d.json", "a.json", "b.json", "sub/c.json"]
@@ -195,11 +200,11 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         (tmp_path / "empty", "no-files"),
     ]:
         with pytest.raises(VariantFileError) as caught:
-            expand_sources(source)
+            find_input_files(source)
         assert caught.value.reason == reason
         assert str(source) in str(caught.value)
     with pytest.raises(VariantFileError, match="at least one file"):
-        expand_sources([])
+        find_input_files([])
 
 
 def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
@@ -207,12 +212,12 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
         path = tmp_path / codec
         path.write_bytes(compress(b"1\n" * 10_000, codec)[:-9])
         with pytest.raises(VariantFileError) as caught:
-            list(open_chunks(str(path)))
+            list(open_chunks(InputFile(str(path))))
         assert caught.value.reason == "bad-compression"
     utf16 = tmp_path / "utf16"
     utf16.write_text('{"a": 1}\n', encoding="utf-16")
     with pytest.raises(VariantFileError, match="convert it to UTF-8"):
-        list(open_chunks(str(utf16)))
+        list(open_chunks(InputFile(str(utf16))))
     bom = tmp_path / "bom"
     bom.write_text("[1]\n[2]\n", encoding="utf-8-sig")
     assert numbered(bom) == [(1, [1]), (2, [2])]
@@ -223,8 +228,8 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
     [
         ("{}".encode("utf-16-le"), "convert it to UTF-8"),
         ("[]".encode("utf-16-be"), "convert it to UTF-8"),
-        (lzma.compress(b"{}"), "packed by xz"),
-        (b"PK\x03\x04\x14", "packed by zip"),
+        (lzma.compress(b"{}"), "compressed with xz"),
+        (b"PK\x03\x04\x14", "compressed with zip"),
         (b"Obj\x01\x04", "an Avro file"),
         (b"ARROW1\0\0", "an Arrow file"),
     ],
@@ -232,7 +237,7 @@ def test_broken_containers_are_errors_not_short_reads(tmp_path: Path) -> None:
 def test_what_is_no_json_is_named(head: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_bytes(head)
     with pytest.raises(VariantFileError, match=words):
-        list(open_chunks(str(tmp_path / "a.json")))
+        list(open_chunks(InputFile(str(tmp_path / "a.json"))))
 
 
 _SCALARS = st.one_of(st.none(), st.text(max_size=5), st.integers())
@@ -272,21 +277,21 @@ def test_documents_are_told_from_lines(tmp_path: Path, text: str, values: list[o
     path.write_text(text)
     assert [value for _, value in numbered(path)] == values
     assert [value for _, value in numbered(path, format="documents", chunk_bytes=3)] == values
-    assert len(plan_splits(whole_splits([str(path)]), 4)) == 1
+    assert len(plan_splits(find_input_files([str(path)]), 4)) == 1
 
 
 @pytest.mark.parametrize("first", ['{"a": 1} x', "{bad", '{"a": ', "}", '{"a": 1}, {"b": 2}'])
 def test_a_bad_first_line_does_not_make_documents_of_lines(tmp_path: Path, first: str) -> None:
     path = tmp_path / "lines.ndjson"
     path.write_text(first + '\n{"b": 1}\n{"b": 2}\n')
-    (chunk,) = open_chunks(str(path))
+    (chunk,) = open_chunks(InputFile(str(path)))
     assert (chunk.unit, split_lines(chunk).text.to_pylist()[1:]) == ("line", ['{"b": 1}\n', '{"b": 2}\n'])
 
 
 def test_a_document_that_is_cut_off_is_one_bad_value(tmp_path: Path) -> None:
     path = tmp_path / "documents.json"
     path.write_text(PRETTY + '{\n "a": [1,')
-    (chunk,) = open_chunks(str(path))
+    (chunk,) = open_chunks(InputFile(str(path)))
     assert chunk.unit == "document"
     assert split_lines(chunk).text.to_pylist()[1] == '{  "a": [1,\n'
 
@@ -309,7 +314,7 @@ def test_other_encodings_are_named_whatever_they_begin_with(tmp_path: Path, enco
     (tmp_path / "a").write_text(text, encoding=encoding)
     for format in ("ndjson", "csv"):
         with pytest.raises(VariantFileError) as caught:
-            list(open_chunks(str(tmp_path / "a"), format=format))
+            list(open_chunks(InputFile(str(tmp_path / "a")), format=format))
         assert caught.value.reason == "encoding"
 
 
@@ -320,14 +325,14 @@ def test_links_that_lead_back_end_no_glob(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / f"self{number}").symlink_to(tmp_path)
         (tmp_path / "a" / f"up{number}").symlink_to(tmp_path)
-    names = [file.removeprefix(f"{tmp_path}/") for file in expand_sources(f"{tmp_path}/**/*.json")]
+    names = [file.name.removeprefix(f"{tmp_path}/") for file in find_input_files(f"{tmp_path}/**/*.json")]
     assert names == ["a/y.json", "x.json"]
 
 
 def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.json")).write_bytes(b"")
     with pytest.raises(VariantFileError, match="is not Unicode"):
-        expand_sources(tmp_path)
+        find_input_files(tmp_path)
 
 
 def test_a_file_that_becomes_shorter_loses_no_row_in_silence(tmp_path: Path) -> None:
@@ -345,3 +350,85 @@ def test_a_file_that_becomes_shorter_loses_no_row_in_silence(tmp_path: Path) -> 
             job.run(ThreadEngine(1, None))
         assert caught.value.reason == "files-changed"
         assert not (tmp_path / "out").exists()
+
+
+def test_gzip_members_may_be_empty_or_padded_with_zeros(tmp_path: Path) -> None:
+    path, text, empty = tmp_path / "members.gz", gzip.compress(b"1\n2\n"), gzip.compress(b"")
+    for stored, values in [
+        (text + b"\0", [1, 2]),
+        (text + b"\0" * 1_000_000, [1, 2]),
+        (text + b"\0" * 512 + text, [1, 2, 1, 2]),
+        (text + empty + b"\0" + empty + text, [1, 2, 1, 2]),
+        (empty + b"\0\0", []),
+    ]:
+        path.write_bytes(stored)
+        assert [value for _, value in numbered(path)] == values
+    for stored in (text + b"junk", text + b"\0\0junk", text + b"\0" + text[:-3], text[:-8] + b"\0" * 8, text[:12]):
+        path.write_bytes(stored)
+        with pytest.raises(VariantFileError) as caught:
+            numbered(path)
+        assert caught.value.reason == "bad-compression"
+
+
+@given(st.binary(max_size=2000), st.integers(0, 3), st.integers(0, 9))
+def test_gzip_text_is_decompressed_in_any_pieces(text: bytes, members: int, padding: int) -> None:
+    stored = b"".join(gzip.compress(text) + b"\0" * padding for _ in range(members + 1))
+    stream = decompressed(io.BytesIO(stored), "gzip")
+    pieces = list(iter(lambda: stream.read(7), b""))
+    assert b"".join(pieces) == text * (members + 1)
+
+
+RS = "\x1e"
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (f'{RS}{{"a": 1}}\n{RS}{{"a": 2}}\n', [{"a": 1}, {"a": 2}]),
+        (f'{RS}1\n{RS}{RS}"x"\n{RS}[2, 3]\n{RS}', [1, "x", [2, 3]]),
+        (f"{RS}[1, 2]\n", [[1, 2]]),
+        (f'{RS}{{"a": 1}}{RS}{{"a": 2}}', [{"a": 1}, {"a": 2}]),
+        (f"{RS}1{RS}2{RS}3", [1, 2, 3]),
+        (f'{RS}{{\n "a": 1\n}}\n{RS}{{\n "a": 2\n}}\n', [{"a": 1}, {"a": 2}]),
+        (f'{RS}1\n{RS}{{\n "a": 2\n}}\n', [1, {"a": 2}]),
+        (f"\n{RS}1\n\n{RS}2", [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("chunk_bytes", [1, 5, 1 << 20])
+def test_json_text_sequences_are_read(tmp_path: Path, text: str, values: list[object], chunk_bytes: int) -> None:
+    path = tmp_path / "sequence.json"
+    for stored in (text.encode(), b"\xef\xbb\xbf" + text.encode(), gzip.compress(text.encode())):
+        path.write_bytes(stored)
+        assert [value for _, value in numbered(path, chunk_bytes=chunk_bytes)] == values
+        assert pv.read_json(path).to_pylist() == values
+
+
+def test_a_truncated_text_of_a_sequence_does_not_affect_the_texts_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "sequence.json"
+    for text in (
+        f'{RS}{{"a": [1,\n{RS}{{"a": 2}}\n',
+        f'{RS}{{"a": [\n1,{RS}2]}}{RS}{{"a": 2}}',
+        f'{RS}"x{RS}{{"a": 2}}\n',
+    ):
+        path.write_text(text)
+        with pytest.raises(JsonError):
+            pv.read_json(path)
+        result = pv.ingest(path, tmp_path / "out", on_error="quarantine", mode="overwrite")
+        assert pv.parquet.read(tmp_path / "out").to_pylist() == [{"a": 2}]
+        assert result.bad_records >= 1
+
+
+def test_rows_inside_the_documents_of_a_sequence_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "sequence.json"
+    path.write_text(f'{RS}{{"items": [1, 2]}}\n{RS}{{"items":\n[3]}}\n')
+    assert pv.read_json(path, root="$.items[*]").to_pylist() == [1, 2, 3]
+    path.write_text(f'{RS}{{"items": [1, {RS}2]}}\n')
+    with pytest.raises(JsonError, match="truncated"):
+        pv.read_json(path, root="$.items[*]")
+
+
+def test_a_record_separator_inside_a_line_is_invalid(tmp_path: Path) -> None:
+    path = tmp_path / "lines.ndjson"
+    path.write_text(f'{{"a": 1}}\n{{"a": {RS}2}}\n{{"a": "{RS}"}}\n')
+    result = pv.ingest(path, tmp_path / "out", on_error="quarantine")
+    assert (result.rows, result.bad_records) == (1, 2)

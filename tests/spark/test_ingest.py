@@ -12,8 +12,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
-from parquet_variant.ingestion.batches import split_lines
-from parquet_variant.ingestion.sources import open_chunks
+from parquet_variant.ingestion.chunks import open_chunks
+from parquet_variant.ingestion.input_files import InputFile
+from parquet_variant.ingestion.lines import split_lines
 
 
 def _exact(text: str) -> object:
@@ -153,7 +154,7 @@ def test_the_shared_data_goes_in_and_comes_out_equal(spark, tmp_path, variant_te
     result = pv.spark.ingest(spark, source, tmp_path / "out")
     back = pv.to_json(pv.parquet.read(tmp_path / "out", "v"))
     count = 0
-    for chunk in open_chunks(str(source)):
+    for chunk in open_chunks(InputFile(str(source))):
         texts = split_lines(chunk).text
         for expected, found in zip(texts, back.slice(count, len(texts)), strict=True):
             assert _exact(found.as_py()) == _exact(expected.as_py()), f"row {count}"

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
     r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|partition_by|root|row_group_bytes"
-    r"|schema|mode|sort_by|version)"
+    r"|schema|mode|preview|exact|layout|sort_by|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
 )
 _RENAMED = {"bloom_filters": "bloom-filter"}

@@ -110,11 +110,12 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
 
 
 def _of_json(path: str) -> ExploreReport:
-    from parquet_variant.ingestion.batches import split_lines
-    from parquet_variant.ingestion.sources import codec_of, open_chunks, split_size, whole_splits
+    from parquet_variant.ingestion.chunks import open_chunks
+    from parquet_variant.ingestion.input_files import find_input_files
+    from parquet_variant.ingestion.lines import split_lines
 
-    splits = whole_splits(path)
-    files, size = [split.file for split in splits], sum(map(split_size, splits))
+    files = find_input_files(path)
+    size = sum(file.size for file in files)
 
     def lines() -> Iterator[pa.Array]:
         for file in files:
@@ -128,5 +129,5 @@ def _of_json(path: str) -> ExploreReport:
     if not sample.rows:
         raise VariantFileError(f"no JSON value in {path}: name files that hold some", reason="no-rows", file=path)
     per_row = max(sample.text_bytes / sample.rows, 1)
-    text = size * (10 if any(codec_of(file) for file in files) else 1)
+    text = size * (10 if any(file.codec for file in files) else 1)
     return ExploreReport(path, "json", "v", max(round(text / per_row), sample.rows), size, None, sample)

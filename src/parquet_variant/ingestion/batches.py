@@ -1,18 +1,15 @@
-"""Text to results, a chunk at a time: read, cut into lines, parsed, and made into what a pass over the input is for.
+"""The steps of a pass over an input: read a chunk, split it into lines, parse them, and use the valid rows.
 
-Owns reading a task's splits, small files together, cutting a chunk into lines, what becomes of a bad one, and which
-lines a sample has: those whose first byte lies in a chosen block of the file's text, the same for any splits and
-chunks. Leaves opening files to `sources`, and the two passes to `task`.
+This module reads the splits of a task, small files together, and handles invalid lines. `chunks` opens files, and
+`task` defines the two passes.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Generic, TypeVar
 
@@ -23,181 +20,75 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import trusted_array
-from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError
-from parquet_variant.ingestion.formats.layout import Layout
+from parquet_variant.ingestion.bad_records import BadRecord
+from parquet_variant.ingestion.chunks import Chunk, open_chunks, whole_text
 from parquet_variant.ingestion.formats.wrapped import values_at
-from parquet_variant.ingestion.json_column import TextRows, open_rows
+from parquet_variant.ingestion.json_column import JsonRows, open_rows
+from parquet_variant.ingestion.lines import Lines, split_lines
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.sources import (
-    Chunk,
-    check_not_cut,
-    is_seekable,
-    open_chunks,
-    read_ranges,
-    split_size,
-    whole_text,
-)
+from parquet_variant.ingestion.sampling import BLOCK_BYTES, in_sample, sampled_text
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.shredding.typed_texts import Counts
-from parquet_variant.types import MAX_OFFSET
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The lines of a chunk that are not blank, as an Arrow array without a copy.
-
-    ``text[i]`` is line ``chunk.first_line + number[i]`` of the file; the line's newline is part of the text.
-    """
-
-    text: pa.Array
-    number: np.ndarray[Any, np.dtype[np.int64]]
-
-
-def split_lines(chunk: Chunk) -> Lines:
-    r"""Cut a chunk into its lines as an Arrow string array over the chunk's own bytes; blank lines are left out.
-
-    The text is not checked to be UTF-8: the parser does that.
-
-    >>> lines = split_lines(Chunk("a.json", b'{"a": 1}\n\n[2]'))
-    >>> lines.text.to_pylist(), lines.number.tolist()
-    (['{"a": 1}\n', '[2]'], [0, 2])
-    """
-    ends = chunk.ends
-    offsets = np.concatenate([[0], ends]).astype(np.int32 if len(chunk.data) <= MAX_OFFSET else np.int64)
-    kind = pa.string() if offsets.dtype == np.int32 else pa.large_string()
-    text = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk.data)])
-    number = np.arange(len(ends))
-    blank = _blank_lines(chunk.data, offsets)
-    if len(blank):
-        number = np.delete(number, blank)
-        text = text.take(pa.array(number))
-    return Lines(text, number)
-
-
-def _blank_lines(data: bytes | npt.NDArray[np.uint8], offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Indexes of the lines that hold whitespace only."""
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    # A line of JSON can be as short as one digit: only lines that begin with whitespace need a look.
-    first = np.frombuffer(data, np.uint8)[starts] if len(starts) else np.zeros(0, np.uint8)
-    maybe = np.flatnonzero((first == 0x0A) | (first == 0x20) | (first == 0x0D) | (first == 0x09))
-    blank = [i for i in maybe.tolist() if not bytes(data[starts[i] : starts[i] + lengths[i]]).strip(b" \t\r\n")]
-    return np.array(blank, np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class BadRecord:
-    """A line that is no JSON, as it is kept in the bad-records output.
-
-    Parameters
-    ----------
-    file
-        The source file.
-    line
-        Its 1-based line; the 1-based element where the file is a JSON array.
-    reason
-        The stable code of the error.
-    message
-        What is wrong, in words.
-    text
-        The line itself; bytes that are not UTF-8 become U+FFFD.
-    base64
-        The line's own bytes, only where `text` does not say them all.
-    columns
-        What stood beside it in a table's row.
-
-    Examples
-    --------
-    >>> record = BadRecord.of("a.json", 3, b"[1,", VariantError("the text ends early", reason="truncated"))
-    >>> print(record.to_json())
-    {"file": "a.json", "line": 3, "reason": "truncated", "message": "the text ends early", "text": "[1,"}
-    """
-
-    file: str
-    line: int
-    reason: str
-    message: str
-    text: str
-    base64: str | None = None
-    columns: dict[str, Any] | None = None
-
-    @classmethod
-    def of(cls, file: str, line: int, text: bytes, error: VariantError) -> BadRecord:
-        """Make the record of a line and the error that the parser gave for it."""
-        text = text.rstrip(b"\r\n")
-        shown = text.decode("utf-8", "replace")
-        exact = b64encode(text).decode("ascii") if shown.encode() != text else None
-        return cls(file, line, error.reason, error.message, shown, exact)
-
-    def to_json(self) -> str:
-        """One line of the bad-records output."""
-        fields = {name: value for name, value in asdict(self).items() if value is not None}
-        return json.dumps(fields, ensure_ascii=False)
-
-
-# Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines each.
-BLOCK_BYTES = 32 << 10
-
-
-def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
-    """Whether lines that begin at these offsets are in a sample of some share; a line at offset 0 always is."""
-    mixed = (offsets // BLOCK_BYTES).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
-
-
-def sampled_text(split: Split, share: float, format: InputFormat | Layout) -> bytes | None:
-    """The sampled lines of a split, one after the other; None where only all of the file can be read.
-
-    `split`: part of a file.
-    `share`: of the lines, above 0 and up to 1.
-    `format`: as for `open_chunks`.
-    Raises `VariantFileError` as by `open_chunks`.
-    """
-    if not is_seekable(split.file, format):
-        return None
-    start, end = split.byte_range or (0, split_size(split))
-    blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
-    chosen = blocks[in_sample(blocks, share)].tolist()
-    return read_ranges(split.file, [(max(start, at), min(end, at + BLOCK_BYTES)) for at in chosen])
-
 
 Result = TypeVar("Result")
-# About what a row of a table counts as text, where a sample is taken.
+# The assumed text size of a table row, by which rows are sampled.
 _ROW_BYTES = 256
-# Small files that are read together have so much, as stored.
+# Stored bytes of small files that are read together.
 _GROUP_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Use(Generic[Result]):
-    """What is made of rows: of a tape of them, and of two such results."""
+class Pass(Generic[Result]):
+    """What a pass computes: a result from the tape of some rows, and the combination of two results."""
 
-    of_tape: Callable[[Tape], Result]
-    joined: Callable[[Result, Result], Result]
+    from_tape: Callable[[Tape], Result]
+    combine: Callable[[Result, Result], Result]
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(Generic[Result]):
-    """What became of a chunk: the result for its good rows, what stands beside them, its bad lines, and its size."""
+    """The outcome for a chunk.
+
+    Parameters
+    ----------
+    result
+        The result for the valid rows.
+    bad
+        The invalid lines.
+    text_bytes
+        Size of the text that was parsed.
+    table
+        The rows of the table that contains the JSON column, if there is one.
+    typed
+        Counts of strings that were to be typed.
+    """
 
     result: Result
     bad: list[BadRecord]
     text_bytes: int
-    beside: pa.Table | None = None
+    table: pa.Table | None = None
     typed: Counts = field(default_factory=Counter)
 
-    def joined(self, other: Batch[Result], use: Use[Result]) -> Batch[Result]:
-        """Both, of texts."""
-        result, size = use.joined(self.result, other.result), self.text_bytes + other.text_bytes
-        return Batch(result, self.bad + other.bad, size, typed=self.typed + other.typed)
+    def combined(self, other: Batch[Result], work: Pass[Result]) -> Batch[Result]:
+        """Return the outcome for both chunks of text."""
+        return Batch(
+            work.combine(self.result, other.result),
+            self.bad + other.bad,
+            self.text_bytes + other.text_bytes,
+            typed=self.typed + other.typed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """Texts of rows in one buffer, and what messages call them."""
+    """The texts of some rows in one buffer, and how messages name the rows.
+
+    ``number`` returns the position of a row in the file, counted in ``unit``. ``refused`` contains rows that could not
+    be converted to JSON: row -> the original text and the error.
+    """
 
     file: str
     unit: str
@@ -208,112 +99,116 @@ class _Texts:
     number: Callable[[int], int]
     refused: Mapping[int, tuple[bytes, JsonError]]
 
-    def fault(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
-        """A row's own text, and what is wrong with it."""
+    def original(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
+        """Return the original text of a row, and its error."""
         return self.refused.get(row) or (bytes(self.data[self.starts[row] : self.stops[row]]), error)
 
 
 def steps(
-    splits: Sequence[Split], options: TextOptions, use: Use[Result], sample: float = 1.0
+    splits: Sequence[Split], options: TextOptions, work: Pass[Result], sample: float = 1.0
 ) -> Iterator[Callable[[], Batch[Result]]]:
-    """Read the chunks; what each step gives is what became of one, or of several small files."""
+    """Yield one function per chunk, or per group of small files, that parses it and returns its outcome."""
     for group in _groups(splits, options):
         if len(group) > 1:
-            yield partial(_use_together, group, options, use, sample)
+            yield partial(_process_together, group, options, work, sample)
         else:
-            yield from _steps_of(group[0], options, use, sample)
+            yield from _steps_of(group[0], options, work, sample)
 
 
 def _groups(splits: Sequence[Split], options: TextOptions) -> Iterator[list[Split]]:
-    """The splits, those of small files together: a chunk of ten rows costs as much as one of ten thousand."""
-    group, filled = list[Split](), 0
+    """Yield the splits, small files in groups, because a chunk of ten rows costs as much as one of ten thousand."""
+    group, group_bytes = list[Split](), 0
     for split in splits:
-        is_small = split.size is not None and split.size <= BLOCK_BYTES and options.json_column is None
-        if group and (not is_small or filled + (split.size or 0) > min(options.chunk_bytes, _GROUP_BYTES)):
+        file_bytes = split.file.known_size if split.end is None and split.part is None else None
+        is_small = file_bytes is not None and file_bytes <= BLOCK_BYTES and options.json_column is None
+        if group and (not is_small or group_bytes + (file_bytes or 0) > min(options.chunk_bytes, _GROUP_BYTES)):
             yield group
-            group, filled = [], 0
+            group, group_bytes = [], 0
         if is_small:
             group.append(split)
-            filled += split.size or 0
+            group_bytes += file_bytes or 0
         else:
             yield [split]
     if group:
         yield group
 
 
-def _use_together(group: list[Split], options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
-    """What became of small files as one text; file by file if anything is wrong, which tells where."""
+def _process_together(group: list[Split], options: TextOptions, work: Pass[Result], sample: float) -> Batch[Result]:
+    """Process small files as one text. If anything is invalid, process them one by one to find its position."""
     try:
         texts = [whole_text(split, options.layout) for split in group]
-        # Of a small file all lines are in the sample, unless it was packed.
+        # All lines of a small file are in the sample, unless the file was compressed.
         if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
             chunk = Chunk(group[0].file, b"\n".join(texts))
-            batch = _use(chunk, split_lines(chunk), replace(options, on_error="fail"), use, 1.0)
+            batch = _process_chunk(chunk, split_lines(chunk), replace(options, on_error="fail"), work, 1.0)
             return replace(batch, text_bytes=sum(map(len, texts)))
     except VariantError:
         pass
-    parts = (step for split in group for step in _steps_of(split, options, use, sample))
-    nothing = Batch(use.of_tape(_null_rows(0)), [], 0)
-    return reduce(lambda left, right: left.joined(right, use), (step() for step in parts), nothing)
+    file_steps = (step for split in group for step in _steps_of(split, options, work, sample))
+    empty = Batch(work.from_tape(_null_rows(0)), [], 0)
+    return reduce(lambda left, right: left.combined(right, work), (step() for step in file_steps), empty)
 
 
 def _steps_of(
-    split: Split, options: TextOptions, use: Use[Result], sample: float
+    split: Split, options: TextOptions, work: Pass[Result], sample: float
 ) -> Iterator[Callable[[], Batch[Result]]]:
+    name = split.file.name
     if options.json_column is not None:
-        file = _partition(split.file) if options.of_dataframe else split.file
+        source = _dataframe_partition(name) if options.of_dataframe else name
         for rows in open_rows(split, options.json_column, options.layout.csv):
-            yield partial(_use_rows, file, rows, options, use, sample)
+            yield partial(_process_rows, source, rows, options, work, sample)
         return
     if sample < 1 and (text := sampled_text(split, sample, options.layout)) is not None:
         chunk = Chunk(split.file, text)
         try:
-            batch = _use(chunk, split_lines(chunk), options, use, 1.0)
+            batch = _process_chunk(chunk, split_lines(chunk), options, work, 1.0)
         except VariantError:
-            pass  # reading all of the split tells the line
+            pass  # The whole split is read below, because only that gives the number of the invalid line.
         else:
-            yield partial(_as_is, batch)
+            yield partial(_unchanged, batch)
             return
     last: tuple[Chunk, Lines] | None = None
     try:
         for chunk in open_chunks(split.file, split.byte_range, options.chunk_bytes, options.layout):
             lines = split_lines(chunk)
             last = chunk, lines
-            yield partial(_use, chunk, lines, options, use, sample)
-        check_not_cut(split)
+            yield partial(_process_chunk, chunk, lines, options, work, sample)
+        split.check_file_length()
     except JsonError as error:
-        # An array or a document that is cut off, or followed by something: the rows before it were given.
+        # A truncated array or document, or text after it. The rows before the error were yielded.
         if options.on_error == "fail":
-            raise error.at(file=split.file) from None
+            raise error.at(file=name) from None
         is_null = options.on_error == "null"
         element = last[0].first_line + len(last[1].text) if last else 1
-        bad = [] if is_null else [BadRecord.of(split.file, element, b"", error)]
-        yield partial(_as_is, Batch(use.of_tape(_null_rows(int(is_null))), bad, 0))
+        bad = [] if is_null else [BadRecord.of(name, element, b"", error)]
+        yield partial(_unchanged, Batch(work.from_tape(_null_rows(int(is_null))), bad, 0))
 
 
-def _partition(file: str) -> str:
-    """The partition of a DataFrame that Spark put into a file."""
+def _dataframe_partition(file: str) -> str:
+    """Return a description of the DataFrame partition that Spark wrote to a file."""
     number = re.search(r"part-(\d+)-[^/]*$", file)
     return f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
 
 
-def _as_is(batch: Batch[Result]) -> Batch[Result]:
+def _unchanged(batch: Batch[Result]) -> Batch[Result]:
     return batch
 
 
 def _null_rows(count: int) -> Tape:
-    """The tape of some rows that are SQL NULL."""
-    nothing = np.zeros(count, np.int64)
-    return parse_text(np.zeros(0, np.uint8), nothing, nothing, nothing.astype(np.uint8)).tape
+    """Return the tape of rows that are SQL NULL."""
+    zeros = np.zeros(count, np.int64)
+    return parse_text(np.zeros(0, np.uint8), zeros, zeros, zeros.astype(np.uint8)).tape
 
 
-def _use(chunk: Chunk, lines: Lines, options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
-    """Parse the lines of a chunk and use the good ones."""
+def _process_chunk(
+    chunk: Chunk, lines: Lines, options: TextOptions, work: Pass[Result], sample: float
+) -> Batch[Result]:
+    """Parse the lines of a chunk and return the outcome for those in the sample."""
     data, starts, stops = _text_buffers(lines.text)
-    keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
-    text_bytes = len(chunk.data) if sample >= 1 else int((stops[keep] - starts[keep]).sum())
+    rows = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
+    text_bytes = len(chunk.data) if sample >= 1 else int((stops[rows] - starts[rows]).sum())
     texts = _Texts(
-        chunk.file,
+        chunk.file.name,
         chunk.unit,
         data,
         starts,
@@ -322,19 +217,21 @@ def _use(chunk: Chunk, lines: Lines, options: TextOptions, use: Use[Result], sam
         lambda row: chunk.first_line + int(lines.number[row]),
         chunk.refused,
     )
-    result, _, bad, typed = _parsed(texts, keep, options, use)
+    result, _, bad, typed = _parsed(texts, rows, options, work)
     chunk.release()
     return Batch(result, bad, text_bytes, typed=typed)
 
 
-def _use_rows(file: str, rows: TextRows, options: TextOptions, use: Use[Result], sample: float) -> Batch[Result]:
-    """Parse the texts of a table's rows and use the good ones, with what stands beside them."""
+def _process_rows(
+    source: str, rows: JsonRows, options: TextOptions, work: Pass[Result], sample: float
+) -> Batch[Result]:
+    """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
     offsets, address, valid, owner = binary_parts(rows.text)
     base, end = int(offsets[0]), int(offsets[-1])
     buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
     starts, stops = offsets[:-1] - base, offsets[1:] - base
     texts = _Texts(
-        file,
+        source,
         "row",
         np.frombuffer(buffer, np.uint8),
         starts,
@@ -343,21 +240,24 @@ def _use_rows(file: str, rows: TextRows, options: TextOptions, use: Use[Result],
         lambda row: rows.first_row + row,
         {},
     )
-    places = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
-    keep = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(places, sample))
-    result, at, bad, typed = _parsed(texts, keep, options, use)
+    positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
+    indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
+    result, parsed_rows, bad, typed = _parsed(texts, indexes, options, work)
     if bad:
-        others = rows.others.drop_columns(str(options.json_column))
-        bad = [replace(each, columns=_plain_row(others, each.line - rows.first_row)) for each in bad]
-    beside = rows.others if len(at) == len(starts) and (at == np.arange(len(at))).all() else rows.others.take(at)
-    return Batch(result, bad, int((stops[keep] - starts[keep]).sum()), beside, typed)
+        other_columns = rows.table.drop_columns(str(options.json_column))
+        bad = [
+            replace(record, columns=_json_compatible_row(other_columns, record.line - rows.first_row)) for record in bad
+        ]
+    is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
+    table = rows.table if is_complete else rows.table.take(parsed_rows)
+    return Batch(result, bad, int((stops[indexes] - starts[indexes]).sum()), table, typed)
 
 
-def _plain_row(others: pa.Table, row: int) -> dict[str, Any]:
-    """The columns beside a bad row, as far as they are plain."""
+def _json_compatible_row(table: pa.Table, row: int) -> dict[str, Any]:
+    """Return a row with values that JSON can represent; other values become strings."""
     return {
         name: value if isinstance(value := column[row].as_py(), str | int | float | bool | None) else str(value)
-        for name, column in zip(others.column_names, others.columns, strict=True)
+        for name, column in zip(table.column_names, table.columns, strict=True)
     }
 
 
@@ -369,74 +269,79 @@ def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
 
 
 def _parsed(
-    texts: _Texts, keep: npt.NDArray[np.int64], options: TextOptions, use: Use[Result]
+    texts: _Texts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]
 ) -> tuple[Result, npt.NDArray[np.int64], list[BadRecord], Counts]:
-    """Parse some texts and use the good ones; with bad ones among them, those are parsed again without them.
+    """Parse some of the texts. If any are invalid, the others are parsed again without them.
 
-    Returns the result, which text each of its rows is of, what was put aside, and what was typed.
+    Returns the result, the index of the text of each result row, the quarantined lines, and the counts of typed
+    strings.
     """
     fail, null = options.on_error == "fail", options.on_error == "null"
     bad: list[BadRecord] = []
-    void = np.zeros(len(texts.starts), np.bool_) if null else None
+    is_null = np.zeros(len(texts.starts), np.bool_) if null else None
     while True:
         faults: Sequence[tuple[int, VariantError]] = []
         try:
             valid = texts.valid
-            if void is not None and void.any():
-                valid = np.where(void, 0, 1 if valid is None else valid).astype(np.uint8)
+            if is_null is not None and is_null.any():
+                valid = np.where(is_null, 0, 1 if valid is None else valid).astype(np.uint8)
             parsed = parse_text(
                 texts.data,
-                texts.starts[keep],
-                texts.stops[keep],
-                None if valid is None else valid[keep],
+                texts.starts[rows],
+                texts.stops[rows],
+                None if valid is None else valid[rows],
                 options.json,
                 null_on_error=not fail,
             )
             faults = parsed.faults
             if null or not faults:
-                result, rows, typed = _used(parsed.tape, options, use)
+                result, parsed_rows, typed = _result_of(parsed.tape, options, work)
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
-                return result, keep if rows is None else keep[rows], bad, typed
-        except VariantError as fault:  # from the parser if nothing is quarantined, or for a value that is too large
-            if fault.row is None:
+                return result, rows if parsed_rows is None else rows[parsed_rows], bad, typed
+        except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
+            if parse_error.row is None:
                 raise
-            faults = [(fault.row, fault)]
-        for row, error in faults:
-            at = int(keep[row])
-            text, error = texts.fault(at, error)
-            line = texts.number(at)
+            faults = [(parse_error.row, parse_error)]
+        for row, fault in faults:
+            index = int(rows[row])
+            text, error = texts.original(index, fault)
+            line = texts.number(index)
             if fail:
                 raise JsonError(
-                    f"{texts.unit} {line}: {error.message}; {_cure(texts.file)}",
+                    f"{texts.unit} {line}: {error.message}; {_advice(texts.file)}",
                     reason=error.reason,
                     file=texts.file,
                     offset=error.offset,
                 ) from None
-            if void is not None:
-                void[at] = True
+            if is_null is not None:
+                is_null[index] = True
             else:
                 bad.append(BadRecord.of(texts.file, line, text, error))
-        if void is None:
-            keep = np.delete(keep, [row for row, _ in faults])
+        if is_null is None:
+            rows = np.delete(rows, [row for row, _ in faults])
 
 
-def _cure(file: str | None) -> str:
-    """What to do about a line that is no JSON: files of other formats are told by their names."""
-    for kind in ("csv", "xml"):
-        if re.search(rf"\.{kind}(\.\w+)?$", file or "", re.IGNORECASE):
-            return f"for {kind.upper()} say input_format='{kind}'"
-    return "mend it, or put bad lines aside: on_error='quarantine'"
+def _advice(file: str | None) -> str:
+    """Return what to do about a line that is not JSON; names of files indicate other formats."""
+    for format_name in ("csv", "xml"):
+        if re.search(rf"\.{format_name}(\.\w+)?$", file or "", re.IGNORECASE):
+            return f"for {format_name.upper()} set input_format='{format_name}'"
+    return "fix the line, or skip invalid lines with on_error='quarantine'"
 
 
-def _used(tape: Tape, options: TextOptions, use: Use[Result]) -> tuple[Result, npt.NDArray[np.int64] | None, Counts]:
-    """What is made of parsed rows, of the values at the root in them; the row of each, None if the same; counts."""
-    # Of texts the array that holds the rows was found already.
-    root = options.layout.rest if options.json_column is None else options.layout.root
+def _result_of(
+    tape: Tape, options: TextOptions, work: Pass[Result]
+) -> tuple[Result, npt.NDArray[np.int64] | None, Counts]:
+    """Return the result for parsed rows, the row of each value (None if unchanged), and counts of typed strings.
+
+    A `root` that was not applied to the text is applied here, so that a row may give several values or none.
+    """
+    root = options.layout.path_in_values if options.json_column is None else options.layout.root
     if root is None or not root.segments:
         tape, typed = options.texts.apply(tape)
-        return use.of_tape(tape), None, typed
+        return work.from_tape(tape), None, typed
     array, rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
     parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
-    result = reduce(use.joined, [use.of_tape(part) for part, _ in parts])
+    result = reduce(work.combine, [work.from_tape(part) for part, _ in parts])
     return result, rows, sum((typed for _, typed in parts), Counter())

@@ -13,12 +13,13 @@ from typing import Any, Literal, Unpack
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat, OutputFormat
 from parquet_variant.errors import VariantFileError, check_choice, check_names
-from parquet_variant.ingestion.job import IngestJob, IngestResult, profile_sources
+from parquet_variant.ingestion.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.job import IngestJob, profile_sources
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
-from parquet_variant.ingestion.sources import expand_sources, whole_splits
+from parquet_variant.ingestion.result import IngestResult
+from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.io.engine import Progress, ThreadEngine
-from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import locate
 from parquet_variant.parquet.reading.read import profile_column
@@ -194,7 +195,7 @@ def profile(
     text.setdefault("sample", 1.0)
     text_options = TextOptions.of(**text)
     if text_options.json_column is None:
-        files = expand_sources(files)
+        files = [file.name for file in find_input_files(files)]
     if text_options.json_column is not None or not all(map(_is_parquet, files)):
         return profile_sources(ThreadEngine(threads, progress), files, text_options)
     total = Profile()
@@ -204,9 +205,7 @@ def profile(
 
 
 def _is_parquet(file: str) -> bool:
-    filesystem, path = filesystem_of(file)
-    with filesystem.open_input_stream(path, compression=None) as stream:
-        return bool(stream.read(4) == b"PAR1")
+    return InputFile(file).head.startswith(b"PAR1")
 
 
 def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResult:
@@ -305,7 +304,8 @@ def read_json(
         detect_timestamps=detect_timestamps,
     )
     schema = None if schema is None else ShreddingSchema.of(schema)
-    arrays = [rows.variants for rows in read_arrays(whole_splits(sources), schema, options) if len(rows)]
+    splits = [Split(file) for file in find_input_files(sources)]
+    arrays = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]
     if not arrays:
         raise VariantFileError("the sources hold no JSON value: name files that contain at least one", reason="no-rows")
     return VariantArray.concat(arrays)

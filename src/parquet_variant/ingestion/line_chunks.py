@@ -1,7 +1,7 @@
-"""Text read into memory of the buffer pool, in pieces that end at a line.
+"""Text read into memory of the buffer pool, in pieces that end at the end of a line.
 
-Owns where a piece is cut and the memory it lies in: as much is read in place as can be, since copying text and clearing
-pages for it would take as long as parsing it. Leaves files, line numbers and byte order marks to `sources`.
+Text is read in place where possible, because copying it and clearing pages for it takes as long as parsing it. `chunks`
+opens the files, numbers the lines and removes byte order marks.
 """
 
 from __future__ import annotations
@@ -14,60 +14,65 @@ import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
 
-# Fills some memory with the text that comes next, as far as it goes; how many bytes that are, 0 at the end.
+# Bytes of text that are parsed at a time. Fewer bytes cost more calls per column, more bytes cost memory to clear.
+CHUNK_BYTES = 12 << 20
+# The largest line, value or row.
+MAX_LINE_BYTES = 256 << 20
+
+# Fills the memory with the text that follows and returns the number of bytes; 0 at the end of the text.
 Fill: TypeAlias = Callable[[memoryview], int]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-# Newlines are looked for in stretches of this size.
+# Newlines are searched in pieces of this size.
 _SEARCH_BYTES = 64 << 10
-# What is read behind a small range, so that its last line is mostly read with it.
+# Bytes that are read after a small range, so that its last line is usually complete.
 _TAIL_BYTES = 4 << 10
 
 
 def stream_text(head: bytes, stream: Any) -> Fill:
-    """The text of a stream of which ``head`` was read already."""
-    ahead = memoryview(head)
+    """Return the text of a stream whose first bytes, ``head``, were read already."""
+    unread_head = memoryview(head)
 
     def fill(room: memoryview) -> int:
-        nonlocal ahead
-        size = min(len(ahead), len(room))
-        room[:size] = ahead[:size]
-        ahead = ahead[size:]
+        nonlocal unread_head
+        size = min(len(unread_head), len(room))
+        room[:size] = unread_head[:size]
+        unread_head = unread_head[size:]
         return size + (int(stream.readinto(room[size:])) if size < len(room) else 0)
 
     return fill
 
 
 def first_line_start(file: Any, start: int, end: int) -> int:
-    """Where the first line begins at or after ``start``; no less than ``end`` if there is none before."""
+    """Return the offset of the first line that begins at or after ``start``; ``end`` if none begins before it."""
     if start == 0:
         return 0
     position = start - 1
     file.seek(position)
     while position < end and (block := file.read(min(_SEARCH_BYTES, end - position))):
-        cut = block.find(b"\n") + 1
-        if cut:
-            return position + cut
+        line_start = block.find(b"\n") + 1
+        if line_start:
+            return position + line_start
         position += len(block)
     return end
 
 
 def range_text(file: Any, position: int, end: int) -> Fill:
-    """The text of the lines that begin in ``position <= offset < end``; a line begins at ``position``."""
+    """Return the text of the lines that begin in ``position <= offset < end``; a line begins at ``position``."""
     file.seek(position)
 
     def fill(room: memoryview) -> int:
         nonlocal position
         size = int(file.readinto(room)) if position >= 0 else 0
-        last = _next_newline(room[:size], max(end - 1 - position, 0))
-        position = -1 if last >= 0 else position + size
-        return last + 1 if last >= 0 else size
+        last_newline = _next_newline(room[:size], max(end - 1 - position, 0))
+        position = -1 if last_newline >= 0 else position + size
+        return last_newline + 1 if last_newline >= 0 else size
 
     return fill
 
 
 def range_lines(file: Any, start: int, end: int) -> bytes:
-    """The lines that begin in ``start <= offset < end``, of a range that is small, in as few reads as can be."""
+    """Return the lines that begin in ``start <= offset < end``, a small range, in as few reads as possible."""
     begin = max(start - 1, 0)
     file.seek(begin)
     text = file.read(end - begin + _TAIL_BYTES)
@@ -82,25 +87,26 @@ def range_lines(file: Any, start: int, end: int) -> bytes:
     return b"".join(parts)
 
 
-def line_chunks(fill: Fill, size: int, most: int) -> Iterator[Bytes]:
-    """Pieces of about ``size`` bytes; the last line of the last piece may lack its newline.
+def line_chunks(fill: Fill, size: int, max_line: int) -> Iterator[Bytes]:
+    """Yield pieces of about ``size`` bytes that end at a newline; the last line of the text may lack its newline.
 
-    A piece can be released (`buffer_pool.release`) when nothing uses its text any more. Raises `OverflowError` for a
-    line of more than ``most`` bytes.
+    The caller may release a piece (`buffer_pool.release`) when nothing uses its text any more. Raises `OverflowError`
+    for a line of more than ``max_line`` bytes.
     """
     room, used = acquire(np.uint8, size), 0
     while got := fill(room[used:].data):
-        cut = _last_newline(room, used, used + got) + 1
+        piece_end = _last_newline(room, used, used + got) + 1
         used += got
-        if cut:
-            rest = room[cut:used]
-            following = acquire(np.uint8, size if 2 * len(rest) <= size else size + len(rest))
-            following[: len(rest)] = rest
-            used = len(rest)
-            # Before the piece is given away: its memory may be someone else's afterwards.
-            piece, room = room[:cut], following
+        if piece_end:
+            partial_line = room[piece_end:used]
+            partial_size = len(partial_line)
+            next_room = acquire(np.uint8, size if 2 * partial_size <= size else size + partial_size)
+            next_room[:partial_size] = partial_line
+            used = partial_size
+            # The partial line is copied before the piece is yielded, because the caller may release its memory.
+            piece, room = room[:piece_end], next_room
             yield piece
-        elif used > most:
+        elif used > max_line:
             raise OverflowError
         elif used == len(room):
             larger = acquire(np.uint8, 2 * used)
@@ -114,21 +120,21 @@ def line_chunks(fill: Fill, size: int, most: int) -> Iterator[Bytes]:
 
 
 def _last_newline(text: Bytes, start: int, stop: int) -> int:
-    """Where the last newline is at or after ``start`` and before ``stop``; -1 if there is none."""
+    """Return the position of the last newline in ``start <= position < stop``; -1 if there is none."""
     while stop > start:
         begin = max(start, stop - _SEARCH_BYTES)
-        at = text[begin:stop].tobytes().rfind(b"\n")
-        if at >= 0:
-            return begin + at
+        position = text[begin:stop].tobytes().rfind(b"\n")
+        if position >= 0:
+            return begin + position
         stop = begin
     return -1
 
 
 def _next_newline(text: memoryview, start: int) -> int:
-    """Where the first newline is at or after ``start``; -1 if there is none."""
+    """Return the position of the first newline at or after ``start``; -1 if there is none."""
     while start < len(text):
-        at = bytes(text[start : start + _SEARCH_BYTES]).find(b"\n")
-        if at >= 0:
-            return start + at
+        position = bytes(text[start : start + _SEARCH_BYTES]).find(b"\n")
+        if position >= 0:
+            return start + position
         start += _SEARCH_BYTES
     return -1

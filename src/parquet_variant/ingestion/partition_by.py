@@ -1,7 +1,7 @@
-"""Partition columns out of JSON paths: what of every row says in which partition it goes.
+"""`PartitionBy`: partition columns that are extracted from JSON paths.
 
-Owns reading what a user writes (``day=$.ts:date``), the columns, and cutting rows by them. Leaves the names of
-directories to `delta.data.partitions`, and files to the destinations.
+This module parses the option (``day=$.ts:date``), extracts the columns, and splits rows by partition.
+`delta.data.partitions` names the directories, and the destinations write the files.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.tables.partitions import split_by_partition
 
 PartitionColumns: TypeAlias = "Mapping[str, Any] | Sequence[str] | str"
-# No partition column can have this name: a directory's has no slash.
-_ROW = "/row"
+# A name that no partition column can have, because names of directories contain no slash.
+_ROW_COLUMN = "/row"
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionBy:
-    """The partition columns, in the order of the directories; none for no partitions."""
+    """The partition columns, as typed paths in the order of the directories; empty without partitions."""
 
-    columns: tuple[Selected, ...] = ()  # Each a typed path.
+    columns: tuple[Selected, ...] = ()
 
     @classmethod
     def of(cls, paths: PartitionColumns) -> PartitionBy:
-        """Read ``"day=$.ts:date"``, a list of such, or a mapping of names to typed paths (string by default).
+        """Parse ``"day=$.ts:date"``, a list of such, or a mapping of names to typed paths (string by default).
 
-        Raises `VariantError` with reason ``"bad-option"`` for anything else, and for a type that has no text;
-        `PathError` for a path that cannot be read.
+        Raises `VariantError` with reason ``"bad-option"`` for invalid syntax, or a type that cannot be the name of a
+        directory; `PathError` for an invalid path.
 
         >>> PartitionBy.of("day=$.ts:date").columns[0].type
         DataType(date32[day])
@@ -45,14 +45,14 @@ class PartitionBy:
             paths = [paths]
         if not isinstance(paths, Mapping):
             pairs = [text.partition("=") for text in paths]
-            wrong = [text for text, (name, _, path) in zip(paths, pairs, strict=True) if not name or path[:1] != "$"]
-            if wrong:
-                raise bad_option(f"partition_by has {wrong[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
+            invalid = [text for text, (name, _, path) in zip(paths, pairs, strict=True) if not name or path[:1] != "$"]
+            if invalid:
+                raise bad_option(f"partition_by= contains {invalid[0]!r}: write NAME=PATH:TYPE, such as day=$.ts:date")
             paths = {name: path for name, _, path in pairs}
-        columns = tuple(map(_typed, read_selection(paths)))
-        names = [each.name.lower() for each in columns]
-        if len(set(names)) < len(names):
-            raise bad_option("partition_by names a column twice")
+        columns = tuple(map(_partition_column, read_selection(paths)))
+        names = [column.name.lower() for column in columns]
+        if duplicates := [name for name in names if names.count(name) > 1]:
+            raise bad_option(f"partition_by= names the column {duplicates[0]!r} twice: remove one of the two")
         return cls(columns)
 
     def __bool__(self) -> bool:
@@ -60,24 +60,26 @@ class PartitionBy:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
-        return tuple(each.name for each in self.columns)
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
 
     @property
     def fields(self) -> list[pa.Field]:
-        """The columns as Arrow has them."""
-        return [pa.field(each.name, each.type) for each in self.columns]
+        """The columns as Arrow fields."""
+        return [pa.field(column.name, column.type) for column in self.columns]
 
     def values(self, array: VariantArray) -> dict[str, pa.Array]:
-        """The columns of some rows; what cannot be cast is null, which is a partition of its own."""
+        """Return the columns of some rows. A value that cannot be cast is null, and null is a partition."""
         from parquet_variant.functions.variant_get import try_variant_get
 
-        return {each.name: try_variant_get(array, each.path or VariantPath(), each.type) for each in self.columns}
+        return {
+            column.name: try_variant_get(array, column.path or VariantPath(), column.type) for column in self.columns
+        }
 
     def split(
         self, array: VariantArray, columns: Mapping[str, Any]
     ) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
-        """The rows of each partition, with its values as text."""
+        """Yield the rows of each partition, with the partition values as strings."""
         if self:
             yield from split_columns(self.values(array), columns)
         else:
@@ -87,37 +89,41 @@ class PartitionBy:
 def split_columns(
     keys: Mapping[str, pa.Array], columns: Mapping[str, Any]
 ) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
-    """The rows of each partition: its values as text, and the columns, which may be `VariantArray`.
+    """Yield the partition values as strings and the columns, which may be `VariantArray`, of each partition.
 
     >>> parts = split_columns({"k": pa.array([1, 2, 1])}, {"x": pa.array(["a", "b", "c"])})
     >>> [(values, part["x"].to_pylist()) for values, part in parts]
     [({'k': '1'}, ['a', 'c']), ({'k': '2'}, ['b'])]
     """
     rows = len(next(iter(keys.values())))
-    table = pa.table({**keys, _ROW: pa.array(range(rows), pa.int64())})
+    table = pa.table({**keys, _ROW_COLUMN: pa.array(range(rows), pa.int64())})
     for values, part in split_by_partition(table, list(keys)):
         if len(part) == rows:
             yield values, dict(columns)
         else:
-            at = part.column(_ROW).combine_chunks()
-            yield values, {name: column.take(at) for name, column in columns.items()}
+            indexes = part.column(_ROW_COLUMN).combine_chunks()
+            yield values, {name: column.take(indexes) for name, column in columns.items()}
 
 
-def _typed(column: Selected) -> Selected:
+def _partition_column(column: Selected) -> Selected:
+    """Return the column with its type, string by default; raise `VariantError` if it cannot be a partition column."""
     if column.path is None:
-        raise bad_option(f"partition_by has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date")
-    kind = pa.string() if column.type is None else column.type
+        raise bad_option(f"partition_by= has no path for {column.name}: write NAME=PATH:TYPE, such as day=$.ts:date")
+    column_type = pa.string() if column.type is None else column.type
     if not (
-        pa.types.is_string(kind)
-        or pa.types.is_signed_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_date(kind)
-        or (pa.types.is_timestamp(kind) and kind.unit == "us")
+        pa.types.is_string(column_type)
+        or pa.types.is_signed_integer(column_type)
+        or pa.types.is_boolean(column_type)
+        or pa.types.is_decimal(column_type)
+        or pa.types.is_date(column_type)
+        or (pa.types.is_timestamp(column_type) and column_type.unit == "us")
     ):
         raise bad_option(
-            f"{column.name} is {kind}: partition by string, an integer, boolean, decimal, date or timestamp"
+            f"partition_by= cannot use {column.name} of type {column_type}: partition by string, integer, boolean, "
+            "decimal, date or timestamp"
         )
     if column.output != column.type:
-        raise bad_option(f"{column.name}: {column.path} names many values of a row; partition by a path without [*]")
-    return Selected(column.name, column.path, kind)
+        raise bad_option(
+            f"partition_by= cannot use {column.name}: {column.path} has many values per row; use a path without [*]"
+        )
+    return Selected(column.name, column.path, column_type)

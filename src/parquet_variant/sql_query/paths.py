@@ -9,8 +9,6 @@ import os
 import re
 from typing import Any
 
-import pyarrow as pa
-
 _HEAD_BYTES = 4096
 # A file of such a name is JSON whatever is in it, if it is no Parquet file; perhaps compressed.
 _JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
@@ -58,28 +56,17 @@ def is_json(path: Any) -> bool:
     if not isinstance(path, (list, tuple)) and (_is_parquet(path) or _holds_parquet(path)):
         return False
     from parquet_variant.errors import VariantError
-    from parquet_variant.ingestion.sources import codec_of, expand_sources
+    from parquet_variant.ingestion.input_files import find_input_files
 
     try:
-        files = expand_sources(path)
-        if any(file.endswith(".parquet") for file in files):
+        files = find_input_files(path)
+        if any(file.name.endswith(".parquet") for file in files):
             return False
-        head = _head(files[0], codec_of(files[0])).removeprefix(b"\xef\xbb\xbf").lstrip()
+        with files[0].open_text() as stream:
+            head = bytes(stream.read(_HEAD_BYTES)).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\x1e")
     except VariantError:
         return False  # who reads it says what is wrong
-    return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0]) is not None and not head.startswith(b"PAR1"))
-
-
-def _head(file: str, codec: str | None) -> bytes:
-    """The first bytes of a file; none where they cannot be had."""
-    from parquet_variant.io.filesystems import filesystem_of
-
-    filesystem, name = filesystem_of(file)
-    try:
-        with filesystem.open_input_stream(name, compression=codec) as stream:
-            return bytes(stream.read(_HEAD_BYTES))
-    except (OSError, pa.ArrowException):
-        return b""
+    return head[:1] in (b"{", b"[") or (_JSON_NAMES.search(files[0].name) is not None and not head.startswith(b"PAR1"))
 
 
 def _is_parquet(path: Any) -> bool:

@@ -24,7 +24,8 @@ from parquet_variant.cli.options.common import (
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
-    from parquet_variant.ingestion.job import IngestJob, IngestResult
+    from parquet_variant.ingestion.job import IngestJob
+    from parquet_variant.ingestion.result import IngestResult
 
 
 ColumnName: TypeAlias = Annotated[

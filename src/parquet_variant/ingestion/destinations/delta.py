@@ -1,7 +1,6 @@
-"""JSON files into a Delta table: tasks write data files, the driver commits once, on any engine.
+"""A Delta table as the destination of an ingest: tasks write data files, and the driver commits them once.
 
-Owns the table as the destination of an ingest. Leaves the steps to `job`, files to `WritePlan` and the commit to
-`delta`.
+`WritePlan` writes the data files, and the package `delta` commits them.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_nam
 from parquet_variant.delta.writing.write import commit_files, plan
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import DeltaError, TableError, VariantError
+from parquet_variant.ingestion.destination import Destination, Work
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import Destination, SplitArrays, TaskPlan, Work, WrittenSplits
+from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Staging, check_mode, sweep
@@ -37,17 +37,21 @@ from parquet_variant.tables.storage import open_storage
 
 
 class DeltaDestination(Destination):
-    """A Delta table that an ingest adds to; it is made when the ingest begins to write, if it is not there."""
+    """A Delta table that an ingest appends to or overwrites. A new table is planned when the tasks start.
+
+    Data files are written to their final place, because no reader sees them before the commit. Only quarantined lines
+    are staged.
+    """
 
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
-        # Bad lines only: data files lie in the table from the start, and no reader sees them before the commit.
         super().__init__(request, Staging.into(request.dest), _write)
         self._current = current
         self._plan: WritePlan | None = None
-        self._sure = True
+        # False if the log may name the files of this job, so that they must not be removed.
+        self._is_uncommitted = True
 
     def work(self, plan: TaskPlan) -> Work:
-        """What every task does."""
+        """Plan the table, and return the function that every task runs."""
         if self._current is None:
             variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
             by = self._request.partition_by
@@ -57,7 +61,7 @@ class DeltaDestination(Destination):
             self._current = planned_table(storage, columns, by.names, preview=preview)
         self._staging = self._staging.begin()
         options = {"threads": plan.threads, "encodings": plan.encodings}
-        write_plan = _plan(self._current, self._request, plan.schema, **options)
+        write_plan = _write_plan(self._current, self._request, plan.schema, **options)
         self._plan = replace(write_plan, job=f"{self._staging.job}-")
         return partial(_write, self._plan, self._request, plan, self._staging)
 
@@ -73,7 +77,7 @@ class DeltaDestination(Destination):
             elif adds or mode == "overwrite":
                 commit_files(self._current, adds, mode=mode)
         except BaseException as error:
-            self._sure = isinstance(error, VariantError) and is_uncommitted(error)
+            self._is_uncommitted = isinstance(error, VariantError) and is_uncommitted(error)
             raise
         self._plan = None
         if bad:
@@ -83,40 +87,40 @@ class DeltaDestination(Destination):
         return [unquote(add.path) for add in adds]
 
     def abort(self) -> None:
-        """Remove exactly the files that this job wrote, as far as no commit may name them; vacuum finds the rest."""
+        """Remove the files that this job wrote, unless a commit may name them; `vacuum` removes those later."""
         with suppress(OSError, TableError):
-            if self._plan is not None and self._sure:
+            if self._plan is not None and self._is_uncommitted:
                 self._plan.remove_files()
         super().abort()
 
 
 def open_delta(request: IngestRequest) -> DeltaDestination | None:
-    """Look at the table; None if it is there and is to be left alone then.
+    """Open the table; return None if it exists and the mode is ``"ignore"``.
 
-    Raises `DeltaError` if the mode is ``"error"`` and the table, or other files, are there, and if the table cannot
-    take the column.
+    Raises `DeltaError` if the mode is ``"error"`` and the table or other files exist, or if the table has no such
+    Variant column.
     """
-    to_write, current = open_table(request.dest, request.mode)
-    if not to_write:
+    must_write, current = open_table(request.dest, request.mode)
+    if not must_write:
         return None
     if current is not None:
         check_partitioned_by(current, request.partition_by.names)
-        _plan(current, request, request.schema or ShreddingSchema.variant())
+        _write_plan(current, request, request.schema or ShreddingSchema.variant())
     return DeltaDestination(request, current)
 
 
-def _plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> WritePlan:
+def _write_plan(current: Snapshot, request: IngestRequest, schema: ShreddingSchema, **options: Any) -> WritePlan:
     return plan(current, schema={request.column: schema}, **options, **request.write)
 
 
 def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
-    """Whether to write to a table, and the table if it is there; raises as `open_delta`."""
+    """Return whether to write to a table, and the table if it exists. Raises `DeltaError` as `open_delta` does."""
     check_mode(mode)
     current = existing_table(open_storage(dest))
     if current is not None:
         if mode == "error":
             raise DeltaError(
-                f"{dest} is a Delta table already: use mode='append' or mode='overwrite', or choose another place",
+                f"the Delta table {dest} already exists: use mode='append' or mode='overwrite', or choose another path",
                 reason="exists",
                 file=dest,
             )
@@ -124,17 +128,17 @@ def open_table(dest: str, mode: Mode) -> tuple[bool, Snapshot | None]:
             sweep(dest)
         return mode != "ignore", current
     filesystem, path = filesystem_of(dest)
-    is_place = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
-    if not is_place or _has_other_files(filesystem, path):
+    is_free = filesystem.get_file_info(path).type in (pafs.FileType.NotFound, pafs.FileType.Directory)
+    if not is_free or _contains_other_files(filesystem, path):
         raise DeltaError(
-            f"{dest} holds other files and is no Delta table: choose another place", reason="exists", file=dest
+            f"{dest} contains files and is not a Delta table: choose another path", reason="exists", file=dest
         )
     sweep(dest)
     return True, None
 
 
-def _has_other_files(filesystem: pafs.FileSystem, path: str) -> bool:
-    """Whether a directory without a log holds what no job that was to make a table there has left."""
+def _contains_other_files(filesystem: pafs.FileSystem, path: str) -> bool:
+    """Return whether a directory without a log contains files other than those of an interrupted table creation."""
     infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
     names = [info.path[len(path) :].strip("/") for info in infos if info.type == pafs.FileType.File]
     return any(not name.startswith(f"{TEMPORARY}/") and not is_data_file_name(name) for name in names)
@@ -149,14 +153,15 @@ def _write(
     attempt: int,
     splits: list[Split],
 ) -> WrittenSplits:
-    arrays = SplitArrays(splits, task_plan, request.text, staging, task, attempt)
-    rows = 0
+    """Write the data files of a task."""
+    split_rows = SplitRows(splits, task_plan, request.text, staging, task, attempt)
+    row_count = 0
 
     def columns() -> Iterator[dict[str, Any]]:
-        nonlocal rows
-        for part in arrays:
-            rows += len(part)
-            yield {**part.columns(request.column), **request.partition_by.values(part.variants)}
+        nonlocal row_count
+        for rows in split_rows:
+            row_count += len(rows)
+            yield {**rows.columns(request.column), **request.partition_by.values(rows.variants)}
 
     adds = write_plan.write_files(columns())
-    return arrays.written((), rows, sum(add.size for add in adds), tuple(adds))
+    return split_rows.written((), row_count, sum(add.size for add in adds), tuple(adds))

@@ -1,8 +1,7 @@
-"""JSON files into Parquet files, in a directory or one: tasks stage files, the driver moves them in, on any engine.
+"""Parquet files as the destination of an ingest: a directory, a partitioned directory, or one file.
 
-Owns these destinations of an ingest, and a task's files in partitions: one a partition, more where the task meets very
-many. Leaves the steps to `job`, the values of partitions to `partition_by`, a file to `VariantWriter` and the moves to
-`io.staging`.
+Tasks stage files, and the driver moves them into place. `partition_by` extracts partition values, `VariantWriter`
+writes a file, and `io.staging` moves files.
 """
 
 from __future__ import annotations
@@ -12,67 +11,82 @@ from contextlib import ExitStack
 from typing import Any
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.ingestion.destination import Destination, FileDestination
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import Destination, FileDestination, SplitArrays, TaskPlan, WrittenSplits
+from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.tables.partitions import partition_directory
 
-# A file that is open holds a row group in memory; beyond this many the one that was used longest ago is closed.
-MOST_OPEN_FILES = 100
+# An open file holds a row group in memory. Above this number the least recently used file is closed.
+MAX_OPEN_FILES = 100
+_SHOWN_CHARACTERS = 60
 
 
 class PartitionedFiles:
-    """The files that a task attempt stages, by partition; a context that takes back what it wrote if it fails.
+    """The files that a task attempt stages, one per partition, or more if the task has very many partitions.
 
-    `task` is the number that names the files, `options` are those of `VariantWriter`.
+    As a context manager it removes what it wrote if the block fails.
+
+    Parameters
+    ----------
+    staging
+        The staging area of the job.
+    directory
+        The directory of the task attempt.
+    task
+        The number that the file names contain.
+    **options
+        Options of `VariantWriter`.
     """
 
     def __init__(self, staging: Staging, directory: str, task: int, **options: Any) -> None:
         self._staging, self._directory, self._task, self._options = staging, directory, task, options
-        self._open: dict[str, VariantWriter] = {}
+        # From the least to the most recently used.
+        self._writers: dict[str, VariantWriter] = {}
         self._stack = ExitStack()
         self.files: list[StagedFile] = []
         self.rows = self.bytes = 0
 
     def write(self, values: Mapping[str, str | None], columns: Mapping[str, Any]) -> None:
-        """Write rows of one partition; its directory is the only place that says which."""
+        """Write rows of one partition. Only the directory stores the partition values."""
         self._writer(values).write_batch(columns)
 
     def write_rows(self, name: str, rows: ShreddedRows) -> None:
-        """Write rows that are in no partition, of one Variant column."""
+        """Write rows of one Variant column without partitions."""
         self._writer({}).write_rows(name, rows)
 
     def _writer(self, values: Mapping[str, str | None]) -> VariantWriter:
         folder = partition_directory(values)
         if values and not folder:
-            longest = max((text or "" for text in values.values()), key=len)
+            longest = max((value or "" for value in values.values()), key=len)
             raise VariantFileError(
-                f"the partition value {longest[:60] + '…'!r} is too long for the name of a directory: partition by "
-                "another path, or write a Delta table",
+                f"the partition value {longest[:_SHOWN_CHARACTERS] + '…'!r} is too long for the name of a directory: "
+                "partition by another path, or write a Delta table",
                 reason="bad-partition-value",
             )
-        writer = self._open.pop(folder, None)
+        writer = self._writers.pop(folder, None)
         if writer is None:
-            if len(self._open) >= MOST_OPEN_FILES:
-                self._close(next(iter(self._open)))
-            self._staging.check_running()  # the writer would make the directory again
+            if len(self._writers) >= MAX_OPEN_FILES:
+                self._close(next(iter(self._writers)))
+            # Checked first, because the writer would create the directory of an aborted job again.
+            self._staging.check_running()
             name = self._staging.file_name(self._task, len(self.files))
             self.files.append(StagedFile(self._directory, f"{folder}{name}"))
             writer = self._stack.enter_context(VariantWriter(self.files[-1].path, **self._options))
-        self._open[folder] = writer  # the last in the row: used last
+        self._writers[folder] = writer
         return writer
 
     def close(self) -> None:
         """Finish all files."""
-        for folder in list(self._open):
+        for folder in list(self._writers):
             self._close(folder)
 
     def _close(self, folder: str) -> None:
-        info = self._open.pop(folder).close()
+        info = self._writers.pop(folder).close()
         self.rows += info.rows
         self.bytes += info.bytes
 
@@ -89,21 +103,24 @@ class PartitionedFiles:
 
 
 class ParquetFileDestination(FileDestination):
-    """One Parquet file, and beside it one of bad lines if there are any."""
+    """One Parquet file, and next to it a file of quarantined lines if there are any."""
 
     @property
     def bad_records_path(self) -> str:
-        """The file of bad lines."""
+        """The file of quarantined lines."""
         return f"{self.dest}.bad_records.ndjson"
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
-        """Move the file to its place."""
+        """Move the file to its final path."""
         staged = [file for part in written for file in part.files]
         bad = [file for file in staged if file.name.startswith(f"{BAD_RECORDS}/")]
         data = [file for file in staged if file not in bad]
         if not data:
-            raise VariantFileError(f"no line is JSON: there is nothing to write into {self.dest}", reason="no-rows")
-        for file, target in (*((each, self.bad_records_path) for each in bad), (data[0], self.dest)):
+            raise VariantFileError(
+                f"no line is valid JSON: nothing was written to {self.dest}; check the sources", reason="no-rows"
+            )
+        moves = [*((file, self.bad_records_path) for file in bad), (data[0], self.dest)]
+        for file, target in moves:
             filesystem, path = filesystem_of(file.path)
             filesystem.move(path, filesystem_of(target)[1])
         self._staging.discard()
@@ -111,9 +128,9 @@ class ParquetFileDestination(FileDestination):
 
 
 def open_parquet(request: IngestRequest) -> Destination | None:
-    """Look at the directory or file; None if it holds data and is to be left alone then.
+    """Open the directory or file; return None if it holds data and the mode is ``"ignore"``.
 
-    Raises `VariantFileError` as `open_staging` or `FileDestination.open`.
+    Raises `VariantFileError` as `open_staging` or `FileDestination.open` does.
     """
     if request.one_file:
         return ParquetFileDestination.open(request, write_task)
@@ -125,15 +142,15 @@ def write_task(
     request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
     """Stage the files of a task."""
-    arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
+    split_rows = SplitRows(splits, plan, request.text, staging, task, attempt)
     options = {**request.write, "threads": plan.threads, "encodings": plan.encodings}
-    with PartitionedFiles(staging, arrays.directory, task, **options) as files:
-        for rows in arrays:
-            if isinstance(rows.shredded, ShreddedRows) and rows.beside is None and not request.partition_by:
+    with PartitionedFiles(staging, split_rows.directory, task, **options) as files:
+        for rows in split_rows:
+            if isinstance(rows.shredded, ShreddedRows) and rows.table is None and not request.partition_by:
                 files.write_rows(request.column, rows.shredded)
                 continue
             columns = rows.columns(request.column)
             for values, part in request.partition_by.split(rows.variants, columns):
                 files.write(values, part)
         files.close()
-    return arrays.written(tuple(files.files), files.rows, files.bytes)
+    return split_rows.written(tuple(files.files), files.rows, files.bytes)

@@ -1,6 +1,6 @@
-"""JSON files into Vortex files: tasks write and verify parts, the driver commits, on any engine.
+"""Vortex files as the destination of an ingest: tasks write and verify files, and the driver commits them.
 
-Owns Vortex files as the destination of an ingest. Leaves the steps to `job` and a file to `write`.
+`vortex.files.writer` writes a file.
 """
 
 from __future__ import annotations
@@ -16,17 +16,10 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode
 from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.errors import VariantFileError
+from parquet_variant.ingestion.destination import Destination, FileDestination, Work
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import (
-    Destination,
-    FileDestination,
-    Rows,
-    SplitArrays,
-    TaskPlan,
-    Work,
-    WrittenSplits,
-)
+from parquet_variant.ingestion.task import ParsedRows, SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.conform import conform
@@ -39,15 +32,15 @@ _SUFFIX = ".vortex"
 
 
 class VortexFileDestination(FileDestination):
-    """One Vortex file, which is put together of the parts that tasks write."""
+    """One Vortex file, which the driver joins from the files of the tasks."""
 
     def work(self, plan: TaskPlan) -> Work:
-        """What every task does."""
+        """Start the job and return the function that every task runs."""
         self._schema = None if self._request.write.get("layout") == "columnar" else plan.schema
         return super().work(plan)
 
     def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
-        """Make one file of the parts."""
+        """Join the files of the tasks into one file."""
         self._join([file.path for part in written for file in part.files])
         self._staging.discard()
         return [Path(self.dest).name]
@@ -58,30 +51,35 @@ class VortexFileDestination(FileDestination):
             return
         column = self._request.column
         mode: FileMode = "overwrite" if self._request.mode == "overwrite" else "error"
-        # Parts differ in which columns hold nothing, so that they are not there: one shape for all.
+        # The parts have different columns, because a column without values is not stored. One layout fits all.
         chunks = [conform(read(part, column).to_unshredded().storage, "unshredded") for part in parts]
         rows = VariantArray.concat(map(VariantArray, chunks))
         write(self.dest, {column: rows}, schema=self._schema, mode=mode, **self._request.write)
 
 
 def open_vortex(request: IngestRequest) -> Destination | None:
-    """Look at the directory, or the file if the name ends in ``.vortex``; None if it is to be left alone.
+    """Open the directory, or the file if the name ends in ``.vortex``; return None if the mode is ``"ignore"``.
 
-    Raises `VariantFileError` if the mode says so, or if the destination cannot be; `VariantError` if vortex-data is not
-    installed.
+    Raises `VariantFileError` if the destination holds data and the mode is ``"error"``, or cannot be written;
+    `VariantError` if vortex-data is not installed.
     """
     vortex()
     request = replace(request, dest=request.dest.removeprefix("file://"))
     dest = request.dest
     if "://" in dest:
-        raise VariantFileError(f"Vortex files are written to local disk, not to {dest}", reason="bad-option", file=dest)
+        raise VariantFileError(
+            f"{dest} is not on a local disk: write Vortex files to a local directory and copy them",
+            reason="bad-option",
+            file=dest,
+        )
     if not dest.endswith(_SUFFIX) or Path(dest).is_dir():
         staging = open_staging(dest, request.mode)
         return None if staging is None else Destination(request, staging, _write)
     destination = VortexFileDestination.open(request, _write)
     if destination is not None and request.text.on_error == "quarantine":
         raise VariantFileError(
-            f"bad lines go into the destination, which must be a directory then: give a name without {_SUFFIX}",
+            f"quarantined lines require a directory as the destination, not the file {dest}: "
+            f"choose a path that does not end in {_SUFFIX}",
             reason="bad-option",
             file=dest,
         )
@@ -91,18 +89,19 @@ def open_vortex(request: IngestRequest) -> Destination | None:
 def _write(
     request: IngestRequest, plan: TaskPlan, staging: Staging, task: int, attempt: int, splits: list[Split]
 ) -> WrittenSplits:
-    arrays = SplitArrays(splits, plan, request.text, staging, task, attempt)
-    chunks = list(arrays)
+    """Stage the file of a task."""
+    split_rows = SplitRows(splits, plan, request.text, staging, task, attempt)
+    chunks = list(split_rows)
     if not chunks:
-        return arrays.written((), 0, 0)
-    data = StagedFile(arrays.directory, staging.file_name(task, extension=_SUFFIX[1:]))
+        return split_rows.written((), 0, 0)
+    data = StagedFile(split_rows.directory, staging.file_name(task, extension=_SUFFIX[1:]))
     _, path = filesystem_of(data.path)
-    rows = VariantArray.concat([chunk.variants for chunk in chunks])
-    columns: dict[str, Any] = {request.column: rows}
-    if beside := [chunk.beside for chunk in chunks if chunk.beside is not None]:
-        table, name = pa.concat_tables(beside), str(request.text.json_column)
-        columns = Rows(rows, table, name).columns(request.column)
+    variants = VariantArray.concat([chunk.variants for chunk in chunks])
+    columns: dict[str, Any] = {request.column: variants}
+    if tables := [chunk.table for chunk in chunks if chunk.table is not None]:
+        table, name = pa.concat_tables(tables), str(request.text.json_column)
+        columns = ParsedRows(variants, table, name).columns(request.column)
         texts = as_arrow(table.column(name))
-        columns[request.column] = JsonColumn.of(rows, texts) if request.write.get("exact") else JsonColumn(rows)
+        columns[request.column] = JsonColumn.of(variants, texts) if request.write.get("exact") else JsonColumn(variants)
     info = write(path, columns, **request.write)
-    return arrays.written((data,), info.rows, info.bytes)
+    return split_rows.written((data,), info.rows, info.bytes)

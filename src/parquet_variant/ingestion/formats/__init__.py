@@ -1,1 +1,1 @@
-"""Texts that are not JSON lines, as JSON lines: wrapped documents, CSV and XML; and JSON in a column of a table."""
+"""Input formats other than NDJSON, converted to one JSON value per line: arrays, documents, CSV and XML."""

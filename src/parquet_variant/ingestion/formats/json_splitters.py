@@ -1,7 +1,7 @@
-"""Splits JSON text that is not a value a line into one that is, block by block: arrays, and documents of many lines.
+"""Conversion of JSON arrays and of documents over several lines to one value per line, block by block.
 
-Owns where a value ends: the only JSON grammar known here is strings, escapes, brackets and commas. Leaves whether a
-value is valid JSON to the parser, which sees every byte of it.
+The splitters find the end of each value, for which strings, escapes, brackets and commas are enough. The parser checks
+that the values are valid JSON, because it reads every byte of them.
 """
 
 from __future__ import annotations
@@ -14,71 +14,83 @@ from parquet_variant.kernels.buffer_pool import adopt
 
 SPACE, _NEWLINE, _COMMA = 0x20, 0x0A, 0x2C
 WHITESPACE = b" \t\r\n"
+# Starts each text of a JSON text sequence (RFC 7464).
+RECORD_SEPARATOR = b"\x1e"
 
-# What each byte means outside strings: bracket that opens or closes, comma, line end.
+# Classes of bytes outside strings: opening bracket, closing bracket, comma, line end, colon.
+OPENING, CLOSING, COMMA, LINE_END, COLON = 1, 2, 3, 4, 5
 _CLASS = np.zeros(256, np.uint8)
-_CLASS[[ord("["), ord("{")]] = 1
-_CLASS[[ord("]"), ord("}")]] = 2
-_CLASS[_COMMA] = 3
-_CLASS[[_NEWLINE, 0x0D]] = 4
-_WITH_COLONS = _CLASS.copy()
-_WITH_COLONS[ord(":")] = 5
-_DEPTH_STEP = np.array([0, 1, -1, 0, 0], np.int64)
+_CLASS[[ord("["), ord("{")]] = OPENING
+_CLASS[[ord("]"), ord("}")]] = CLOSING
+_CLASS[_COMMA] = COMMA
+_CLASS[[_NEWLINE, 0x0D]] = LINE_END
+_CLASS_WITH_COLONS = _CLASS.copy()
+_CLASS_WITH_COLONS[ord(":")] = COLON
+# The change of the nesting depth, by class.
+DEPTH_STEP = np.array([0, 1, -1, 0, 0, 0], np.int64)
 
 
 class Splitter:
-    """What all splitters know between two blocks."""
+    """The state of a splitter between two blocks, and the scan of a block for marks."""
 
     # Whether colons are marks too.
     colons = False
 
     def __init__(self) -> None:
         self.elements = 0
-        self.text = bytearray()  # of the value that has begun
-        self._held = b""  # a trailing run of backslashes: what it escapes is not known yet
+        self.error: JsonError | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the value that has begun."""
+        self.text = bytearray()  # the part of the current value that earlier blocks contained
+        # A trailing run of backslashes, held back because the byte that it escapes is in the next block.
+        self._backslashes = b""
         self._in_string = False
         self.depth = 0
-        self.error: JsonError | None = None
 
-    def refuse(self) -> None:
-        """Raise the error of the text before, whose good values were given."""
+    def raise_pending_error(self) -> None:
+        """Raise the error that an earlier block ended with, now that the values before it were returned."""
         if self.error is not None:
             raise self.error
 
-    def whole(self, block: bytes) -> bytes:
-        """The text that can be looked at: without a run of backslashes at its end, after the one held before."""
-        block = self._held + block
-        kept = len(block.rstrip(b"\\"))
-        block, self._held = block[:kept], block[kept:]
+    def scannable(self, block: bytes) -> bytes:
+        """Return the text that can be scanned: the block after held-back backslashes, without those at its end."""
+        block = self._backslashes + block
+        length = len(block.rstrip(b"\\"))
+        block, self._backslashes = block[:length], block[length:]
         return block
 
     def scan(self, block: bytes) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """The bytes, with line ends inside strings made unreadable; the marks outside strings, and their classes."""
+        """Return the bytes, and the positions and classes of the marks outside strings.
+
+        Line ends inside strings are replaced by a byte that JSON forbids too.
+        """
         from parquet_variant.kernels.json.scan import KIND_BITS, find_marks
 
-        # Copied: line ends are overwritten.
+        # A copy, because line ends are overwritten.
         data = np.frombuffer(block, np.uint8).copy()
-        classes = _WITH_COLONS if self.colons else _CLASS
+        classes = _CLASS_WITH_COLONS if self.colons else _CLASS
         exported, self._in_string = find_marks(data, classes, self._in_string)
         marks = adopt(*exported)
         return data, marks >> KIND_BITS, (marks & ((1 << KIND_BITS) - 1)).astype(np.uint8)
 
     @property
     def pending(self) -> int:
-        """Bytes of a value that was begun and not ended yet."""
-        return len(self.text) + len(self._held)
+        """The number of bytes of a value that has begun and not ended."""
+        return len(self.text) + len(self._backslashes)
 
-    def rest(self) -> bytes:
-        """The text of a value that was begun and never ended."""
-        return (bytes(self.text) + self._held).strip(WHITESPACE)
+    def unfinished(self) -> bytes:
+        """Return the text of a value that has begun and not ended."""
+        return (bytes(self.text) + self._backslashes).strip(WHITESPACE)
 
 
 class ArraySplitter(Splitter):
-    r"""Turn the blocks of a JSON array into lines, one element each.
+    r"""Convert the blocks of a JSON array to lines with one element each.
 
     Line ends between tokens become spaces. A raw line end inside a string, which JSON forbids, becomes another
-    forbidden byte, so that the parser still refuses the element. A missing element (``[1,,2]``) becomes a line that
-    holds a comma, which the parser refuses too.
+    forbidden byte, so that the parser still refuses the element. A missing element (``[1,,2]``) becomes a line with a
+    comma, which the parser refuses too.
 
     >>> splitter = ArraySplitter()
     >>> splitter.feed(b'[{"a": [1,')
@@ -94,47 +106,48 @@ class ArraySplitter(Splitter):
         self.closed = False
 
     def feed(self, block: bytes) -> bytes:
-        """Give the elements that this block completes, each ended by a newline.
+        """Return the elements that this block completes, each followed by a newline.
 
-        Raises `JsonError` for an array that ends with ``}``, or for text after its end (``reason="trailing-text"``);
-        once the elements before it were given.
+        Raises `JsonError` for an array that ends with ``}``, or for text after its end (``reason="trailing-text"``),
+        after the elements before it were returned.
         """
-        self.refuse()
-        block = self.whole(block)
+        self.raise_pending_error()
+        block = self.scannable(block)
         if self.closed:
             self._check_after(block)
             return b""
         data, marks, kinds = self.scan(block)
-        data[marks[kinds == 4]] = SPACE
-        depth = self.depth + np.cumsum(_DEPTH_STEP[kinds])
-        ends = marks[((kinds == 3) & (depth == 1)) | ((kinds == 2) & (depth == 0))]
-        closing = marks[(kinds == 2) & (depth == 0)]
+        data[marks[kinds == LINE_END]] = SPACE
+        depth = self.depth + np.cumsum(DEPTH_STEP[kinds])
+        closing = marks[(kinds == CLOSING) & (depth == 0)]
+        ends = marks[((kinds == COMMA) & (depth == 1)) | ((kinds == CLOSING) & (depth == 0))]
         start = 0
-        if self.depth == 0 and len(opening := marks[kinds == 1]):
-            start = int(opening[0]) + 1  # line ends may stand before it
+        if self.depth == 0 and len(opening := marks[kinds == OPENING]):
+            start = int(opening[0]) + 1  # line ends may precede the bracket
         if len(closing):
             self.closed = True
             ends = ends[ends <= closing[0]]
-            at = int(closing[0])
-            if block[at : at + 1] != b"]":
+            position = int(closing[0])
+            if block[position : position + 1] != b"]":
                 self.error = JsonError(
-                    f"element {self.elements + len(ends)} of the JSON array is followed by }}, not ]"
+                    f"element {self.elements + len(ends)} of the JSON array is followed by }}, not by ]: fix the file"
                 )
             else:
-                self._check_after(block[at + 1 :])
+                self._check_after(block[position + 1 :])
         elif len(marks):
             self.depth = int(depth[-1])
         return self._lines(data, start, ends)
 
     def finish(self) -> bytes:
-        """Say that the text is at its end, where no element is left.
+        """Check that the array was closed at the end of the text.
 
-        Raises `JsonError` as `feed`, and when the array was never closed (``reason="truncated"``).
+        Raises `JsonError` as `feed` does, and if the array was not closed (``reason="truncated"``).
         """
-        self.refuse()
+        self.raise_pending_error()
         if not self.closed:
             raise JsonError(
-                f"the JSON array ends after {self.elements} elements without its closing ]: the file is cut off",
+                f"the JSON array ends after {self.elements} elements without its closing ]: the file is truncated; "
+                "get a complete copy",
                 reason="truncated",
             )
         return b""
@@ -160,36 +173,52 @@ class ArraySplitter(Splitter):
         if text.strip(WHITESPACE):
             self.error = JsonError(
                 f"text follows the end of the JSON array: {text.strip()[:40]!r}; "
-                'if every line is a value of its own, say format="ndjson"',
+                "if every line is a separate value, use input_format='ndjson'",
                 reason="trailing-text",
             )
 
 
 class DocumentSplitter(Splitter):
-    r"""Turn the blocks of JSON documents, over many lines or several on one, into lines, one document each.
+    r"""Convert the blocks of JSON documents, over many lines or several on one, to lines with one document each.
 
-    A document is an object or array up to its last bracket; anything else ends with its line, as in NDJSON. What
-    closes more than was opened ends with its line too, so that one broken document does not take the others with it.
+    A document is an object or array up to its last bracket. Any other value ends with its line, as in NDJSON. A line
+    that closes more brackets than were opened is a document of its own, so that one invalid document does not affect
+    the documents after it. In a JSON text sequence (RFC 7464) a record separator ends a document in any state.
 
     >>> splitter = DocumentSplitter()
     >>> splitter.feed(b'{\n  "a": 1\n}\n{"a":')
     b'{   "a": 1 }\n'
     >>> splitter.feed(b' 2}{"a": 3}\n4\n')
     b'{"a": 2}\n{"a": 3}\n4\n'
-    >>> splitter.rest(), splitter.elements
+    >>> splitter.unfinished(), splitter.elements
     (b'', 4)
+
+    >>> DocumentSplitter(is_sequence=True).feed(b'\x1e{"a": [\n1\x1e{"a":\n2}')
+    b'{"a": [ 1\n{"a": 2}\n'
     """
 
+    def __init__(self, is_sequence: bool = False) -> None:
+        super().__init__()
+        self._is_sequence = is_sequence
+
     def feed(self, block: bytes) -> bytes:
-        """Give the documents that this block completes, each ended by a newline."""
-        data, marks, kinds = self.scan(self.whole(block))
-        steps = _DEPTH_STEP[kinds]
-        depth = self.depth + np.cumsum(steps)
-        # Below zero, what was never opened was closed: from there on nothing counts as open.
+        """Return the documents that this block completes, each followed by a newline."""
+        if not self._is_sequence:
+            return self._feed(block)
+        first, *records = block.split(RECORD_SEPARATOR)
+        lines = [self._feed(first)]
+        for record in records:
+            lines += [self.finish(), self._feed(record)]
+        return b"".join(lines)
+
+    def _feed(self, block: bytes) -> bytes:
+        data, marks, kinds = self.scan(self.scannable(block))
+        depth = self.depth + np.cumsum(DEPTH_STEP[kinds])
+        # A depth below zero means that more was closed than opened; the depth restarts at zero there.
         depth -= np.minimum(np.minimum.accumulate(depth), 0) if len(depth) else depth
-        inside = (kinds == 4) & (depth > 0)
+        inside = (kinds == LINE_END) & (depth > 0)
         data[marks[inside]] = SPACE
-        ends = marks[(depth == 0) & ((kinds == 2) | (kinds == 4))]
+        ends = marks[(depth == 0) & ((kinds == CLOSING) | (kinds == LINE_END))]
         if len(depth):
             self.depth = int(depth[-1])
         view = data.data
@@ -206,8 +235,8 @@ class DocumentSplitter(Splitter):
         return b"\n".join([*parts, b""]) if parts else b""
 
     def finish(self) -> bytes:
-        """The text that is left at the end, as a line: a last scalar, or a document that is cut off."""
-        rest = self.rest()
-        self.text.clear()
-        self.elements += bool(rest)
-        return rest + b"\n" if rest else b""
+        """Return the text after the last document as a line: a last scalar, or a truncated document."""
+        text = self.unfinished()
+        self.restart()
+        self.elements += bool(text)
+        return text + b"\n" if text else b""

@@ -1,7 +1,7 @@
-"""`Layout`: how the values lie in a text: a line each, in an array, below a path, as rows of CSV or elements of XML.
+"""`Layout`: how JSON values are arranged in a text (lines, an array, documents, a path, CSV rows or XML elements).
 
-Owns the choices, what can be wrong with them, and finding out which it is by the beginning of a text. Leaves reading to
-the modules beside.
+This module checks the options and detects the layout from the start of a text. The other modules of this package read
+the layouts.
 """
 
 from __future__ import annotations
@@ -14,27 +14,41 @@ from typing import Any, get_args
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice, check_names
-from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.json_splitters import (
+    RECORD_SEPARATOR,
+    WHITESPACE,
+    ArraySplitter,
+    DocumentSplitter,
+)
 from parquet_variant.path import Segment, VariantPath, Wildcard
 
-_OF_SPARK = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
+_SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
 
 
 @dataclass(frozen=True, slots=True)
 class CsvOptions:
-    """How CSV is read; the names of ``pyarrow.csv``."""
+    """Options of CSV, with the names that ``pyarrow.csv`` uses.
 
-    # One character each.
+    Parameters
+    ----------
+    delimiter, quote_char
+        One ASCII character each.
+    header
+        The first row contains the names of the columns. Without a header they are ``_c0``, ``_c1``, …, as in Spark.
+    null_values
+        Unquoted fields that mean null; by default only the empty field.
+    """
+
     delimiter: str = ","
     quote_char: str = '"'
-    # Whether the first row names the columns; otherwise they are ``_c0``, ``_c1`` and so on, as in Spark.
     header: bool = True
-    null_values: tuple[str, ...] = ("",)  # What stands for null where it is not quoted; by default nothing at all.
+    null_values: tuple[str, ...] = ("",)
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "quote_char"):
-            if not isinstance(each := getattr(self, name), str) or len(each.encode()) != 1 or each in "\r\n":
-                raise bad_option(f"{name} is {each!r}: give one ASCII character")
+            character = getattr(self, name)
+            if not isinstance(character, str) or len(character.encode()) != 1 or character in "\r\n":
+                raise bad_option(f"{name} is {character!r}: it must be one ASCII character")
         if not isinstance(self.header, bool):
             raise bad_option(f"header is {self.header!r}: use True or False")
         null_values = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
@@ -43,58 +57,76 @@ class CsvOptions:
 
 @dataclass(frozen=True, slots=True)
 class XmlOptions:
-    """How XML is read; the names of Spark's options."""
+    """Options of XML, with the names that Spark uses.
 
-    row_tag: str | None = None  # The element that is a row.
-    # What an attribute's name begins with, and the name of text beside attributes or elements.
+    Parameters
+    ----------
+    row_tag
+        Name of the elements that become rows.
+    attribute_prefix
+        Prefix of the field names of attributes.
+    value_tag
+        Field name of text next to attributes or child elements.
+    """
+
+    row_tag: str | None = None
     attribute_prefix: str = "_"
     value_tag: str = "_VALUE"
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if not isinstance(value, str) and not (each.name == "row_tag" and value is None):
-                raise bad_option(f"{each.name} is {value!r}: give text")
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if not isinstance(value, str) and not (option.name == "row_tag" and value is None):
+                raise bad_option(f"{option.name} is {value!r}: it must be a string")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the values lie in a text.
+    """How JSON values are arranged in a text.
 
+    Parameters
+    ----------
+    format
+        The input format, as for `pv.ingest`.
+    root
+        Path of the rows in every document; None if a document is a row.
+    csv, xml
+        Options of these formats.
+
+    Examples
+    --------
     >>> layout = Layout.of("auto", root="$.pages[*].items[*]")
-    >>> layout.prefix, str(layout.rest)
+    >>> layout.prefix, str(layout.path_in_values)
     (('pages',), "$['items'][*]")
     """
 
-    format: InputFormat = "auto"  # As for `pv.ingest`.
-    root: VariantPath | None = None  # Where the rows are in every document; None if a document is a row.
-    # How those are read.
+    format: InputFormat = "auto"
+    root: VariantPath | None = None
     csv: CsvOptions = field(default_factory=CsvOptions)
     xml: XmlOptions = field(default_factory=XmlOptions)
 
     def __post_init__(self) -> None:
         check_choice("input_format", self.format, get_args(InputFormat))
         if self.format == "xml" and not self.xml.row_tag:
-            raise bad_option("XML needs the name of the element that is a row: give parse={'row_tag': 'book'}")
+            raise bad_option("XML requires the name of the elements that become rows: set parse={'row_tag': 'book'}")
         if self.root is not None and self.format in ("csv", "xml"):
-            raise bad_option(f"root is for JSON, not for {self.format}")
+            raise bad_option(f"root applies to JSON, not to {self.format}: remove root=")
 
     @classmethod
     def of(cls, format: InputFormat | Layout, *, root: str | VariantPath | None = None, parse: Any = None) -> Layout:
-        """The layout, with options by name; ``parse`` has those of the format.
+        """Return the layout for an input format, with the options of the format by name in ``parse``.
 
-        Raises `VariantError` or `PathError` for what cannot be.
+        Raises `VariantError` or `PathError` for an invalid option or path.
         """
         if isinstance(format, Layout):
             return format
         path = None if root is None else VariantPath.parse(root)
-        options = {our_name(name): value for name, value in (parse or {}).items()}
-        if format == "auto" and options:  # of tables, which may be CSV
-            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, options, "CSV")))
-        if format == "csv":
-            return cls(format, path, csv=CsvOptions(**_known(CsvOptions, options, "CSV")))
+        options = {option_name(name): value for name, value in (parse or {}).items()}
+        # With format "auto" the options are those of a table with a JSON column, which may be CSV.
+        if format == "csv" or (format == "auto" and options):
+            return cls(format, path, csv=CsvOptions(**_checked(CsvOptions, options, "CSV")))
         if format == "xml":
-            return cls(format, path, xml=XmlOptions(**_known(XmlOptions, options, "XML")))
+            return cls(format, path, xml=XmlOptions(**_checked(XmlOptions, options, "XML")))
         return cls(format, path)
 
     @property
@@ -103,40 +135,40 @@ class Layout:
         if self.root is None or not self.root.has_wildcard:
             return None
         segments = tuple(self.root.segments)
-        first = next(at for at, segment in enumerate(segments) if isinstance(segment, Wildcard))
+        first = next(index for index, segment in enumerate(segments) if isinstance(segment, Wildcard))
         return segments[:first] if all(isinstance(segment, str) for segment in segments[:first]) else None
 
     @property
-    def rest(self) -> VariantPath:
-        """What is left of the root, in each value that is read."""
+    def path_in_values(self) -> VariantPath:
+        """The part of the root that remains to be applied to each value that is read from the text."""
         if self.root is None:
             return VariantPath()
         prefix = self.prefix
         return self.root if prefix is None else VariantPath(tuple(self.root.segments)[len(prefix) + 1 :])
 
 
-def our_name(option: str) -> str:
-    """The name of an option of text, which may be spelled as Spark does.
+def option_name(option: str) -> str:
+    """Return the name of a parse option that may be spelled as in Spark.
 
-    >>> our_name("rowTag"), our_name("sep"), our_name("nullValue"), our_name("delimiter")
+    >>> option_name("rowTag"), option_name("sep"), option_name("nullValue"), option_name("delimiter")
     ('row_tag', 'delimiter', 'null_values', 'delimiter')
     """
-    return _OF_SPARK.get(option) or re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", option)
+    return _SPARK_NAMES.get(option) or re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", option)
 
 
-def _known(kind: type, options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    check_names(f"parse option of {name}", options, [each.name for each in fields(kind)])
+def _checked(options_class: type, options: Mapping[str, Any], format_name: str) -> Mapping[str, Any]:
+    check_names(f"parse option of {format_name}", options, [option.name for option in fields(options_class)])
     return options
 
 
 BOM = b"\xef\xbb\xbf"
-# How text in UTF-16 and UTF-32 begins: with a mark, or with zero bytes where those of ASCII have them.
+# UTF-16 and UTF-32 start with a byte order mark, or have zero bytes next to their ASCII characters.
 _OTHER_ENCODINGS = re.compile(
     rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]|[{[\"]\0|\0[{[\"]",
     re.DOTALL,
 )
-# What files that are no text of ours begin with.
-_PACKED = ((b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7z"), (b"\x1f\x9d", "compress"))
+# Magic numbers of formats that are not supported as text.
+_ARCHIVES = ((b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"), (b"7z\xbc\xaf", "7z"), (b"\x1f\x9d", "compress"))
 _PARQUET = b"PAR1"
 _OTHER_FORMATS = (
     (b"Obj\x01", "an Avro file"),
@@ -149,13 +181,16 @@ _DETECT_BYTES = 1 << 20
 
 
 def start_of_text(head: bytes, file: str) -> int:
-    """Length of a UTF-8 byte order mark; refuses what is told by its first bytes to be no JSON in UTF-8."""
+    """Return the length of a UTF-8 byte order mark.
+
+    Raises `VariantFileError` if the first bytes show that the file is not JSON in UTF-8.
+    """
     if _OTHER_ENCODINGS.match(head):
         raise VariantFileError(f"{file} is UTF-16 or UTF-32 text: convert it to UTF-8", reason="encoding", file=file)
-    for magic, name in _PACKED:
+    for magic, name in _ARCHIVES:
         if head.startswith(magic):
             raise VariantFileError(
-                f"{file} is packed by {name}, which is not read: unpack it, or use gzip or zstd",
+                f"{file} is compressed with {name}, which is not supported: decompress it, or use gzip or zstd",
                 reason="not-json",
                 file=file,
             )
@@ -164,8 +199,8 @@ def start_of_text(head: bytes, file: str) -> int:
             raise VariantFileError(f"{file} is {name}, not JSON: name JSON files", reason="not-json", file=file)
     if head.startswith(_PARQUET):
         raise VariantFileError(
-            f"{file} is a Parquet file, not JSON: name JSON files, or change Parquet files with `variant rewrite`; "
-            "for JSON in one of its columns, name that: json_column=",
+            f"{file} is a Parquet file, not JSON: name JSON files, or rewrite Parquet files with `variant rewrite`; "
+            "for JSON in a column of the file, name the column with json_column=",
             reason="not-json",
             file=file,
         )
@@ -173,37 +208,64 @@ def start_of_text(head: bytes, file: str) -> int:
 
 
 def detect(stream: Any, file: str, format: InputFormat) -> tuple[bytes, InputFormat]:
-    """Read the head of a text, without its byte order mark, and tell how its values are laid out."""
+    """Read the head of a text, and return it without its byte order mark, with the detected input format."""
     head = stream.read(_DETECT_BYTES)
     head = head[start_of_text(head, file) :]
     if format in ("ndjson", "documents", "csv", "xml"):
         return head, format
-    if not head.lstrip(b" \t\r\n").startswith(b"["):
+    if not head.lstrip(WHITESPACE).startswith(b"["):
         if format == "array":
-            raise JsonError(f"{file} is not a JSON array: it does not begin with [", reason="not-an-array", file=file)
+            raise JsonError(
+                f"{file} is not a JSON array, because it does not begin with [: remove input_format=",
+                reason="not-an-array",
+                file=file,
+            )
         return head, _lines_or_documents(head)
     if format == "array":
         return head, format
     splitter = ArraySplitter()
     splitter.feed(head)
-    # Closed at the very end of what was read: only what follows tells.
+    # If the array ends exactly at the end of the head, the text after it decides.
     while splitter.closed and splitter.error is None and (block := stream.read(_DETECT_BYTES)):
         head += block
         splitter.feed(block)
     return head, "array" if splitter.error is None else _lines_or_documents(head)
 
 
+def is_json_sequence(head: bytes) -> bool:
+    r"""Return whether a text is a JSON text sequence (RFC 7464): it begins with a record separator.
+
+    >>> is_json_sequence(b'\x1e{"a": 1}\n')
+    True
+    """
+    return head.lstrip(WHITESPACE).startswith(RECORD_SEPARATOR)
+
+
 def _lines_or_documents(head: bytes) -> InputFormat:
-    """Documents if the first line is no value, but the text from its beginning has one; a bad line makes none."""
-    text = head.lstrip(b" \t\r\n")
+    """Return "documents" if the first line is not a JSON value, but the text from its start contains one.
+
+    An invalid first line alone does not make documents. In a JSON text sequence every text must be on one line for
+    "ndjson".
+    """
+    if is_json_sequence(head):
+        return _sequence_format(head)
+    text = head.lstrip(WHITESPACE)
     line = text.partition(b"\n")[0].strip()
     if not text.startswith((b"{", b"[")) or _is_value(line):
         return "ndjson"
-    beside = DocumentSplitter().feed(line + b"\n").splitlines()
-    if len(beside) > 1:
-        return "documents" if all(map(_is_value, beside)) else "ndjson"
+    values_on_line = DocumentSplitter().feed(line + b"\n").splitlines()
+    if len(values_on_line) > 1:
+        return "documents" if all(map(_is_value, values_on_line)) else "ndjson"
     first = DocumentSplitter().feed(text).partition(b"\n")[0]
     return "documents" if first and _is_value(first) else "ndjson"
+
+
+def _sequence_format(head: bytes) -> InputFormat:
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    if len(lines) > 1 and len(head) >= _DETECT_BYTES - len(BOM):
+        lines.pop()  # The last line of the head may be incomplete.
+    one_text_per_line = all(line.startswith(RECORD_SEPARATOR) and line.count(RECORD_SEPARATOR) == 1 for line in lines)
+    return "ndjson" if one_text_per_line else "documents"
 
 
 def _is_value(text: bytes) -> bool:

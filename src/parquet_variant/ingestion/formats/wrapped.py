@@ -1,7 +1,7 @@
-"""Documents whose rows lie in an array inside them (``{"items": [...]}``), as JSON lines, block by block.
+"""Conversion of documents whose rows are in an array inside them (``{"items": [...]}``) to lines, block by block.
 
-Owns finding that array by its names, in bounded memory, and the rest of a path in values that were parsed. Leaves where
-a string ends to `json_splitters`, and whether an element is valid JSON to the parser.
+The array is found by the names on its path, in bounded memory. `values_at` applies the remainder of a path to parsed
+values. `json_splitters` finds the end of strings, and the parser checks that the elements are valid JSON.
 """
 
 from __future__ import annotations
@@ -14,17 +14,36 @@ import numpy.typing as npt
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import JsonError
-from parquet_variant.ingestion.formats.json_splitters import SPACE, WHITESPACE, Splitter
+from parquet_variant.ingestion.formats.json_splitters import (
+    CLOSING,
+    COLON,
+    COMMA,
+    DEPTH_STEP,
+    LINE_END,
+    OPENING,
+    RECORD_SEPARATOR,
+    SPACE,
+    WHITESPACE,
+    Splitter,
+)
 from parquet_variant.path import VariantPath, Wildcard
 
-_KEYS_NAMED = 8
+_KEYS_SHOWN = 8
+_SHOWN_BYTES = 40
 
 
 class WrappedSplitter(Splitter):
-    r"""Turn the blocks of documents into lines, one element of the arrays at a path each.
+    r"""Convert the blocks of documents to lines with one element of the arrays at a path each.
 
-    `names` are the keys that lead to the array; none if the document is the array.
+    Parameters
+    ----------
+    names
+        The keys on the path to the array; empty if the document is the array.
+    is_sequence
+        The text is a JSON text sequence (RFC 7464), in which a record separator precedes every document.
 
+    Examples
+    --------
     >>> splitter = WrappedSplitter(["a", "items"])
     >>> splitter.feed(b'{"n": 2, "a": {"items": [{"x": 1}, [')
     b'{"x": 1}\n'
@@ -34,122 +53,149 @@ class WrappedSplitter(Splitter):
 
     colons = True
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], is_sequence: bool = False) -> None:
         super().__init__()
         self._names = list(names)
-        # Containers that are open and lead to the rows: the document, an object a name, the array itself.
+        self._is_sequence = is_sequence
+        # The number of open containers on the path: the document, one object per name, the array.
         self._matched = 0
         self._key: str | None = None
         self._found = False
-        self._met: dict[str, None] = {}
+        self._keys_seen: dict[str, None] = {}
 
     def feed(self, block: bytes) -> bytes:
-        """Give the elements that this block completes, each ended by a newline.
+        """Return the elements that this block completes, each followed by a newline.
 
-        Raises `JsonError` for what is no array, brackets that do not fit, and text outside of documents; once the
-        elements before it were given.
+        Raises `JsonError` for a value that is not an array, brackets that do not match, and text outside documents,
+        after the elements before it were returned.
         """
-        self.refuse()
+        self.raise_pending_error()
         lines: list[bytes] = []
         try:
-            self._feed(block, lines)
+            if self._is_sequence:
+                first, *records = block.split(RECORD_SEPARATOR)
+                self._feed(first, lines)
+                for record in records:
+                    self._check_complete("a document")
+                    self._feed(record, lines)
+            else:
+                self._feed(block, lines)
         except JsonError as error:
             self.error = error
         return b"\n".join([*lines, b""])
 
     def _feed(self, block: bytes, lines: list[bytes]) -> None:
-        data, marks, kinds = self.scan(self.whole(block))
-        data[marks[kinds == 4]] = SPACE
-        steps = np.array([0, 1, -1, 0, 0, 0], np.int64)[kinds]
-        before = self.depth + np.cumsum(steps) - steps
-        near = np.flatnonzero((before <= len(self._names) + 1) & (kinds != 4))
+        data, marks, kinds = self.scan(self.scannable(block))
+        data[marks[kinds == LINE_END]] = SPACE
+        steps = DEPTH_STEP[kinds]
+        depths = self.depth + np.cumsum(steps) - steps
+        near = np.flatnonzero((depths <= len(self._names) + 1) & (kinds != LINE_END))
         text, start = data.data, 0
-        for at, kind, depth in zip(marks[near].tolist(), kinds[near].tolist(), before[near].tolist(), strict=True):
+        for position, kind, depth in zip(
+            marks[near].tolist(), kinds[near].tolist(), depths[near].tolist(), strict=True
+        ):
             if depth != self._matched:
                 continue
-            piece = (bytes(self.text) + text[start:at]).strip(WHITESPACE)
+            piece = (bytes(self.text) + text[start:position]).strip(WHITESPACE)
             in_rows = depth == len(self._names) + 1
-            if depth == 0 and kind in (3, 5):
-                raise JsonError(f"text stands between documents: {piece[:40]!r}", reason="trailing-text")
-            if kind == 1:
-                if not self._opens(piece, data[at] == ord("["), in_rows):
+            if depth == 0 and kind in (COMMA, COLON):
+                raise _text_between(piece)
+            if kind == OPENING:
+                if not self._open(piece, data[position] == ord("["), in_rows):
                     continue
-            elif kind == 2:
-                self._closes(piece, data[at] == ord("]"), in_rows)
-            if in_rows and kind in (2, 3):
-                if piece or kind == 3:
+            elif kind == CLOSING:
+                self._close(piece, data[position] == ord("]"), in_rows)
+            if in_rows and kind in (CLOSING, COMMA):
+                if piece or kind == COMMA:
                     self.elements += 1
                     lines.append(piece or b",")
             elif in_rows:
                 continue  # inside an element
-            elif kind == 3:
+            elif kind == COMMA:
                 self._check_value(piece)
                 self._key = None
-            elif kind == 5:
+            elif kind == COLON:
                 self._key = _key(piece)
-                self._met.setdefault(self._key)
+                self._keys_seen.setdefault(self._key)
             self.text.clear()
-            start = at + 1
+            start = position + 1
         if len(marks):
-            self.depth = int(before[-1] + steps[-1])
+            self.depth = int(depths[-1] + steps[-1])
         if self.depth <= self._matched or self._matched == len(self._names) + 1:
             self.text += text[start:]
         else:
-            self.text.clear()  # a value that no row is in
+            self.text.clear()  # a value that contains no rows
 
     def finish(self) -> bytes:
-        """Say that the text is at its end. Raises `JsonError` if a document is cut off, or none has the array."""
-        self.refuse()
-        if self.depth or self.rest():
-            raise JsonError("the last document is cut off, or followed by something", reason="truncated")
+        """Check the end of the text. Raises `JsonError` if a document is truncated, or none contains the array."""
+        self.raise_pending_error()
+        self._check_complete("the last document")
         if not self._found:
-            keys = ", ".join(map(repr, list(self._met)[:_KEYS_NAMED])) or "none"
-            raise JsonError(f"no document has an array at {self._path}; keys on the way: {keys}", reason="no-rows")
+            keys = ", ".join(map(repr, list(self._keys_seen)[:_KEYS_SHOWN])) or "none"
+            raise JsonError(
+                f"no document contains an array at {self._path}: change root=; the keys in the documents are {keys}",
+                reason="no-rows",
+            )
         return b""
+
+    def _check_complete(self, document: str) -> None:
+        if self.depth or self.unfinished():
+            raise JsonError(f"{document} is truncated, or followed by other text: fix the file", reason="truncated")
 
     @property
     def _path(self) -> VariantPath:
         return VariantPath(tuple(self._names))
 
-    def _opens(self, piece: bytes, is_array: bool, in_rows: bool) -> bool:
-        """Whether the container that is opened leads to the rows."""
+    def _open(self, piece: bytes, is_array: bool, in_rows: bool) -> bool:
+        """Count the container that is opened if it is on the path to the rows, and return whether it is."""
         if in_rows:
             return False
         level = self._matched
         if level == 0 and piece:
-            raise JsonError(f"text stands between documents: {piece[:40]!r}", reason="trailing-text")
+            raise _text_between(piece)
         if level and self._key != self._names[level - 1]:
             return False
         if is_array != (level == len(self._names)):
             if level == 0:
-                kind = "array" if is_array is False else "object"
-                raise JsonError(f"a document is no {kind}: change root", reason="not-an-array")
-            raise JsonError(f"{self._path} is no array in a document", reason="not-an-array")
+                expected, actual = ("object", "array") if is_array else ("array", "object")
+                raise JsonError(f"a document is an {actual}, not an {expected}: change root=", reason="not-an-array")
+            raise self._not_an_array("an array" if is_array else "an object")
         self._matched += 1
         self._found |= is_array
         return True
 
-    def _closes(self, piece: bytes, is_array: bool, in_rows: bool) -> None:
+    def _close(self, piece: bytes, is_array: bool, in_rows: bool) -> None:
         if self._matched == 0 or is_array != in_rows:
-            raise JsonError("a bracket is closed that was not opened", reason="malformed")
+            raise JsonError("a bracket is closed that was not opened: fix the file", reason="malformed")
         if not in_rows:
             self._check_value(piece)
         self._matched -= 1
         self._key = None
 
     def _check_value(self, piece: bytes) -> None:
-        """Refuse a number or text where the array should be; null is no rows."""
+        """Raise `JsonError` for a number or string in the place of the array; null means no rows."""
         if self._matched and self._key == self._names[self._matched - 1]:
             if piece == b"null":
                 self._found = True
             elif piece:
-                raise JsonError(f"{self._path} is no array in a document, but {piece[:40]!r}", reason="not-an-array")
+                raise self._not_an_array(repr(piece[:_SHOWN_BYTES]))
+
+    def _not_an_array(self, found: str) -> JsonError:
+        return JsonError(
+            f"{self._path} does not lead to an array in every document: found {found} at "
+            f"{VariantPath(tuple(self._names[: self._matched]))}; change root=",
+            reason="not-an-array",
+        )
+
+
+def _text_between(piece: bytes) -> JsonError:
+    return JsonError(f"unexpected text between documents: {piece[:_SHOWN_BYTES]!r}", reason="trailing-text")
 
 
 def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt.NDArray[np.int64]]:
-    """The values at a path, every ``[*]`` a row for each element, and the row that each comes from.
+    """Return the values at a path, with one row per element for every ``[*]``, and the row that each comes from.
 
-    What has nothing at the path gives no row.
+    A row without a value at the path gives no row.
 
     >>> values, rows = values_at(VariantArray.from_pylist([{"a": [1, 2]}, {"b": 3}]), VariantPath.parse("$.a[*]"))
     >>> values.to_pylist(), rows.tolist()
@@ -159,21 +205,21 @@ def values_at(array: VariantArray, path: VariantPath) -> tuple[VariantArray, npt
     from parquet_variant.functions.variant_get import variant_get
 
     rows = np.arange(len(array))
-    inside: list[str | int] = []
+    segments: list[str | int] = []
     for segment in (*path.segments, None):
         if segment is not None and not isinstance(segment, Wildcard):
-            inside.append(segment)
+            segments.append(segment)
             continue
-        if inside:
-            array = variant_get(array, VariantPath(tuple(inside)), "variant")
-            inside = []
+        if segments:
+            array = variant_get(array, VariantPath(tuple(segments)), "variant")
+            segments = []
         if segment is not None:
             table = exploded(array, outer=False)
             elements = table.filter(table["key"].is_null())
             array = VariantArray(elements["value"].combine_chunks())
             rows = rows[elements["row"].to_numpy()]
-    there = ~np.asarray(array.is_null())
-    return (array, rows) if there.all() else (array.filter(there), rows[there])
+    present = ~np.asarray(array.is_null())
+    return (array, rows) if present.all() else (array.filter(present), rows[present])
 
 
 def _key(text: bytes) -> str:
@@ -182,5 +228,5 @@ def _key(text: bytes) -> str:
     except ValueError:
         key = None
     if not isinstance(key, str):
-        raise JsonError(f"a key of a document is no string: {text[:40]!r}", reason="malformed")
+        raise JsonError(f"a key in a document is not a string: {text[:_SHOWN_BYTES]!r}", reason="malformed")
     return key

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.ingestion.job import IngestJob, IngestResult
+from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
+from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute, cannot_write
 from parquet_variant.io.staging import staging_beside

@@ -1,0 +1,289 @@
+"""The text of source files in `Chunk`s of whole lines with file and line number, in bounded memory.
+
+Text that is not one JSON value per line is converted by `formats`. The parser checks the JSON, and `batches` decides
+what happens to an invalid line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.choices import InputFormat
+from parquet_variant.errors import JsonError, VariantError, VariantFileError
+from parquet_variant.ingestion.decompression import decompressed, detect_codec
+from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
+from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
+from parquet_variant.ingestion.formats.layout import BOM, Layout, detect, is_json_sequence, start_of_text
+from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
+from parquet_variant.ingestion.input_files import InputFile
+from parquet_variant.ingestion.line_chunks import (
+    CHUNK_BYTES,
+    MAX_LINE_BYTES,
+    Fill,
+    first_line_start,
+    line_chunks,
+    range_lines,
+    range_text,
+    stream_text,
+)
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.kernels.buffer_pool import release
+
+# The unit in which positions in a text are counted.
+Unit: TypeAlias = Literal["line", "element", "document", "row"]
+
+_COUNT_BYTES = 8 << 20
+# Small enough that the splitter's output stays in the processor's cache.
+SPLITTER_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole lines of one file.
+
+    Parameters
+    ----------
+    file
+        The source file.
+    data
+        UTF-8 text, not yet checked. Lines end with a newline, which the last line of a file may lack.
+    line_in_range
+        1-based number of the first line, counted from the start of the byte range.
+    range_start
+        Offset of the byte range in the file.
+    offset
+        Offset of ``data`` in the decompressed text of the file; it does not depend on ranges and chunks.
+    unit
+        The unit of positions: ``"line"``, ``"element"`` of a JSON array or of XML, ``"document"``, or ``"row"`` of CSV.
+    refused
+        Lines that stand for rows that could not be converted: index of the line in ``data`` -> the original text and
+        the error.
+    """
+
+    file: InputFile
+    data: bytes | npt.NDArray[np.uint8] = field(repr=False)
+    line_in_range: int = 1
+    range_start: int = 0
+    offset: int = 0
+    unit: Unit = "line"
+    refused: Mapping[int, tuple[bytes, JsonError]] = field(default_factory=dict, repr=False)
+
+    @property
+    def first_line(self) -> int:
+        """The 1-based number of the first line in the file; for a JSON array, of the first element.
+
+        For a byte range that begins inside the file, the first use counts the lines before the range.
+        """
+        return self.line_in_range + (_lines_before(self.file, self.range_start) if self.range_start else 0)
+
+    @cached_property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """The offset in ``data`` after the newline of each line."""
+        from parquet_variant.kernels.buffer_pool import adopt
+        from parquet_variant.kernels.json.scan import line_ends
+        from parquet_variant.kernels.memory import address_of
+
+        data = np.frombuffer(self.data, np.uint8)
+        return adopt(*line_ends(address_of(data), len(data)))
+
+    def release(self) -> None:
+        """Return the memory of the text to the buffer pool; nothing may use the text afterwards."""
+        if isinstance(self.data, np.ndarray):
+            release(self.data)
+
+
+def open_chunks(
+    file: InputFile,
+    byte_range: tuple[int, int] | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+    format: InputFormat | Layout = "auto",
+) -> Iterator[Chunk]:
+    """Yield the text of a file as chunks of whole lines.
+
+    `file`: an uncompressed or compressed file.
+    `byte_range`: read only the lines that begin at a byte offset in ``start <= offset < end``; only for splittable
+      files (see `splits.is_splittable`).
+    `chunk_bytes`: approximate size of a chunk; a chunk is larger only if one line is.
+    `format`: ``"ndjson"``: one value per line. ``"array"``: the file is one JSON array, and its elements are the rows;
+      the chunk contains one element per line. ``"documents"``: values over any number of lines, or several on one line.
+      ``"auto"``: an array if the first array in the file ends at the end of the file; documents if the first line is
+      not a JSON value, but the text from its start contains one. ``"csv"``, ``"xml"``: a row becomes an object. A
+      `Layout` adds options of these formats and the path of the rows in a document.
+    Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), damaged compression
+    (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 256 MiB (``"line-too-long"``); `JsonError` for
+    a JSON array that is truncated (``"truncated"``) or followed by other text (``"trailing-text"``), after its elements
+    were yielded.
+    """
+    if chunk_bytes < 1:
+        raise ValueError(f"chunk_bytes must be positive, not {chunk_bytes}")
+    if byte_range is not None:
+        if file.codec:
+            raise VariantFileError(
+                f"a byte range of a {file.codec} file cannot be read: read the whole file",
+                reason="not-splittable",
+                file=file.name,
+            )
+        with file.errors(), file.open_seekable() as stored:
+            start, end = byte_range
+            first = first_line_start(stored, start, end)
+            if first < end:
+                yield from _line_chunks(file, range_text(stored, first, end), chunk_bytes, start, first)
+        return
+    with file.open_text() as stream:
+        yield from _chunks_of(stream, file, chunk_bytes, Layout.of(format))
+
+
+def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: Layout) -> Iterator[Chunk]:
+    """Yield the chunks of a whole text."""
+    head, detected = detect(stream, file.name, layout.format)
+    blocks = _blocks(head, stream, SPLITTER_BLOCK_BYTES)
+    if layout.prefix is not None:
+        wrapped = WrappedSplitter([str(name) for name in layout.prefix], is_json_sequence(head))
+        yield from _split_chunks(file, blocks, chunk_bytes, wrapped, "element")
+    elif detected == "csv":
+        yield from _row_chunks(file, CsvRows(layout.csv).read(blocks), "row", 1 + layout.csv.header)
+    elif detected == "xml":
+        from parquet_variant.ingestion.formats.xml_rows import xml_rows
+
+        yield from _row_chunks(file, xml_rows(blocks, layout.xml), "element", 1)
+    elif detected == "ndjson":
+        yield from _line_chunks(file, stream_text(head, stream), chunk_bytes)
+    elif detected == "array":
+        yield from _split_chunks(file, blocks, chunk_bytes, ArraySplitter(), "element")
+    else:
+        yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
+
+
+def whole_text(split: Split, layout: Layout) -> bytes:
+    """Return the lines of `open_chunks` of a small file, which is opened once.
+
+    Raises `VariantFileError` or `JsonError` as `open_chunks` does, and for a row that could not be converted.
+    """
+    file = split.file
+    with file.errors():
+        with file.open_stored() as stored:
+            data = stored.read()
+        split.check_file_length(len(data))
+        stream = decompressed(pa.BufferReader(data), detect_codec(data))
+        parts = []
+        for chunk in _chunks_of(stream, file, SPLITTER_BLOCK_BYTES, layout):
+            for _, error in chunk.refused.values():
+                raise error
+            parts.append(bytes(chunk.data))
+            chunk.release()
+    return b"".join(parts)
+
+
+def read_ranges(file: InputFile, ranges: Sequence[tuple[int, int]]) -> bytes:
+    """Return the lines that begin in any of the byte ranges of a splittable file, all ended by a newline.
+
+    Raises `VariantFileError` as `open_chunks` does.
+    """
+    parts: list[bytes] = []
+    with file.errors(), file.open_seekable() as stored:
+        for start, end in ranges:
+            text = range_lines(stored, start, end)
+            if start == 0:
+                text = text[start_of_text(text, file.name) :]
+            parts.append(text if text.endswith(b"\n") or not text else text + b"\n")
+    return b"".join(parts)
+
+
+def _blocks(head: bytes, stream: Any, size: int) -> Iterator[bytes]:
+    yield from (head[start : start + size] for start in range(0, len(head), size))
+    while block := stream.read(size):
+        yield block
+
+
+def _line_chunks(
+    file: InputFile, fill: Fill, chunk_bytes: int, range_start: int = 0, offset: int = 0
+) -> Iterator[Chunk]:
+    line = 1
+    try:
+        for data in line_chunks(fill, chunk_bytes, MAX_LINE_BYTES):
+            if not range_start and line == 1:
+                offset = start_of_text(data[: len(BOM) + 1].tobytes(), file.name)
+                data = data[offset:]
+            chunk = Chunk(file, data, line, range_start, offset)
+            # Counted before the chunk is yielded, because the caller may release its memory.
+            line += len(chunk.ends)
+            offset += len(data)
+            yield chunk
+    except OverflowError:
+        raise VariantFileError(
+            f"line {line} of {file.name} is longer than {MAX_LINE_BYTES >> 20} MiB: check that the file is NDJSON",
+            reason="line-too-long",
+            file=file.name,
+        ) from None
+
+
+def _split_chunks(
+    file: InputFile,
+    blocks: Iterator[bytes],
+    chunk_bytes: int,
+    splitter: ArraySplitter | DocumentSplitter | WrappedSplitter,
+    unit: Unit,
+) -> Iterator[Chunk]:
+    """Yield the values that a splitter finds in a text, as chunks with one value per line."""
+    number, offset = 1, 0
+    pending: list[bytes] = []
+    size = 0
+
+    def chunk() -> Iterator[Chunk]:
+        data = b"".join(pending)
+        pending.clear()
+        if data:
+            yield Chunk(file, data, number, offset=offset, unit=unit)
+
+    split_error: VariantError | None = None
+    try:
+        for block in blocks:
+            pending.append(splitter.feed(block))
+            size += len(pending[-1])
+            if splitter.pending > MAX_LINE_BYTES:
+                raise VariantFileError(
+                    f"{unit} {splitter.elements + 1} of {file.name} is larger than {MAX_LINE_BYTES >> 20} MiB: "
+                    "split it, or name the path of its rows with root=",
+                    reason="line-too-long",
+                    file=file.name,
+                )
+            if size >= chunk_bytes:
+                yield from chunk()
+                number, offset = splitter.elements + 1, offset + size
+                size = 0
+        pending.append(splitter.finish())
+    except JsonError as error:
+        split_error = error.at(file=file.name, row=splitter.elements)
+    yield from chunk()
+    if split_error is not None:
+        raise split_error
+
+
+def _row_chunks(file: InputFile, texts: Iterator[RowText], unit: Unit, number: int) -> Iterator[Chunk]:
+    """Yield converted rows of CSV or XML as chunks with one row per line."""
+    offset = 0
+    try:
+        for text in texts:
+            yield Chunk(file, text.data, number, offset=offset, unit=unit, refused=text.refused)
+            number, offset = number + text.data.count(b"\n"), offset + len(text.data)
+    except VariantFileError as error:
+        raise error.at(file=file.name) from None
+
+
+@lru_cache(maxsize=64)
+def _lines_before(file: InputFile, start: int) -> int:
+    """Return the number of lines of an uncompressed file that begin before a byte offset."""
+    # The line that contains the byte before the offset counts as one.
+    lines, remaining = 1, start - 1
+    with file.errors(), file.open_stored() as stream:
+        while remaining > 0 and (block := stream.read(min(remaining, _COUNT_BYTES))):
+            lines += block.count(b"\n")
+            remaining -= len(block)
+    return lines

@@ -1,0 +1,220 @@
+"""`InputFile`: a source file whose filesystem, size and codec are looked up once; and which files the sources name.
+
+`chunks` reads the text of the files, and `splits` divides them into parts for tasks.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from parquet_variant.errors import VariantFileError
+from parquet_variant.ingestion.decompression import Codec, decompressed, detect_codec
+from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
+from parquet_variant.io.filesystems import filesystem_of
+
+# Enough for the magic numbers of codecs and of the table formats.
+_HEAD_BYTES = 8
+_COMPRESSION_WORDS = ("zlib", "zstd", "bz2", "lz4", "compress", "truncated")
+
+
+class InputFile:
+    """A source file: its name as the user spelled it, and its filesystem, path, size and codec.
+
+    Only the name and a size that is already known are pickled. Every process looks up the rest on first use, so that
+    no credentials of a filesystem are sent to tasks. Two files are equal if their names are.
+
+    Parameters
+    ----------
+    name
+        Path or URI.
+    size
+        Number of bytes as stored, if it is known.
+
+    Examples
+    --------
+    >>> file = InputFile("examples/usgs_earthquakes.ndjson")
+    >>> file.codec, file.size
+    (None, 1217844)
+    """
+
+    __slots__ = ("_head", "_location", "_size", "name")
+
+    def __init__(self, name: str, size: int | None = None) -> None:
+        self.name = name
+        self._size = size
+        self._location: tuple[pafs.FileSystem, str] | None = None
+        self._head: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"InputFile({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InputFile) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[type, tuple[str, int | None]]:
+        return InputFile, (self.name, self._size)
+
+    @property
+    def known_size(self) -> int | None:
+        """The number of stored bytes if it was known when the file was found, else None."""
+        return self._size
+
+    @property
+    def size(self) -> int:
+        """The number of bytes as stored."""
+        return self.current_size() if self._size is None else self._size
+
+    def current_size(self) -> int:
+        """Return the number of stored bytes as the filesystem reports it now."""
+        filesystem, path = self._resolved()
+        with self.errors():
+            return filesystem.get_file_info(path).size or 0
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes of the file as stored."""
+        if self._head is None:
+            with self.errors(), self.open_stored() as stream:
+                self._head = bytes(stream.read(_HEAD_BYTES))
+        return self._head
+
+    @property
+    def codec(self) -> Codec | None:
+        """The codec of the file by its first bytes: ``"gzip"``, ``"zstd"``, ``"bz2"``, ``"lz4"`` or None."""
+        return detect_codec(self.head)
+
+    def open_stored(self) -> Any:
+        """Open a stream of the stored bytes, without decompression. The caller handles errors with `errors`."""
+        filesystem, path = self._resolved()
+        return filesystem.open_input_stream(path, compression=None)
+
+    def open_seekable(self) -> Any:
+        """Open the stored bytes for random access. The caller handles errors with `errors`."""
+        filesystem, path = self._resolved()
+        return filesystem.open_input_file(path)
+
+    @contextmanager
+    def open_text(self) -> Iterator[Any]:
+        """Open a stream of the decompressed bytes. Raises `VariantFileError` as `errors` does."""
+        codec = self.codec
+        with self.errors(), self.open_stored() as stored:
+            yield decompressed(stored, codec)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise errors of the filesystem and of decompression as `VariantFileError`.
+
+        The reasons are ``"missing"``, ``"bad-compression"`` and ``"unreadable"``.
+        """
+        with _file_errors(self.name):
+            yield
+
+    def _resolved(self) -> tuple[pafs.FileSystem, str]:
+        if self._location is None:
+            self._location = filesystem_of(self.name)
+        return self._location
+
+
+def find_input_files(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[InputFile]:
+    """Return the files that the sources name, in order and without duplicates, with their sizes.
+
+    `sources`: one or several files, directories (read recursively, without names that begin with ``.`` or ``_``), glob
+      patterns (``**`` for any depth) or URIs (``s3://bucket/key``, ``file:///…``).
+    Raises `VariantFileError`: ``reason="missing"`` for a path that does not exist or a pattern without a match;
+    ``"no-files"`` for a directory without files, or an empty list of sources.
+
+    >>> find_input_files("examples/*.ndjson")
+    [InputFile('examples/usgs_earthquakes.ndjson')]
+    """
+    source_list = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not source_list:
+        raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
+    sizes: dict[str, int] = {}
+    for source in map(os.fspath, source_list):
+        with _file_errors(source):
+            sizes.update(_expanded(source))
+    return [InputFile(name, size) for name, size in sizes.items()]
+
+
+def _expanded(source: str) -> Sequence[tuple[str, int]]:
+    """Return the names and sizes of the files that one source names."""
+    filesystem, path = filesystem_of(source)
+    info = filesystem.get_file_info(path)
+    if info.type == pafs.FileType.File:
+        return [(source, info.size or 0)]
+    if info.type == pafs.FileType.Directory:
+        files = [
+            (name, size) for name, size in _files_below(filesystem, path, source) if not _is_hidden(name[len(source) :])
+        ]
+        if not files:
+            raise VariantFileError(
+                f"the directory {source} contains no files: name a directory that contains JSON files",
+                reason="no-files",
+                file=source,
+            )
+        return files
+    if glob.has_magic(path):
+        matches = _glob(filesystem, path, source.removesuffix(path) if "://" in source else "")
+        if not matches:
+            raise VariantFileError(
+                f"no file matches {source}: check the pattern (quote it, and use ** for any depth)",
+                reason="missing",
+                file=source,
+            )
+        return matches
+    raise VariantFileError(f"{source} does not exist: check the path", reason="missing", file=source)
+
+
+def _is_hidden(relative_path: str) -> bool:
+    return any(part.startswith((".", "_")) for part in relative_path.strip("/").split("/"))
+
+
+def _files_below(filesystem: pafs.FileSystem, path: str, source: str) -> list[tuple[str, int]]:
+    """Return the names, spelled like the source, and sizes of all files below a directory."""
+    base, prefix_length = source.rstrip("/"), len(path.rstrip("/"))
+    infos = everything_below(filesystem, path)
+    return sorted(
+        (base + info.path[prefix_length:], info.size or 0) for info in infos if info.type == pafs.FileType.File
+    )
+
+
+def _glob(filesystem: pafs.FileSystem, pattern: str, scheme: str) -> list[tuple[str, int]]:
+    if isinstance(filesystem, pafs.LocalFileSystem) and "**" not in pattern:
+        infos = filesystem.get_file_info(glob.glob(pattern))  # noqa: PTH207
+    else:  # For `**`, Python's own glob follows symbolic links that lead back to a parent without end.
+        base = fixed_part(pattern)
+        pattern_parts = pattern.removeprefix(f"{base}/").lstrip("/").split("/")
+        infos = []
+        for info in everything_below(filesystem, base):
+            names = info.path.removeprefix(base).lstrip("/").split("/")
+            if glob_match(names, pattern_parts) and not any(name.startswith(".") for name in names):
+                infos.append(info)
+    files = (info for info in infos if info.is_file)
+    return sorted((scheme + info.path.removeprefix("./"), info.size or 0) for info in files)
+
+
+@contextmanager
+def _file_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as err:
+        raise VariantFileError(f"{name} does not exist: check the path", reason="missing", file=name) from err
+    except (OSError, pa.ArrowException) as err:
+        text = str(err).splitlines()[0] if str(err) else type(err).__name__
+        if any(word in text.lower() for word in _COMPRESSION_WORDS):
+            raise VariantFileError(
+                f"{name} cannot be decompressed ({text}): the file is damaged or truncated; get a new copy",
+                reason="bad-compression",
+                file=name,
+            ) from err
+        raise VariantFileError(f"{name} cannot be read: {text}", reason="unreadable", file=name) from err

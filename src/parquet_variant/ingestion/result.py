@@ -1,0 +1,69 @@
+"""`IngestResult`: what an ingest read and wrote."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from parquet_variant.errors import without_secrets
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.policies.decision import InferenceResult
+from parquet_variant.shredding.typed_texts import TypedText
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """The result of an ingest.
+
+    Parameters
+    ----------
+    dest
+        The destination, without passwords and signatures of its URL.
+    files
+        The data files that this ingest wrote, as paths relative to `dest`.
+    rows
+        Number of rows that were written.
+    bad_records
+        Number of invalid lines that were quarantined.
+    bad_records_path
+        The directory of the quarantined lines (NDJSON); None if all lines were valid.
+    bytes_read
+        Bytes of JSON text, after decompression.
+    bytes_written
+        Bytes of the data files.
+    schema
+        The shredding schema; None if nothing was written.
+    inference
+        The decision for every path; None if the schema was an option.
+    typed_texts
+        Counts of the strings that were to be typed as dates, timestamps, UUIDs or binary.
+    """
+
+    dest: str
+    files: tuple[str, ...]
+    rows: int
+    bad_records: int
+    bad_records_path: str | None
+    bytes_read: int
+    bytes_written: int
+    schema: ShreddingSchema | None
+    inference: InferenceResult | None = None
+    typed_texts: tuple[TypedText, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("dest", "bad_records_path"):
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, without_secrets(text))
+
+    def __repr__(self) -> str:
+        bad = f", {self.bad_records:,} invalid lines in {self.bad_records_path}" if self.bad_records else ""
+        sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
+        return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
+        fields["files"] = list(self.files)
+        fields["typed_texts"] = [asdict(typed_text) for typed_text in self.typed_texts]
+        fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
+        return fields
