@@ -63,7 +63,7 @@ def test_letter_case(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute(pv.sql_view(tmp_path / "a.parquet"))
         assert connection.sql("SELECT a, o_A FROM events").fetchall() == [(1, 3), (None, None)]
-    with pytest.raises(VariantError, match="is there twice"):
+    with pytest.raises(VariantError, match="two view columns"):
         pv.sql_view(tmp_path / "a.parquet", {"a": "$.a:int", "A": "$.A:int"})
     pv.parquet.write(tmp_path / "b.parquet", {"v": values}, schema="a int, A int, a_2 int")
     names = [
@@ -99,3 +99,37 @@ def test_the_command_prints_it(files: Path, capsys: pytest.CaptureFixture[str]) 
 def test_what_makes_no_view(files: Path, make: Callable[[Path], str], wrong: str) -> None:
     with pytest.raises(VariantError, match=wrong):
         make(files)
+
+
+def test_an_empty_key_has_a_name_that_engines_accept(tmp_path: Path) -> None:
+    values = pv.parse_json([json.dumps({"": 1, "a": {"": 2}, "_": 3})] * 3)
+    pv.parquet.write(tmp_path / "shredded.parquet", {"v": values}, schema="infer")
+    pv.parquet.write(tmp_path / "plain.parquet", {"v": values})
+    with pytest.raises(VariantError, match="DuckDB 2.0 cannot read"):
+        pv.sql_view(tmp_path / "shredded.parquet")
+    statement = pv.sql_view(tmp_path / "shredded.parquet", engine="spark")
+    assert [line.split(" AS ")[1].rstrip(",") for line in statement.splitlines()[1:-1]] == ["_", "__2", "a_"]
+    with duckdb.connect() as connection:
+        connection.execute(pv.sql_view(tmp_path / "plain.parquet", {"x": "$['']:int", "y": "$.a['']:int"}))
+        assert connection.sql("SELECT DISTINCT x, y FROM events").fetchall() == [(1, 2)]
+    with pytest.raises(VariantError, match="empty name"):
+        pv.sql_view(tmp_path / "plain.parquet", {"": "$.a:int"})
+
+
+def test_paths_that_differ_only_in_case_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = json.dumps({"Id": 1, "id": 2, "o": {"X": 5, "x": 6}, "other": {"x": 1, "ID": 2}, "a\nB": 1, "a\nb": 1})
+    schema = "Id bigint, o struct<X: bigint>, other struct<x: bigint>, `a\nB` bigint"
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, {"v": pv.parse_json([text] * 3)}, schema=schema)
+    statement = pv.sql_view(path)
+    comments = [line for line in statement.splitlines() if line.startswith("--")]
+    assert len(comments) == 3
+    assert all(any(path in line for line in comments) for path in ("$['id']", "$['o']['x']", "$['a\\nb']"))
+    with duckdb.connect() as connection:
+        connection.execute(statement)
+        assert connection.sql("DESCRIBE events").fetchall()
+    assert main(["sql-view", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.count("only in letter case") == 3
+    assert shown.out == statement + ";\n"
+    assert "--" not in pv.sql_view(path, {"x": "$.Id:int"})

@@ -7,7 +7,7 @@ or to who asks.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import pyarrow as pa
@@ -86,13 +86,75 @@ def sql_view(
             "engine spark, or `variant query`",
             reason="bad-option",
         )
+    if engine == "duckdb" and shredding is not None and _has_empty_key(shredding):
+        raise VariantError(
+            f"{path} shreds the key '' (an empty string), and DuckDB 2.0 cannot read such files: use the engine spark, "
+            "or `variant query`",
+            reason="bad-option",
+        )
     selected = read_selection(columns) if columns is not None else _all(table, shredding, os.fspath(path))
-    names = [each.name.lower() for each in selected]
-    if (twice := next((each.name for each in selected if names.count(each.name.lower()) > 1), None)) is not None:
-        raise VariantError(f"{twice} is there twice, for the case of letters does not count", reason="bad-selection")
-    lines = [f"  {_value(each, variants[0], engine)} AS {_name(each.name, engine)}" for each in selected]
+    check_names(selected)
+    hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
+    comments = [
+        f"-- not a column: {hidden_path} ({count:,} values) differs from {shown} only in letter case\n"
+        for hidden_path, shown, count in hidden
+    ]
+    lines = [f"  {_value(column, variants[0], engine)} AS {_name(column.name, engine)}" for column in selected]
     create = "CREATE OR REPLACE VIEW" if engine == "duckdb" else "CREATE OR REPLACE TEMPORARY VIEW"
-    return f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {_source(path, engine)}"
+    statement = f"{create} {_name(name, engine)} AS SELECT\n" + ",\n".join(lines) + f"\nFROM {_source(path, engine)}"
+    return "".join(comments) + statement
+
+
+def check_names(selected: Sequence[Selected]) -> None:
+    """Raise `VariantError` unless an engine that ignores letter case can have columns of these names."""
+    seen: set[str] = set()
+    for column in selected:
+        if not column.name:
+            raise VariantError(
+                "a view column has an empty name, which no engine allows: name it", reason="bad-selection"
+            )
+        if column.name.lower() in seen:
+            raise VariantError(
+                f"two view columns are called {column.name} (engines ignore letter case): rename one of them",
+                reason="bad-selection",
+            )
+        seen.add(column.name.lower())
+
+
+def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:
+    """Return the paths with values that differ from a shredded path only in letter case: path, shredded path, count."""
+    from parquet_variant.parquet.scanning.path_facts import keys_of_files
+    from parquet_variant.sql_query.sql import sql
+
+    keys = keys_of_files(table.parquet_files(), variant)
+    by_case: dict[str, list[str]] = {}
+    for key in sorted(keys):
+        by_case.setdefault(key.lower(), []).append(key)
+    candidates: list[tuple[VariantPath, VariantPath]] = []
+
+    def walk(schema: ShreddingSchema, path: VariantPath) -> None:
+        fields = dict(schema.fields) if schema.kind == "object" else {}
+        for key, child in fields.items():
+            others = [other for other in by_case.get(key.lower(), ()) if other not in fields]
+            candidates.extend((path / other, path / key) for other in others)
+            walk(child, path / key)
+
+    walk(shredding, VariantPath())
+    if not candidates:
+        return []
+    counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
+    row = sql(f"SELECT {counts} FROM t", t=table).arrow()
+    found = [column[0].as_py() for column in row.columns]
+    return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, found, strict=True) if count]
+
+
+def _subscripts(path: VariantPath) -> str:
+    return "".join("['" + str(key).replace("'", "''") + "']" for key in path.segments)
+
+
+def quoted(name: str) -> str:
+    """Write a name in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _shredding(path: str, variant: str) -> ShreddingSchema | None:
@@ -122,6 +184,15 @@ def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
     return next((twins for child in children if (twins := _twins(child)) is not None), None)
 
 
+def _has_empty_key(schema: ShreddingSchema) -> bool:
+    """Return whether an object anywhere in a schema has the key ``""``."""
+    children = [child for _, child in schema.fields] if schema.kind == "object" else []
+    if schema.kind == "array" and schema.element is not None:
+        children = [schema.element]
+    names = [key for key, _ in schema.fields] if schema.kind == "object" else []
+    return "" in names or any(map(_has_empty_key, children))
+
+
 def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tuple[Selected, ...]:
     """The ordinary columns, and the shredded paths of the first file: objects by their fields, arrays as a whole."""
     if shredding is None:
@@ -143,7 +214,7 @@ def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tup
     unique: list[str] = []
     for key in keys:
         alone = last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken
-        called = key[-1] if alone else "_".join(key)
+        called = (key[-1] if alone else "_".join(key)) or "_"  # no engine has a column named ""
         name, number = called, 1
         while name.lower() in taken:  # a and A: the engines take them for the same
             number += 1
@@ -181,7 +252,7 @@ def _text(text: str, engine: str) -> str:
 def _name(name: str, engine: str) -> str:
     if engine == "spark":
         return quote_name(name)
-    return name if name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
+    return name if name.isidentifier() and name.islower() else quoted(name)
 
 
 def _source(path: str | os.PathLike[str], engine: str) -> str:

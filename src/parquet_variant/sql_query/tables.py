@@ -49,6 +49,8 @@ class BoundTable:
     # Which version of a Delta table was asked for.
     version: int | None = field(default=None, kw_only=True)
     timestamp: Any = field(default=None, kw_only=True)
+    # The Parquet files that hold its rows; empty for other formats and rows in memory.
+    parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
     # Columns that are paths into others.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
@@ -163,7 +165,8 @@ def _parquet_table(source: Any, name: str) -> BoundTable:
     ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
     scan = partial(_scan_parquet, sources, ordinary)
     columns = TableColumns(variants, ordinary, nested)
-    return BoundTable(name, columns, order, scan, files=[each.path for each in sources])
+    names = [each.path for each in sources]
+    return BoundTable(name, columns, order, scan, files=names, parquet_files=lambda: sources)
 
 
 def _scan_parquet(
@@ -200,7 +203,22 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
     from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(each.name for each in current.schema.fields)
-    return BoundTable(name, columns, order, partial(_scan_paths, "Delta tables", partial(scan, current), columns))
+    scan_table = partial(_scan_paths, "Delta tables", partial(scan, current), columns)
+    return BoundTable(name, columns, order, scan_table, parquet_files=partial(_delta_files, current))
+
+
+def _delta_files(current: Snapshot) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot; none if its columns have other names in the files."""
+    from parquet_variant.delta.data.paths import relative_path
+    from parquet_variant.parquet.format.files import ParquetSource
+
+    if current.column_mapping != "none":
+        return ()
+    sources = []
+    for row in current.files.select(["path", "size"]).to_pylist():
+        filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
+        sources.append(ParquetSource(path, filesystem, row["size"]))
+    return tuple(sources)
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:

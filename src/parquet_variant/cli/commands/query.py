@@ -7,6 +7,7 @@ Owns the options, what the command's words bind to, and how the answer and the p
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,7 +93,11 @@ def sql_view(
     from parquet_variant.sql_query.sql_view import sql_view
 
     columns = read_selects(select) if select else None
-    print(sql_view(path, columns, name=name, engine=engine, column=column) + ";")
+    statement = sql_view(path, columns, name=name, engine=engine, column=column)
+    for line in statement.splitlines():
+        if line.startswith("-- "):
+            print(f"variant: warning: {line.removeprefix('-- ')}", file=sys.stderr)
+    print(statement + ";")
     return 0
 
 
