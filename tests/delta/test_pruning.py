@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
-from parquet_variant.delta.reading.pruning import FileStatistics, may_match_files
 from parquet_variant.query.predicate import (
     And,
     Compare,
@@ -33,6 +32,7 @@ from parquet_variant.query.predicate import (
     evaluate,
 )  # fmt: skip
 from parquet_variant.query.prune import ColumnStatistics, may_match
+from parquet_variant.tables.pruning import FileStatistics, may_match_files
 
 OPERATORS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 

@@ -1,0 +1,214 @@
+"""Statistics of columns in many files at once, and which of the files may hold a match.
+
+Owns `FileStatistics`, one entry per file, since a table may have a million files, and their derivation from the bounds
+of Variant paths. Leaves reading statistics to the formats and the reasoning to `query.prune`. Unknown never prunes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantError
+from parquet_variant.functions.variant_get import try_variant_get
+from parquet_variant.kernels.arrow_buffers import from_numpy, scalar, to_numpy
+from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
+from parquet_variant.query.selection import Selected
+from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
+
+Mask = npt.NDArray[np.bool_]
+# Number of files whose statistics are in memory as columns at a time.
+FILES_AT_ONCE = 1 << 15
+# Writers may cut timestamps to milliseconds; then the true maximum is up to this much later.
+_CUT = timedelta(microseconds=999)
+_FUNCTIONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+_FLOATS = {VariantType.FLOAT, VariantType.DOUBLE}
+_DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
+
+
+@dataclass(frozen=True)
+class FileStatistics:
+    """The statistics of one column in each of many files."""
+
+    files: int
+    # Bounds, null where unknown; doubles for float columns. None if unknown everywhere.
+    lower: pa.Array | None = None
+    upper: pa.Array | None = None
+    # Whether a row may be null, or anything else: for all files, or for each.
+    may_be_null: bool | Mask = True
+    may_be_value: bool | Mask = True
+    # Whether there may be a NaN that the bounds do not cover: for all files, or for each.
+    may_be_nan: bool | Mask = True
+
+    def may_be(self, side: Side, literal: pa.Scalar) -> Truth:
+        """Return whether any value, NaN apart, may lie on that side of a literal."""
+        bounds = self.lower if side in ("<", "<=") else self.upper
+        if bounds is None:
+            return True
+        if bounds.type == pa.uuid():
+            bounds, literal = bounds.cast(pa.binary(16)), literal.cast(pa.binary(16))
+        elif pa.types.is_string(bounds.type) or pa.types.is_large_string(bounds.type):
+            literal = literal.cast(bounds.type)
+        return true_or_unknown(pc.call_function(_FUNCTIONS[side], [bounds, literal]))
+
+    def may_equal(self, literal: pa.Scalar) -> Truth:
+        """Return whether any value may equal a literal; only the bounds exclude one."""
+        return True
+
+    def part(self, kept: Mask | slice) -> FileStatistics:
+        """Return the statistics of some of the files."""
+        numbers = np.arange(self.files)[kept]
+        values = {name: getattr(self, name) for name in ("lower", "upper", "may_be_null", "may_be_value", "may_be_nan")}
+        parts = {
+            name: value.take(pa.array(numbers)) if isinstance(value, pa.Array) else value[numbers]
+            for name, value in values.items()
+            if not (value is None or isinstance(value, bool))
+        }
+        return replace(self, files=len(numbers), **parts)
+
+
+def may_match_files(predicate: Predicate, statistics: Mapping[str, FileStatistics], files: int) -> Mask:
+    """Return, for each file, whether some row may satisfy the predicate; False only if it is certain that none does.
+
+    `statistics`: the statistics of columns by name; other columns are unknown.
+    `files`: the number of files.
+    """
+    answer = may_match(predicate, lambda name: statistics.get(name, FileStatistics(files)))
+    return np.full(files, answer) if isinstance(answer, bool) else answer
+
+
+def path_statistics(
+    selected: Selected,
+    lower: Sequence[VariantArray],
+    upper: Sequence[VariantArray],
+    files: int,
+    may_be_value: bool | Mask,
+) -> FileStatistics:
+    """Return the statistics of a path of a Variant column.
+
+    `selected`: the path and the type that it is cast to.
+    `lower`, `upper`: the bounds of the column in each file, as objects by path (`path_bounds.bounds_array`); several
+      sources may each have a part of them.
+    `may_be_value`: whether the column may have any value, for all files or for each.
+    """
+    assert selected.path is not None
+    keys_only = all(isinstance(segment, str) for segment in selected.path.segments)
+    if selected.type is None or pa.types.is_nested(selected.type) or not keys_only:
+        return FileStatistics(files, may_be_value=may_be_value)
+    low, _ = _typed_bounds(lower, selected.path, selected.type, files)
+    high, maybe_nan = _typed_bounds(upper, selected.path, selected.type, files)
+    if pa.types.is_floating(selected.type):
+        return FileStatistics(files, double_bounds(low), double_bounds(high), True, may_be_value, maybe_nan)
+    if pa.types.is_timestamp(selected.type):
+        high = later_maxima(high)
+    if not (pa.types.is_string(selected.type) or pa.types.is_large_string(selected.type)):
+        # A cast that fails gives null; one that succeeds for both bounds succeeds for all values between. Casts to
+        # strings never fail.
+        both = pc.and_(low.is_valid(), high.is_valid())
+        low = pc.if_else(both, low, scalar(None, low.type))
+        high = pc.if_else(both, high, scalar(None, high.type))
+    return FileStatistics(files, low, high, True, may_be_value, False)
+
+
+def true_or_unknown(answers: pa.BooleanArray) -> Mask:
+    """Return where an answer is true or null, which is unknown."""
+    return to_numpy(answers.fill_null(scalar(True, pa.bool_())))
+
+
+def double_bounds(bounds: pa.Array) -> pa.Array:
+    """Return bounds as doubles; a NaN among them is unknown."""
+    bounds = bounds.cast(pa.float64())
+    return pc.if_else(pc.is_nan(bounds), scalar(None, pa.float64()), bounds)
+
+
+def later_maxima(upper: pa.Array) -> pa.Array:
+    """Return maxima of timestamps that may have been cut; unknown if one is at the end of time."""
+    try:
+        return pc.add_checked(upper, pa.scalar(_CUT, pa.duration("us")).cast(pa.duration(upper.type.unit)))
+    except pa.ArrowInvalid:
+        return pa.nulls(len(upper), upper.type)
+
+
+def _typed_bounds(
+    sources: Sequence[VariantArray], path: VariantPath, target: pa.DataType, files: int
+) -> tuple[pa.Array, Mask]:
+    """Return the bound of a path as the target type, and whether the path may hold a NaN.
+
+    The bound is null where there is none or the cast may change the order. The path may hold a NaN where its bound is a
+    float or double, since writers may leave NaN out.
+    """
+    bounds, nan = pa.nulls(files, target), np.zeros(files, dtype=bool)
+    for source in sources:
+        typed, floating = _bound_at(source, path, target)
+        bounds = pc.if_else(bounds.is_null(), typed, bounds)
+        nan |= floating
+    return bounds, nan
+
+
+def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> tuple[pa.Array, Mask]:
+    """Return the bound of a path as the target type, null where it is damaged, and where it is a float."""
+    try:
+        at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
+        keep, floating = _order_kept(at_path.storage, target)
+        typed = try_variant_get(at_path, "$", target)
+        return pc.if_else(from_numpy(keep), typed, scalar(None, typed.type)).cast(target), floating
+    except VariantError:
+        if len(bounds) == 1:
+            return pa.nulls(1, target), np.zeros(1, dtype=bool)
+    middle = len(bounds) // 2
+    halves = [_bound_at(bounds[part], path, target) for part in (slice(0, middle), slice(middle, None))]
+    return pa.concat_arrays([half[0] for half in halves]), np.concatenate([half[1] for half in halves])
+
+
+def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mask]:
+    """Return where a scalar's cast to the target keeps the order of values, and where the scalar is a float."""
+    values = storage.field("value").cast(pa.large_binary())
+    first, second = _leading_bytes(values)
+    keep = _headers(_ordered_sources(target))[first]
+    if pa.types.is_decimal(target) or pa.types.is_integer(target):
+        scale = target.scale if pa.types.is_decimal(target) else 0
+        keep &= ~_headers(_DECIMALS)[first] | (second <= scale)
+    return keep & to_numpy(pc.and_(storage.is_valid(), values.is_valid())), _headers(_FLOATS)[first]
+
+
+def _headers(kinds: Collection[VariantType]) -> Mask:
+    """Return, for each possible first byte of a value, whether it begins one of some scalar types."""
+    headers = np.zeros(256, dtype=bool)
+    for number, info in TYPE_OF_ID.items():
+        headers[number << 2 | BasicType.PRIMITIVE] = info.type in kinds
+    headers[BasicType.SHORT_STRING :: 4] = VariantType.STRING in kinds
+    return headers
+
+
+def _ordered_sources(target: pa.DataType) -> set[VariantType]:
+    """Return the Variant types whose order a cast to the target keeps; of decimals, those of a scale that fits."""
+    decimal = pa.decimal128(38, 0)
+    stored = {info.type: decimal if info.type in _DECIMALS else info.arrow for info in TYPE_OF_ID.values()}
+    return {
+        kind
+        for kind, arrow in stored.items()
+        if arrow is not None and kind != VariantType.BINARY and cast_keeps_order(arrow, target)
+    }
+
+
+def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Return the first and the second byte of each value; 0 where there is none."""
+    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
+    leading = []
+    for number in range(2):
+        positions = offsets[:-1] + number
+        inside = positions < offsets[1:]
+        byte = np.zeros(len(values), dtype=np.uint8)
+        byte[inside] = data[positions[inside]]
+        leading.append(byte)
+    return leading[0], leading[1]
