@@ -140,7 +140,7 @@ def find_input_files(sources: str | os.PathLike[str] | Iterable[str | os.PathLik
     if not source_list:
         raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
     sizes: dict[str, int] = {}
-    for source in map(os.fspath, source_list):
+    for source in [os.fspath(source) for source in source_list]:
         with _file_errors(source):
             sizes.update(_expanded(source))
     return [InputFile(name, size) for name, size in sizes.items()]
