@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import in_form, list_elements, with_fields, without_encoding
+from parquet_variant.encoding.cast.forms import has_encodings, in_form, list_elements, with_fields, without_encoding
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -200,6 +200,8 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
 
     pyarrow 26 casts list views wrongly. Run ends of metadata become indices: each metadata is there once.
     """
+    if not has_encodings(storage.type) and len(storage):
+        return storage
     large = bool(len(storage)) and _viewed_bytes(storage) > MAX_OFFSET
     fields = [
         field.with_type(
@@ -214,15 +216,21 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
     return in_form(storage, pa.struct(fields))
 
 
-def _viewed_bytes(array: pa.Array) -> int:
-    """The bytes that the longest column of views in an array has as offsets: views may share them."""
-    kind = array.type
-    if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind):
-        lengths = np.frombuffer(array.buffers()[1], np.int32, 4 * len(array), 16 * array.offset)[::4]
-        return int(np.abs(lengths, dtype=np.int64).sum())  # under a null row there may be any number
-    if pa.types.is_struct(kind):
-        return max((_viewed_bytes(array.field(index)) for index in range(kind.num_fields)), default=0)
-    return _viewed_bytes(list_elements(array)) if is_list(kind) else 0
+def _viewed_bytes(storage: pa.Array) -> int:
+    """Return the bytes that the longest column of views in an array takes with offsets: views may share bytes."""
+    longest, remaining = 0, [storage]
+    while remaining:
+        array = remaining.pop()
+        kind = array.type
+        if pa.types.is_binary_view(kind) or pa.types.is_string_view(kind):
+            lengths = np.frombuffer(array.buffers()[1], np.int32, 4 * len(array), 16 * array.offset)[::4]
+            # A null row may have any number in the place of its length.
+            longest = max(longest, int(np.abs(lengths, dtype=np.int64).sum()))
+        elif pa.types.is_struct(kind):
+            remaining += [array.field(index) for index in range(kind.num_fields)]
+        elif is_list(kind):
+            remaining.append(list_elements(array))
+    return longest
 
 
 def with_metadata(storage: pa.StructArray) -> pa.StructArray:
@@ -241,6 +249,8 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
     """The type without run ends, and offsets for views, of ``lists`` too: pyarrow 26 takes no rows of the others."""
+    if not has_encodings(kind):
+        return kind
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
     if pa.types.is_string_view(kind):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
@@ -25,6 +24,7 @@ from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_f
 from parquet_variant.parquet.operations.inspect import inspect
 from parquet_variant.parquet.writing.write import write
 from parquet_variant.path import WILDCARD, VariantPath, Wildcard
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
@@ -95,7 +95,7 @@ def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) ->
     """The first rows of a file; of its pages only those that hold them."""
     leaves = [leaf.leaf for leaf in variant.node.leaves() if leaf.leaf is not None]
     with file.source.filesystem.open_input_file(file.name) as stream:
-        reader: Any = pq.ParquetFile(stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False).reader
+        reader: Any = open_parquet(stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False).reader
         groups = list(range(file.metadata.num_row_groups))[:1]
         for batch in reader.iter_batches(min(rows, 1024), groups, column_indices=leaves, use_threads=False):
             part = variant_normalize(VariantArray(nested_array(pa.Table.from_batches([batch]), variant.path)))

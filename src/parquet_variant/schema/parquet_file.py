@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.schema.layout import tree_of_layout
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.schema.storage_shape import TypeTree
 
 
@@ -23,6 +23,7 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     Raises `VariantFileError` if the file cannot be read. Raises `SchemaError` if there is no such column, or none or
     several to choose from (``no-such-column``); for a named column also what its layout does not allow.
 
+    >>> import pyarrow.parquet as pq
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> sink = pa.BufferOutputStream()
     >>> storage = ShreddingSchema.from_ddl("a bigint").storage_type()
@@ -31,7 +32,8 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     {'a': DataType(int64)}
     """
     try:
-        groups = dict(_groups("", pq.read_schema(file, filesystem=filesystem)))
+        with open_parquet(file, filesystem=filesystem) as opened:
+            groups = dict(_groups("", opened.schema_arrow))
     except (pa.ArrowException, OSError, TypeError, UnicodeError) as error:
         name = file if isinstance(file, str) else None
         raise VariantFileError(f"the footer cannot be read: {error}", reason="bad-footer", file=name) from None

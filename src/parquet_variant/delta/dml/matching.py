@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import empty_table
@@ -25,6 +24,7 @@ from parquet_variant.delta.reading.read import live_rows
 from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.tables.expressions import ROW
 
 Mask = npt.NDArray[np.bool_]
@@ -137,5 +137,5 @@ def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str 
 
 def _row_count(current: Snapshot, file: Add) -> int:
     path = relative_path(current.storage, file.path)
-    with pq.ParquetFile(current.storage.open(path)) as parquet:
+    with open_parquet(current.storage.open(path)) as parquet:
         return int(parquet.metadata.num_rows)

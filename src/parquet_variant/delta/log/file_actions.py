@@ -23,6 +23,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.protocol.actions import Add, DeletionVector, parse_json
 from parquet_variant.errors import DeltaError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy
+from parquet_variant.schema.parquet_reader import open_parquet
 
 _STRINGS = pa.map_(pa.string(), pa.string())
 _DV = pa.struct(
@@ -195,7 +196,7 @@ def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, An
     Returns all other actions. Adds and removes as `FILE_SCHEMA`; with a column `stats_parsed` where statistics are
     there only in that form.
     """
-    with pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as parquet:
+    with open_parquet(source, coerce_int96_timestamp_unit="us") as parquet:
         present = parquet.schema_arrow
         others: list[dict[str, Any]] = []
         names = [name for name in _OTHERS if name in present.names]

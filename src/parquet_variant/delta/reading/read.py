@@ -14,7 +14,6 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
@@ -28,6 +27,7 @@ from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
 from parquet_variant.parquet.writing.conform import conform
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.columns import Matcher, align_table, by_field_id, by_logical_name, by_name, unchanged
 from parquet_variant.tables.partitions import partition_array
@@ -192,7 +192,7 @@ def read_file(
     path = relative_path(current.storage, file.path)
     try:
         # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
-        with pq.ParquetFile(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
+        with open_parquet(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
             present = parquet.schema_arrow
             if current.column_mapping == "id" and not any(b"PARQUET:field_id" in (f.metadata or {}) for f in present):
                 raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")
@@ -296,7 +296,7 @@ def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:
 def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
     """What a file shreds, as JSON, by dotted column name; its footer tells."""
     match = by_field_id if current.column_mapping == "id" else by_name
-    with pq.ParquetFile(current.storage.open(path)) as file:
+    with open_parquet(current.storage.open(path)) as file:
         schemas = _seen(file.schema_arrow, current.schema, match)
     return {name: schema.to_json() for name, schema in schemas.items()}
 

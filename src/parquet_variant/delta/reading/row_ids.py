@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.reading.read import Mask, live_rows, read_file, unshredded_table
+from parquet_variant.schema.parquet_reader import open_parquet
 
 
 def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa.ChunkedArray]:
@@ -27,7 +27,7 @@ def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa
     names = current.row_tracking_columns
     if names is None:
         return {}
-    with pq.ParquetFile(current.storage.open(path)) as parquet:
+    with open_parquet(current.storage.open(path)) as parquet:
         there = [name for name in names if name in parquet.schema_arrow.names]
         kept = parquet.read(columns=there) if there else None
     base, version = file.base_row_id, file.default_row_commit_version
@@ -60,7 +60,7 @@ def tracked_rows(
         return rows
     path = relative_path(current.storage, file.path)
     if live is None:
-        with pq.ParquetFile(current.storage.open(path)) as parquet:
+        with open_parquet(current.storage.open(path)) as parquet:
             count = parquet.metadata.num_rows
         marks = live_rows(current, file.deletion_vector, count)
         live = np.ones(count, dtype=bool) if marks is None else marks

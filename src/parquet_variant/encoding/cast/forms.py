@@ -28,6 +28,8 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     ListType(list<item: large_string>)
     """
     types = pa.types
+    if not has_encodings(arrow):
+        return arrow
     if types.is_dictionary(arrow) and stored and not types.is_null(arrow.value_type):
         return pa.dictionary(arrow.index_type, plain_form(arrow.value_type, stored=True), arrow.ordered)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
@@ -41,6 +43,29 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     if stored and types.is_fixed_size_list(arrow) and not arrow.list_size:
         arrow = pa.list_(arrow.value_field)  # pyarrow 26 writes nulls in the place of empty lists
     return with_fields(arrow, lambda field: field.with_type(plain_form(field.type, stored=stored)))
+
+
+def has_encodings(arrow: pa.DataType) -> bool:
+    """Return whether a type, or a type nested in it, says how values are stored: whether it may have another plain form.
+
+    Without recursion, since files may nest types hundreds of levels deep.
+
+    >>> has_encodings(pa.list_(pa.int8())), has_encodings(pa.list_(pa.string_view()))
+    (False, True)
+    """
+    types, remaining = pa.types, [arrow]
+    while remaining:
+        kind = remaining.pop()
+        if (
+            types.is_dictionary(kind) or types.is_run_end_encoded(kind)
+            or types.is_string_view(kind) or types.is_binary_view(kind)
+            or types.is_list_view(kind) or types.is_large_list_view(kind) or types.is_fixed_size_list(kind)
+            or types.is_decimal32(kind) or types.is_decimal64(kind)
+        ):  # fmt: skip
+            return True
+        if not isinstance(kind, pa.BaseExtensionType):
+            remaining += [kind.field(number).type for number in range(kind.num_fields)]
+    return False
 
 
 def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:

@@ -28,6 +28,7 @@ from parquet_variant.parquet.format.thrift import (
     struct_fields,
     zigzag,
 )
+from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH
 
 MAGIC = b"PAR1"
 # What is looked at of a file that is no Parquet file, and what begins so.
@@ -223,11 +224,11 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
     try:
         spans = list(schema_elements(footer))
         elements = [element for _, _, element in spans]
-        root, used, _ = _build(elements, 0, (), 0)
-        if used != len(elements):
-            raise ThriftError(f"{len(elements) - used} schema elements belong to no group")
+        root = _schema_tree(elements, file)
         _PARSED.append((footer[: spans[-1][1]], root))
-    except (ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except VariantFileError:
+        raise
+    except (ThriftError, ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         raise _refuse(error, file) from None
     return root
 
@@ -238,31 +239,53 @@ def _named(names: Sequence[str], number: int) -> str:
     return names[number]
 
 
-def _build(
-    elements: Sequence[dict[int, Any]], index: int, parent: tuple[str, ...], leaf: int
-) -> tuple[SchemaNode, int, int]:
-    element = elements[index]
-    name = element[4].decode("utf-8")
-    path = (*parent, name) if index else ()
-    physical = element.get(1)
+def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> SchemaNode:
+    """Return the root of the tree whose elements are listed depth first."""
+    root, missing = _schema_node(elements[0], None), elements[0].get(5, 0)
+    open_groups = [(root, missing)]  # Groups from the root down, and how many children of each are still missing.
+    leaves = 0
+    for element in elements[1:]:
+        while open_groups and not open_groups[-1][1]:
+            open_groups.pop()
+        if not open_groups:
+            raise ThriftError(f"schema element {element.get(4)!r} belongs to no group")
+        parent, missing = open_groups.pop()
+        open_groups.append((parent, missing - 1))
+        node = _schema_node(element, parent.path)
+        parent.children.append(node)
+        if node.physical is None:
+            open_groups.append((node, element.get(5, 0)))
+        else:
+            node.leaf, leaves = leaves, leaves + 1
+        if len(node.path) > MAX_SCHEMA_DEPTH:
+            raise _too_deep(file)
+    if any(missing for _, missing in open_groups):
+        raise ThriftError("the schema ends inside a group")
+    return root
+
+
+def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> SchemaNode:
+    name, physical = element[4].decode("utf-8"), element.get(1)
     node = SchemaNode(
         name=name,
-        path=path,
+        path=(*parent, name) if parent is not None else (),
         repetition=_named(_REPETITION, element.get(3, 0)),
         physical=None if physical is None else _named(_PHYSICAL, physical),
         logical=_logical(element),
         length=element.get(2),
     )
-    index += 1
-    if physical is not None:
-        if element.get(5):
-            raise ThriftError(f"{node.dotted} has both a type and children")
-        node.leaf = leaf
-        return node, index, leaf + 1
-    for _ in range(element.get(5, 0)):
-        child, index, leaf = _build(elements, index, path, leaf)
-        node.children.append(child)
-    return node, index, leaf
+    if physical is not None and element.get(5):
+        raise ThriftError(f"{node.dotted} has both a type and children")
+    return node
+
+
+def _too_deep(file: str | None) -> VariantFileError:
+    return VariantFileError(
+        f"the file's schema is nested more than {MAX_SCHEMA_DEPTH} levels deep, the most that can be read; "
+        "write the file again with a shallower shredding schema, using the tool that wrote it",
+        reason="too-deep",
+        file=file,
+    )
 
 
 def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:

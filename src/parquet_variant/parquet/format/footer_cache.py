@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.schema.parquet_reader import depth_options
 
 # What changes when a local file does: device, inode, size, times of its last change.
 Fingerprint = tuple[int, int, int, int, int]
@@ -87,6 +88,7 @@ class Reader(pq.ParquetFile):
             pre_buffer=pre_buffer,
             # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
             coerce_int96_timestamp_unit="us",
+            **depth_options(),
         )
 
     def _build_nested_paths(self) -> dict[str, list[int]]:

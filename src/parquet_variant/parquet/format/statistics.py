@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged, order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
@@ -97,7 +98,7 @@ def may_hide_nan(metadata: pq.FileMetaData) -> bool:
 
 def footer_metadata(footer: bytes) -> pq.FileMetaData:
     """What pyarrow makes of a footer's Thrift bytes; no file is read for it."""
-    return pq.read_metadata(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC))
+    return open_parquet(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
 
 
 def writer_of(metadata: pq.FileMetaData) -> str:

@@ -13,7 +13,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.kernels.arrow_buffers import from_numpy
@@ -28,6 +27,7 @@ from parquet_variant.parquet.format.page_places import (
 )
 from parquet_variant.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT, encode_struct, with_numbers
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
+from parquet_variant.schema.parquet_reader import open_parquet
 
 Mask = npt.NDArray[np.bool_]
 # A column chunk, and some of its pages.
@@ -131,7 +131,7 @@ def read_pages(
     told = _footer(footer, root, {each.leaf.path for each, _ in chosen}, rows, chunks)
     body += told + len(told).to_bytes(4, "little") + MAGIC
     # As the files of tables are read; without threads, since types made in Python must not end with one.
-    with pq.ParquetFile(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
+    with open_parquet(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
         return file.read(use_threads=False)
 
 

@@ -29,6 +29,7 @@ from parquet_variant.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.parquet.writing.arrow_leaves import has_nan, may_have_nan, null_rows
 from parquet_variant.parquet.writing.encodings import choose_encodings
 from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.statistics import basic_types
 from parquet_variant.types import BasicType
@@ -147,7 +148,7 @@ def plan_path_patch(
         return None
     leaves = sorted({int(leaf.leaf or 0) for group in groups if group is not None for leaf in group.leaves()})
     try:
-        with pq.ParquetFile(source) as file:
+        with open_parquet(source) as file:
             before = file.reader.read_row_groups([*range(metadata.num_row_groups)], column_indices=leaves)
     except (pa.ArrowException, OSError):
         return None  # Whoever reads the columns whole says what is wrong.

@@ -1,0 +1,37 @@
+"""pyarrow's Parquet reader, opened the same way everywhere: schemas may be as deep as this library can read.
+
+Owns the limit on the depth of a file's schema and how the installed pyarrow is asked for it. Every module that needs a
+`pyarrow.parquet.ParquetFile` gets it here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any
+
+import pyarrow.parquet as pq
+
+# A shredded object takes two levels of a Parquet schema, an array three. pyarrow 26 refuses schemas of 100 levels unless
+# it is asked for more; older versions have no limit. Recursive functions, here and in Python, take far more than this.
+MAX_SCHEMA_DEPTH = 700
+
+
+@cache
+def depth_options() -> dict[str, Any]:
+    """Return the arguments that make pyarrow read deep schemas; none where pyarrow has no limit.
+
+    >>> set(depth_options()) <= {"schema_depth_limit"}
+    True
+    """
+    has_limit = "schema_depth_limit" in inspect.signature(pq.ParquetFile.__init__).parameters
+    return {"schema_depth_limit": MAX_SCHEMA_DEPTH} if has_limit else {}
+
+
+def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file with pyarrow.
+
+    `source`: a path, a buffer or an open file.
+    `options`: arguments of `pyarrow.parquet.ParquetFile`.
+    """
+    return pq.ParquetFile(source, **depth_options(), **options)

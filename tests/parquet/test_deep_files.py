@@ -1,0 +1,120 @@
+"""Files that shred deeper than pyarrow's default limit on schemas are read by everything that reads files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantFileError
+from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH
+
+# Levels of nesting, each deeper than the 100 levels of a schema that pyarrow 26 reads by default.
+LEVELS = {"objects": [49, 60, 199], "arrays": [33, 120, 199], "both": [20, 100]}
+
+
+def nested_value(kind: str, levels: int, leaf: object) -> object:
+    value = leaf
+    for level in range(levels):
+        in_object = kind == "objects" or (kind == "both" and level % 2)
+        value = {"a": value} if in_object else [value]
+    return value
+
+
+def deep_storage(kind: str, levels: int, numbers: list[int]) -> pa.StructArray:
+    """Shredded storage, built by hand: writers of this library do not shred as deep."""
+    unset = pa.nulls(len(numbers), pa.binary())
+    group = pa.StructArray.from_arrays([unset, pa.array(numbers)], ["value", "typed_value"])
+    for level in range(levels):
+        if kind == "objects" or (kind == "both" and level % 2):
+            typed = pa.StructArray.from_arrays([group], fields=[pa.field("a", group.type, nullable=False)])
+        else:
+            typed = pa.ListArray.from_arrays(
+                pa.array(range(len(numbers) + 1), pa.int32()), group, type=pa.list_(pa.field("element", group.type, False))
+            )
+        group = pa.StructArray.from_arrays([unset, typed], ["value", "typed_value"])
+    metadata = pv.parse_json([json.dumps(nested_value(kind, levels, 1))]).storage.field("metadata")
+    name = metadata.cast(pa.binary())[0].as_py()
+    return pa.StructArray.from_arrays(
+        [pa.array([name] * len(numbers)), group.field("value"), group.field("typed_value")],
+        fields=[pa.field("metadata", pa.binary(), False), *group.type],
+    )
+
+
+def write_deep(path: Path, kind: str, levels: int, rows: int = 5) -> list[object]:
+    """Write a deep file with pyarrow, and return its values."""
+    path.parent.mkdir(exist_ok=True)
+    table = pa.table({"id": pa.array(range(rows)), "v": deep_storage(kind, levels, list(range(rows)))})
+    pq.write_table(table, path, store_schema=False)
+    return [nested_value(kind, levels, number) for number in range(rows)]
+
+
+DEEP = [(kind, levels) for kind, many in LEVELS.items() for levels in many]
+
+
+@pytest.mark.parametrize(("kind", "levels"), DEEP)
+def test_every_reader_of_files_reads_deep_ones(tmp_path, kind, levels):
+    path = tmp_path / "deep.parquet"
+    values = write_deep(path, kind, levels)
+    assert pv.parquet.read(path).to_pylist() == values
+    assert pv.parquet.read_table(path).column("id").to_pylist() == list(range(5))
+    steps = "".join(".a" if kind == "objects" or (kind == "both" and level % 2) else "[0]" for level in range(levels)[::-1])
+    found = pv.parquet.extract(path, {"n": f"${steps}:bigint"}, where="id >= 2")
+    assert found.column("n").to_pylist() == [2, 3, 4]
+    assert pv.parquet.validate(path).valid
+    assert str(pv.parquet.inspect(path))
+    assert pv.ShreddingSchema.from_parquet(path).depth >= levels
+
+
+@pytest.mark.parametrize(("kind", "levels"), DEEP)
+def test_deep_files_are_rewritten(tmp_path, kind, levels):
+    path, copy = tmp_path / "deep.parquet", tmp_path / "copy.parquet"
+    values = write_deep(path, kind, levels)
+    for options in ({"schema": "infer"}, {"layout": "unshredded"}, {"schema": "a bigint"}):
+        pv.parquet.rewrite(path, copy, mode="overwrite", **options)
+        assert pv.parquet.read(copy).to_pylist() == values
+    pv.parquet.annotate(path)
+    assert pv.parquet.read(path).to_pylist() == values
+
+
+def test_deep_rows_are_read_beside_rows_that_are_appended(tmp_path):
+    values = write_deep(tmp_path / "table" / "deep.parquet", "objects", 60)
+    lines = tmp_path / "lines.ndjson"
+    lines.write_text("".join(json.dumps(value) + "\n" for value in values))
+    pv.ingest(lines, tmp_path / "table", mode="append")
+    assert pv.parquet.read(tmp_path / "table").to_pylist() == values + values
+
+
+@pytest.mark.parametrize("command", ["cat", "inspect", "validate", "query"])
+def test_commands_read_deep_files(tmp_path, command):
+    path = tmp_path / "deep.parquet"
+    write_deep(path, "objects", 60)
+    arguments = [f"SELECT v:{'.'.join('a' * 60)}::int AS n FROM '{path}'"] if command == "query" else [str(path)]
+    done = subprocess.run([sys.executable, "-m", "parquet_variant.cli", command, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_a_deep_schema_that_a_writer_kept_for_arrow_does_not_hide_the_rows(tmp_path):
+    """pyarrow refuses its own description of a schema, which is no part of the format, where it is this deep."""
+    path = tmp_path / "deep.parquet"
+    pq.write_table(pa.table({"v": deep_storage("objects", 80, [1, 2])}), path)
+    assert pv.parquet.read(path).to_pylist() == [nested_value("objects", 80, number) for number in (1, 2)]
+
+
+def test_a_schema_too_deep_to_read_is_not_called_damaged(tmp_path):
+    path = tmp_path / "deep.parquet"
+    column = pa.array([1])
+    for _ in range(MAX_SCHEMA_DEPTH):
+        column = pa.StructArray.from_arrays([column], ["a"])
+    pq.write_table(pa.table({"a": column}), path, store_schema=False)
+    for read in (pv.parquet.read, pv.parquet.read_table, pv.parquet.inspect, pv.ShreddingSchema.from_parquet):
+        with pytest.raises(VariantFileError) as caught:
+            read(path)
+        assert caught.value.reason == "too-deep" and "damaged" not in str(caught.value)
