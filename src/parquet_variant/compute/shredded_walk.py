@@ -24,7 +24,6 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
 from parquet_variant.path import Segment
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
-from parquet_variant.schema.storage_shape import is_list
 
 Bools = npt.NDArray[np.bool_]
 
@@ -195,11 +194,18 @@ def _takeable(array: pa.Array | None) -> pa.Array | None:
 
 @lru_cache(maxsize=256)
 def _has_views(arrow: pa.DataType) -> bool:
-    types = pa.types
-    if types.is_struct(arrow) or is_list(arrow):
-        is_view = types.is_list_view(arrow) or types.is_large_list_view(arrow)
-        return is_view or any(_has_views(arrow.field(index).type) for index in range(arrow.num_fields))
-    return types.is_string_view(arrow) or types.is_binary_view(arrow) or types.is_run_end_encoded(arrow)
+    """Return whether a type nests views or run ends; without recursion, since files nest hundreds of levels."""
+    types, remaining = pa.types, [arrow]
+    while remaining:
+        kind = remaining.pop()
+        if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind):
+            remaining += [kind.field(index).type for index in range(kind.num_fields)]
+        elif (
+            types.is_list_view(kind) or types.is_large_list_view(kind)
+            or types.is_string_view(kind) or types.is_binary_view(kind) or types.is_run_end_encoded(kind)
+        ):  # fmt: skip
+            return True
+    return False
 
 
 def _valid(array: pa.Array) -> Bools | None:

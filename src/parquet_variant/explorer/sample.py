@@ -98,7 +98,8 @@ def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) ->
         reader: Any = open_parquet(stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False).reader
         groups = list(range(file.metadata.num_row_groups))[:1]
         for batch in reader.iter_batches(min(rows, 1024), groups, column_indices=leaves, use_threads=False):
-            part = variant_normalize(VariantArray(nested_array(pa.Table.from_batches([batch]), variant.path)))
+            table = file.in_file_types(pa.Table.from_batches([batch]), leaves)
+            part = variant_normalize(VariantArray(nested_array(table, variant.path)))
             assert isinstance(part, VariantArray)
             yield part
             rows -= len(part)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.schema.layout import tree_of_layout
-from parquet_variant.schema.parquet_reader import open_parquet
+from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
 from parquet_variant.schema.storage_shape import TypeTree
 
 
@@ -33,7 +33,9 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     """
     try:
         with open_parquet(file, filesystem=filesystem) as opened:
-            groups = dict(_groups("", opened.schema_arrow))
+            groups = dict(_groups(opened.schema_arrow))
+    except VariantFileError:
+        raise
     except (pa.ArrowException, OSError, TypeError, UnicodeError) as error:
         name = file if isinstance(file, str) else None
         raise VariantFileError(f"the footer cannot be read: {error}", reason="bad-footer", file=name) from None
@@ -54,8 +56,13 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     return next(iter(trees.values()))
 
 
-def _groups(prefix: str, fields: Any) -> Iterator[tuple[str, pa.StructType]]:
-    for field in fields:
-        if pa.types.is_struct(field.type):
-            yield prefix + field.name, field.type
-            yield from _groups(f"{prefix}{field.name}.", field.type)
+def _groups(schema: pa.Schema) -> Iterator[tuple[str, pa.StructType]]:
+    """Yield the dotted names and types of all groups, each before the groups inside it."""
+    remaining = [(field.name, field.type, 1) for field in reversed(list(schema))]
+    while remaining:
+        name, kind, depth = remaining.pop()
+        if depth > MAX_SCHEMA_DEPTH:
+            raise too_deep(None)
+        if pa.types.is_struct(kind):
+            yield name, kind
+            remaining += [(f"{name}.{field.name}", field.type, depth + 1) for field in reversed(list(kind))]

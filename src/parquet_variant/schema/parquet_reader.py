@@ -12,9 +12,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-# A shredded object takes two levels of a Parquet schema, an array three. pyarrow 26 refuses schemas of 100 levels unless
-# it is asked for more; older versions have no limit. Recursive functions, here and in Python, take far more than this.
+from parquet_variant.errors import VariantFileError
+
+# A shredded object takes two levels of a Parquet schema, an array three. pyarrow 26 refuses schemas of 100 levels
+# unless it is asked for more; older versions have no limit. Recursion in pyarrow and in Python goes deeper than this.
 MAX_SCHEMA_DEPTH = 700
+# What pyarrow's error for a deeper schema says.
+_TOO_DEEP = "too deeply nested"
 
 
 @cache
@@ -33,5 +37,21 @@ def open_parquet(source: Any, **options: Any) -> pq.ParquetFile:
 
     `source`: a path, a buffer or an open file.
     `options`: arguments of `pyarrow.parquet.ParquetFile`.
+    Raises `VariantFileError` with reason ``too-deep`` if the file's schema is deeper than `MAX_SCHEMA_DEPTH`.
     """
-    return pq.ParquetFile(source, **depth_options(), **options)
+    try:
+        return pq.ParquetFile(source, **depth_options(), **options)
+    except OSError as error:
+        if _TOO_DEEP in str(error):
+            raise too_deep(source if isinstance(source, str) else None) from None
+        raise
+
+
+def too_deep(file: str | None) -> VariantFileError:
+    """Make the error for a file whose schema is deeper than `MAX_SCHEMA_DEPTH`."""
+    return VariantFileError(
+        f"the file's schema is nested more than {MAX_SCHEMA_DEPTH} levels deep, the most that parquet-variant reads; "
+        "write the file again with a shallower shredding schema, using the tool that wrote it",
+        reason="too-deep",
+        file=file,
+    )

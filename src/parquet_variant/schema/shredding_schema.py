@@ -32,7 +32,7 @@ _REPR_WIDTH = 1000
 Kind = Literal["variant", "primitive", "array", "object"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShreddingSchema:
     """An immutable, hashable tree that says what is shredded as which type.
 
@@ -93,6 +93,25 @@ class ShreddingSchema:
         object.__setattr__(self, "physical_depth", 2 + inner + (self.kind == "array"))
         if self.depth > MAX_DEPTH:
             raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="too-deep")
+
+    def __eq__(self, other: object) -> bool:
+        # Iterative: comparing nested tuples of schemas that are 200 levels deep exceeds Python's limit on recursion.
+        if not isinstance(other, ShreddingSchema):
+            return NotImplemented
+        pairs = [(self, other)]
+        while pairs:
+            left, right = pairs.pop()
+            if left is right:
+                continue
+            if left.kind != right.kind or left.type != right.type or left.depth != right.depth:
+                return False
+            if [name for name, _ in left.fields] != [name for name, _ in right.fields]:
+                return False
+            pairs += zip(left.children(), right.children(), strict=True)
+        return True
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.type, self.element, self.fields))
 
     # ---- constructors
 

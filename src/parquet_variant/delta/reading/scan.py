@@ -166,7 +166,7 @@ class DeltaScan(PlannedQuery):
 
     def _inner(self, add: Add, file: OpenFile) -> tuple[Scan, Predicate | None, _Outside]:
         """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
-        arrow = file.reader.schema_arrow
+        arrow = file.arrow_schema
         variants = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
         place = self._place_in(arrow)
         inside, outside = self._split(file, place if place in variants else None, add)
@@ -189,7 +189,7 @@ class DeltaScan(PlannedQuery):
     def _split(self, file: OpenFile, place: str | None, add: Add) -> tuple[list[Selected], _Outside]:
         """The columns to read from the file, by their names there, and the others."""
         partitions = {name.lower() for name in self.current.partition_columns}
-        arrow = file.reader.schema_arrow
+        arrow = file.arrow_schema
         inside: list[Selected] = []
         outside: _Outside = {}
         for each in self.every_column:

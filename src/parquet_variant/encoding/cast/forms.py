@@ -46,9 +46,9 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
 
 
 def has_encodings(arrow: pa.DataType) -> bool:
-    """Return whether a type, or a type nested in it, says how values are stored: whether it may have another plain form.
+    """Return whether a type, or a type nested in it, may have another plain form.
 
-    Without recursion, since files may nest types hundreds of levels deep.
+    Without recursion, since files nest types hundreds of levels deep.
 
     >>> has_encodings(pa.list_(pa.int8())), has_encodings(pa.list_(pa.string_view()))
     (False, True)
@@ -189,13 +189,13 @@ def in_target_form(array: pa.Array, target: pa.DataType) -> pa.Array:
         raise CastError(f"{told}: the values cannot be given as {target}", reason="bad-type") from None
 
 
-def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType, change: Change | None = None) -> pa.ChunkedArray:
     """As `in_form`; unlike `cast`, which breaks lists of nulls in pyarrow 26 even where it has nothing to do.
 
     >>> chunks_in_form(pa.chunked_array([["a"], []]), pa.large_string()).type
     DataType(large_string)
     """
-    return pa.chunked_array([in_form(chunk, arrow) for chunk in column.chunks], arrow)
+    return pa.chunked_array([in_form(chunk, arrow, change) for chunk in column.chunks], arrow)
 
 
 def without_null_entries(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -4,9 +4,9 @@ Owns the numbers. Leaves structs that are written whole, field by field, to `pag
 """
 
 # FileMetaData
-SCHEMA, ROW_GROUPS, ENCRYPTION = 2, 4, 8
+SCHEMA, ROW_GROUPS, KEY_VALUES, ENCRYPTION = 2, 4, 5, 8
 # SchemaElement
-PHYSICAL_TYPE, LOGICAL_TYPE = 1, 10
+PHYSICAL_TYPE, CONVERTED_TYPE, SCALE, PRECISION, LOGICAL_TYPE = 1, 6, 7, 8, 10
 # RowGroup
 COLUMNS, NUM_ROWS = 1, 3
 # ColumnChunk

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from parquet_variant.array.parts import empty_table
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.io.commit_journal import entries_that_count, fixed_part, glob_match
@@ -43,6 +44,7 @@ from parquet_variant.parquet.format.footer_cache import (
     without_views,
 )
 from parquet_variant.parquet.format.page_places import chunk_start_of
+from parquet_variant.parquet.format.pyarrow_limits import footer_for_pyarrow, with_wide_decimals
 from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
 from parquet_variant.types import MAX_OFFSET
 
@@ -115,12 +117,24 @@ class OpenFile:
         """The library that wrote the file, as the footer tells it; empty if that is no text."""
         return writer_of(self.metadata)
 
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the whole file, as `read_leaves` returns its columns."""
+        leaves = range(len(self.schema.leaves()))
+        return self.in_file_types(empty_table(self.reader.schema_arrow), leaves).schema
+
+    def in_file_types(self, table: pa.Table, leaves: Sequence[int]) -> pa.Table:
+        """Return a table that pyarrow read from some leaf columns (by number) with the types that the file defines."""
+        table = without_views(table, self.metadata)
+        every = self.schema.leaves()
+        return with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
+
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         """The table of exactly these leaf columns (by number), for these row groups.
 
         Raises `VariantFileError` if the data is damaged, or a row group holds more than Arrow's nested columns can.
         """
-        table = without_views(self._read(row_groups, leaves), self.metadata)
+        table = self.in_file_types(self._read(row_groups, leaves), leaves)
         rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
         if any(len(column) != rows for column in table.columns):
             raise self._damaged(ValueError("a column has not as many values as its row groups have rows"))
@@ -355,10 +369,11 @@ def _open_anew(
     footer = footer_bytes(stream, source.path)
     schema = parse_schema(footer, source.path)
     check_chunks(footer, schema, source.path)
+    adapted = footer_for_pyarrow(footer, schema)
     metadata = None
-    if not is_local:
-        # pyarrow would ask for the footer once more: give it a file that has nothing else.
-        metadata = footer_metadata(footer)
+    if adapted is not None or not is_local:
+        # For remote files, so that pyarrow does not request the footer again.
+        metadata = footer_metadata(adapted or footer)
     metadatas = (variant.node.child("metadata") for variant in find_variants(schema))
     dictionaries = frozenset(
         leaf.leaf for leaf in metadatas if leaf is not None and leaf.physical == "BYTE_ARRAY" and leaf.leaf is not None

@@ -22,13 +22,14 @@ from parquet_variant.parquet.format.thrift import (
     I32,
     STRUCT,
     ThriftError,
+    field_header,
     find_field,
     list_items,
     read_struct,
     struct_fields,
     zigzag,
 )
-from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH
+from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH, too_deep
 
 MAGIC = b"PAR1"
 # What is looked at of a file that is no Parquet file, and what begins so.
@@ -258,7 +259,7 @@ def _schema_tree(elements: Sequence[dict[int, Any]], file: str | None) -> Schema
         else:
             node.leaf, leaves = leaves, leaves + 1
         if len(node.path) > MAX_SCHEMA_DEPTH:
-            raise _too_deep(file)
+            raise too_deep(file)
     if any(missing for _, missing in open_groups):
         raise ThriftError("the schema ends inside a group")
     return root
@@ -277,15 +278,6 @@ def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> Sch
     if physical is not None and element.get(5):
         raise ThriftError(f"{node.dotted} has both a type and children")
     return node
-
-
-def _too_deep(file: str | None) -> VariantFileError:
-    return VariantFileError(
-        f"the file's schema is nested more than {MAX_SCHEMA_DEPTH} levels deep, the most that can be read; "
-        "write the file again with a shallower shredding schema, using the tool that wrote it",
-        reason="too-deep",
-        file=file,
-    )
 
 
 def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:
@@ -368,17 +360,15 @@ def refuse_signed(footer: bytes, file: str | None = None) -> None:
 def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
     """One schema element with its logicalType set to VARIANT, or taken out."""
     out, last = bytearray(), 0
-    for each in struct_fields(footer, start):
-        if annotated and last < LOGICAL_TYPE and (each.id > LOGICAL_TYPE or not each.type):
-            out += bytes([(LOGICAL_TYPE - last) << 4 | STRUCT]) + _VARIANT_VALUE
+    for item in struct_fields(footer, start):
+        if annotated and last < LOGICAL_TYPE and (item.id > LOGICAL_TYPE or not item.type):
+            out += field_header(LOGICAL_TYPE, STRUCT, last) + _VARIANT_VALUE
             last = LOGICAL_TYPE
-        if not each.type:
+        if not item.type:
             out.append(0)
-        elif each.id != LOGICAL_TYPE:
-            delta = each.id - last
-            header = bytes([delta << 4 | each.type]) if 0 < delta < 16 else bytes([each.type]) + zigzag(each.id)
-            out += header + footer[each.start : each.end]
-            last = each.id
+        elif item.id != LOGICAL_TYPE:
+            out += field_header(item.id, item.type, last) + footer[item.start : item.end]
+            last = item.id
     return bytes(out)
 
 

@@ -7,7 +7,7 @@ Owns bytes to plain Python values and back, and the spans of fields. Leaves the 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 # Compact protocol type codes.
@@ -75,7 +75,7 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
         if value is None:
             continue
         code = _FALSE if kind == BOOL and not value else kind
-        out.append(_BYTES[(number - last) << 4 | code] if 0 < number - last < 16 else _BYTES[code] + zigzag(number))
+        out.append(field_header(number, code, last))
         last = number
         if kind in (I32, I64):
             out.append(_BYTES[value << 1] if 0 <= value < 64 else zigzag(value))
@@ -238,6 +238,27 @@ def with_numbers(buffer: bytes, position: int, changes: Mapping[int, int | bytes
         out += buffer[field.header : field.start]
         new = changes.get(field.id) if field.type else None
         out += buffer[field.start : field.end] if new is None else zigzag(new) if isinstance(new, int) else new
+    return bytes(out)
+
+
+def field_header(number: int, kind: int, last: int) -> bytes:
+    """Return the header of a field that follows the field `last` in a struct.
+
+    >>> field_header(10, STRUCT, 6).hex(), field_header(16, STRUCT, 0).hex()
+    ('4c', '0c20')
+    """
+    return _BYTES[(number - last) << 4 | kind] if 0 < number - last < 16 else _BYTES[kind] + zigzag(number)
+
+
+def without_fields(buffer: bytes, position: int, numbers: Collection[int]) -> bytes:
+    """Return the bytes of the struct that starts at `position` without some of its fields."""
+    out, last = bytearray(), 0
+    for field in struct_fields(buffer, position):
+        if not field.type:
+            out.append(0)
+        elif field.id not in numbers:
+            out += field_header(field.id, field.type, last) + buffer[field.start : field.end]
+            last = field.id
     return bytes(out)
 
 

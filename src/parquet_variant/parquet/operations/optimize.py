@@ -204,7 +204,7 @@ def _check_directory(root: str) -> None:
 def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:
     with open_file(source) as file:
         chosen = choose_column(file.schema, column, file.name)
-        table = empty_table(file.reader.schema_arrow)
+        table = empty_table(file.arrow_schema)
         others = [str(field) for field in table.schema if field.name != chosen.path[0]]
         array = next(array for _, array in row_group_arrays(file, chosen))
         schema = array.schema if array.schema is not None else ShreddingSchema.variant()

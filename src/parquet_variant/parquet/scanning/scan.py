@@ -422,7 +422,7 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
         return ()
     partition = dict(source.partition)
     with open_file(source) as file:
-        arrow = file.reader.schema_arrow
+        arrow = file.arrow_schema
         typed = []
         for each in selection:
             name = each.column or each.name
