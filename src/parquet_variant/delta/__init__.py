@@ -10,7 +10,7 @@ from parquet_variant.lazy_names import lazy_names
 
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
-    "delta.dml.committing": "ChangeResult",
+    "tables.changes.retries": "ChangeResult",
     "delta.dml.delete": "delete",
     "delta.dml.merge": "Merge merge",
     "delta.dml.replacing": "replace_partitions replace_where",

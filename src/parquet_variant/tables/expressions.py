@@ -1,7 +1,7 @@
-"""Conditions and values in SQL over rows of Delta tables, evaluated by DuckDB over the columns that they need.
+"""SQL conditions and values over rows of tables, evaluated by DuckDB over the columns that they need.
 
-Owns which columns of a table a text may name, pulling those out of rows in memory, and running texts over them. Leaves
-the SQL to `query.sql_expression`, and reading files to `dml.matching`.
+Owns which columns of a table an expression may name, extracting these from rows in memory, and evaluating expressions
+over them. Leaves the SQL to `query.sql_expression`, and reading files to the formats.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
 from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
 
-# The column that numbers rows beside those that expressions need.
-ROW = "__row"
 Mask = npt.NDArray[np.bool_]
 
 
 def columns_of_table(schema: StructType) -> TableColumns:
-    """The columns of a Delta table that a text may name: variants, also those in structs, and all that are none."""
+    """Return the columns of a table that an expression may name: Variants, also inside structs, and ordinary ones."""
     places = {".".join(place): tuple(place) for place in reachable_variants(schema)}
     nested = {name: place for name, place in places.items() if len(place) > 1}
     ordinary = {f.name: arrow_type(f.type) for f in schema.fields if f.type != VARIANT}
@@ -40,27 +38,55 @@ def columns_of_table(schema: StructType) -> TableColumns:
 
 
 def columns_of_data(table: pa.Table) -> TableColumns:
-    """The columns of rows in memory; their variants are marked."""
+    """Return the columns of rows in memory, whose Variant fields are marked."""
     variants = [f.name for f in table.schema if is_variant_field(f)]
     return TableColumns(variants, {f.name: f.type for f in table.schema if not is_variant_field(f)})
 
 
-def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
-    """The columns that expressions need, out of rows in memory, and a column that numbers the rows.
+def numbered(columns: Mapping[str, Any], rows: int) -> pa.Table:
+    """Return columns as a table whose first column numbers the rows.
 
-    `rows`: whole rows, variants as storage structs.
-    `columns`: what is needed, by the names that the text has for it.
+    The name of the first column is longer than every other name, so that no user's column can have it.
+
+    >>> numbered({"__row": pa.array(["a", "b"])}, 2).to_pydict()
+    {'######': [0, 1], '__row': ['a', 'b']}
     """
-    arrays: dict[str, Any] = {ROW: pa.array(np.arange(len(rows)))}
-    for name, needed in columns.items():
-        arrays[name] = _pulled(rows, needed)
-    return pa.table(arrays)
+    name = "#" * (1 + max(map(len, columns), default=0))
+    return pa.table({name: pa.array(np.arange(rows)), **columns})
 
 
-def _pulled(rows: pa.Table, needed: NeededColumn) -> Any:
-    head, *rest = [needed.column] if needed.column in rows.column_names else needed.column.split(".")
+def renumbered(table: pa.Table) -> pa.Table:
+    """Return rows of a `numbered` table with their own numbers."""
+    return table.set_column(0, table.column_names[0], pa.array(np.arange(len(table))))
+
+
+def number_column(alias: str, table: pa.Table) -> str:
+    """Return the SQL that names the column of row numbers of a `numbered` table."""
+    return f"{quoted(alias)}.{quoted(table.column_names[0])}"
+
+
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier.
+
+    >>> quoted('a"b')
+    '"a""b"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Table:
+    """Return the columns that expressions need, extracted from rows in memory, as a `numbered` table.
+
+    `rows`: rows in the table's columns, Variants as storage structs.
+    `columns`: the needed columns by the names that the expressions use.
+    """
+    return numbered({name: _extracted(rows, needed) for name, needed in columns.items()}, len(rows))
+
+
+def _extracted(rows: pa.Table, needed: NeededColumn) -> Any:
+    head, *fields = [needed.column] if needed.column in rows.column_names else needed.column.split(".")
     column = rows[head]
-    for name in rest:
+    for name in fields:
         column = pc.struct_field(column, name)
     if needed.path is None:
         return column
@@ -68,47 +94,54 @@ def _pulled(rows: pa.Table, needed: NeededColumn) -> Any:
     output = Selected("", needed.path, needed.type).output
     if not chunks:
         return pa.nulls(0, output if output is not None else arrow_type(VARIANT))
-    done = [try_variant_get(chunk, needed.path, output if output is not None else "variant") for chunk in chunks]
-    arrays = [each.storage if isinstance(each, VariantArray) else each for each in done]
+    values = [try_variant_get(chunk, needed.path, output if output is not None else "variant") for chunk in chunks]
+    arrays = [value.storage if isinstance(value, VariantArray) else value for value in values]
     return pa.chunked_array(arrays) if len(arrays) > 1 else arrays[0]
 
 
 def evaluate(texts: Mapping[str, str], tables: Mapping[str, pa.Table], zone: str) -> pa.Table:
-    """Texts over tables side by side, a column each, in the order of their rows.
+    """Evaluate expressions over tables side by side, and return one column per expression, in the order of the rows.
 
-    `texts`: DuckDB's text by the name of its column.
-    `tables`: by the names that the texts have for them; each with a column `ROW`.
+    `texts`: DuckDB's SQL by name of the result column.
+    `tables`: `numbered` tables of equal length, by the names that the expressions use.
     """
-    selected = ", ".join(f'({text}) AS "{name}"' for name, text in texts.items())
-    source = " POSITIONAL JOIN ".join(tables)
-    answer = run_sql(f'SELECT {selected}, {next(iter(tables))}."{ROW}" FROM {source}', tables, zone=zone)
-    order = np.argsort(answer[ROW].to_numpy(), kind="stable")
-    return answer.drop_columns(ROW).take(pa.array(order))
+    selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in texts.items())
+    source = " POSITIONAL JOIN ".join(map(quoted, tables))
+    alias, first = next(iter(tables.items()))
+    # A name that is longer than the others, as in `numbered`.
+    number = "#" * (1 + max(map(len, texts)))
+    sql = f"SELECT {selected}, {number_column(alias, first)} AS {quoted(number)} FROM {source}"
+    answer = run_sql(sql, tables, zone=zone)
+    order = np.argsort(answer[number].to_numpy(), kind="stable")
+    return answer.drop_columns(number).take(pa.array(order))
 
 
 def is_true(expression: SqlExpression, alias: str, table: pa.Table, zone: str) -> Mask:
-    """For each row, whether a condition is true; false and unknown are not."""
+    """Return, for each row of a `numbered` table, whether a condition is true; false and unknown are not."""
     if not len(table):
         return np.zeros(0, dtype=bool)
     answer = evaluate({"answer": expression.text}, {alias: table}, zone)["answer"]
     if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
-        raise TableError(f"the condition {expression.text} is {answer.type}, not true or false", reason="bad-condition")
+        raise TableError(
+            f"the condition {expression.text} is of type {answer.type}: write a condition that is true or false",
+            reason="bad-condition",
+        )
     return np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A column, or a path inside of a Variant column, and its new value."""
+    """A column, or a path inside a Variant column, and its new value."""
 
     target: str  # As the user wrote it: ``k`` or ``v:a.b``.
     column: str
-    path: VariantPath | None  # Inside of the column; None for all of it.
+    path: VariantPath | None  # The path inside the column; None for the whole column.
     value: SqlExpression | None
-    literal: object  # An Arrow-convertible Python value, where there is no expression.
+    literal: object  # The Python value if there is no expression.
 
 
 def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tuple[str, VariantPath | None]:
-    """The column, and the path inside of a Variant, that an assignment names.
+    """Return the column, and the path inside a Variant, that the target of an assignment names.
 
     Raises `TableError`: reason ``"bad-assignment"`` for anything else.
     """
@@ -117,21 +150,21 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
         return column, None
     expression = read_expression(text, {alias: columns}, zone=zone)
     needed = list(expression.columns[alias].values())
-    if len(needed) != 1 or not plain_column(expression) or needed[0].type is not None:
+    if len(needed) != 1 or not is_plain_column(expression) or needed[0].type is not None:
         raise TableError(
-            f"{text!r} cannot be set: name a column, or a path in a Variant (v:a.b)", reason="bad-assignment"
+            f"cannot set {text!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
         )
     path = needed[0].path
     return needed[0].column, path if path is not None and path.segments else None
 
 
-def plain_column(expression: SqlExpression) -> bool:
-    """Whether an expression is nothing but a column of its tables."""
+def is_plain_column(expression: SqlExpression) -> bool:
+    """Return whether an expression is a column and nothing else."""
     return isinstance(parse_sql(expression.text, "duckdb", what="expression"), exp.Column)
 
 
 def equal_columns(expression: SqlExpression, left: str, right: str) -> Sequence[tuple[str, str]]:
-    """The pairs of columns of two tables that a condition asks to be equal, whatever else it asks."""
+    """Return the pairs of columns of two tables that a condition requires to be equal."""
     tree = parse_sql(expression.text, "duckdb", what="expression")
     pairs = []
     for part in tree.flatten() if isinstance(tree, exp.And) else [tree]:

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlparse
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.errors import TableError, check_mapping
+from parquet_variant.errors import TableError, VariantError, check_mapping
 from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme, write_errors
 from parquet_variant.io.temporaries import temporary_beside
 
@@ -387,6 +387,11 @@ def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
     except _failures() as error:
         line = (str(error).splitlines() or [type(error).__name__])[0]
         raise TableError(f"{problem}: {line}", reason=reason, file=storage.uri) from None
+
+
+def is_uncommitted(error: VariantError) -> bool:
+    """Return whether a commit that failed with this error has certainly not happened, so that its files may go."""
+    return error.reason != "unknown-outcome"
 
 
 def local_path(uri: str) -> Path:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.delta.dml import changeable
 from parquet_variant.delta.statistics.variant_stats import decode_bounds
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.tables.row_sets import read_bitmap, write_bitmap
@@ -248,9 +249,8 @@ def test_bitmaps_come_back(size: int) -> None:
 
 def test_others_that_come_first(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What matches and was added meanwhile is deleted too; what does not match is let be."""
-    from parquet_variant.delta.dml import committing
 
-    commit = committing.commit
+    commit = changeable.commit
     meanwhile = [lambda: pv.delta.append(table, columns([500])), lambda: pv.delta.append(table, columns([12_345]))]
 
     def raced(*args: Any, **options: Any) -> Any:
@@ -258,7 +258,7 @@ def test_others_that_come_first(table: Path, monkeypatch: pytest.MonkeyPatch) ->
             meanwhile.pop(0)()
         return commit(*args, **options)
 
-    monkeypatch.setattr(committing, "commit", raced)
+    monkeypatch.setattr(changeable, "commit", raced)
     result = pv.delta.delete(table, "k = 500 OR k = 5")
     assert result.rows_deleted == 2
     assert set(state(table)) == set(range(50)) - {5} | {12_345}

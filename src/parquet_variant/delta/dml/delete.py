@@ -1,30 +1,16 @@
-"""``DELETE FROM table WHERE condition``.
-
-Owns the public operation and what a task does with a file. Leaves files to `changing` and the commit to `committing`.
-"""
+"""``DELETE FROM table WHERE condition``: the public operation. Leaves the work to `tables.changes`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from parquet_variant.delta.dml.changing import ChangedRows, ChangePlan, FileChange, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
-from parquet_variant.delta.dml.matching import candidate_files, file_columns
-from parquet_variant.delta.dml.patching import NO_COLUMNS, rewrite_file
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.delta.dml.changeable import DeltaTable
+from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.query.sql_expression import SqlExpression, read_expression
-from parquet_variant.tables.expressions import columns_of_table, is_true
-
-TARGET = "target"
+from parquet_variant.tables.changes.operations import delete_rows
+from parquet_variant.tables.changes.retries import ChangeResult
 
 
 def delete(
@@ -40,26 +26,26 @@ def delete(
 ) -> ChangeResult:
     """Delete the rows for which a condition is true, in one commit.
 
-    Files that cannot match, by partition values and statistics, are never opened. Of the others, those with matches are
-    written anew without them, or marked by a deletion vector where the table has ``delta.enableDeletionVectors``.
+    Files that cannot match, by partition values and statistics, are not opened. Files with matching rows are rewritten
+    without them, or get a deletion vector if the table has ``delta.enableDeletionVectors``.
 
     Parameters
     ----------
     table
         Path, URL or snapshot.
     where
-        SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``; by
-        default every row goes.
+        SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``.
+        Without a condition all rows are deleted.
     zone
-        The session time zone.
+        Session time zone.
     storage_options
         Configuration of the object store.
     threads
-        Files that are worked on at a time; None for as many as there are cores.
+        Number of files to process at the same time; None for one per CPU core.
     progress
-        Called with the step, the tasks done and the tasks in all.
+        Called with the step, the number of finished tasks and the number of tasks.
     engine
-        What runs the tasks; by default threads of this process.
+        Engine that runs the tasks (default: threads of this process).
     **options
         Options of `VariantWriter`.
 
@@ -69,10 +55,11 @@ def delete(
 
     Raises
     ------
-    DeltaError
-        ``"append-only"``; ``"unsupported-feature"``; ``"too-many-retries"`` if others kept changing the same rows.
+    TableError
+        ``"append-only"``; ``"unsupported-feature"``; ``"too-many-retries"`` if other commits kept changing the same
+        rows.
     SqlError
-        For a condition that cannot be read.
+        The condition cannot be parsed.
 
     Examples
     --------
@@ -85,49 +72,4 @@ def delete(
     [{'n': 1}, 3]
     """
     workers = engine or ThreadEngine(threads, progress)
-
-    def plan(newest: Snapshot) -> Change:
-        condition = read_condition(newest, where, zone)
-        opened = matching_files(newest, condition, zone)
-        work = partial(delete_from_file, plan_change(newest, options), condition, zone)
-        done = workers.run("delete", work, newest.to_adds(opened))
-        return Change(opened, done, reads_of(newest, condition, zone), parameters={"predicate": where or "true"})
-
-    return run_change(snapshot(table, storage_options=storage_options), "DELETE", plan)
-
-
-def read_condition(current: Snapshot, where: str | None, zone: str) -> SqlExpression | None:
-    """A condition over a table's rows; None for every row."""
-    if where is None:
-        return None
-    return read_expression(where, {TARGET: columns_of_table(current.schema)}, zone=zone)
-
-
-def matching_files(current: Snapshot, condition: SqlExpression | None, zone: str) -> pa.Table:
-    """The files that may hold rows for which a condition is true."""
-    if condition is None:
-        return current.files
-    return candidate_files(current, condition.pushdown.get(TARGET), condition.columns[TARGET], zone)
-
-
-def reads_of(current: Snapshot, condition: SqlExpression | None, zone: str) -> Any:
-    """Whether files that others add may hold rows for which a condition is true."""
-    return lambda added: len(matching_files(replace(current, files=added), condition, zone)) > 0
-
-
-def matched_rows(plan: ChangePlan, condition: SqlExpression | None, zone: str, file: Add) -> Any:
-    """For the rows of a file, by position: whether they count, and whether they do and the condition is true."""
-    columns = {} if condition is None else condition.columns[TARGET]
-    rows, live = file_columns(plan.current, file, columns, zone)
-    if condition is None:
-        return live, live.copy()
-    return live, live & is_true(condition, TARGET, rows, zone)
-
-
-def delete_from_file(
-    plan: ChangePlan, condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Add
-) -> FileChange:
-    """What a task does: let the rows of a file go for which a condition is true."""
-    live, deleted = matched_rows(plan, condition, zone, file)
-    changed = ChangedRows(live, deleted, np.zeros_like(deleted), lambda rows: rows)
-    return rewrite_file(plan, file, changed, NO_COLUMNS)
+    return delete_rows(DeltaTable.open(table, storage_options), where, zone, workers, options)

@@ -1,6 +1,6 @@
-"""``MERGE INTO target USING source ON condition WHEN …``: the builder that a user fills, in deltalake's manner.
+"""``MERGE INTO target USING source ON condition WHEN …``: the builder of a merge, with the methods of deltalake.
 
-Owns its methods. Leaves what they gather, and running it, to `merging`.
+Leaves running the merge to `tables.changes.merge_run`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.delta.dml.committing import ChangeResult
-from parquet_variant.delta.dml.merging import MergeClause, MergeRequest, run_merge
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.dml.changeable import DeltaTable
+from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.reading.read import read_table
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import TableError
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.engine import Progress, ThreadEngine
+from parquet_variant.tables.changes.merge_run import MergeClause, MergeRequest, run_merge
+from parquet_variant.tables.changes.retries import ChangeResult
 
 
 class Merge(MergeRequest):
-    """A merge that waits for its clauses and for `execute`; made by `merge`. Each method gives a new one.
+    """A merge that waits for its clauses and for `execute`; made by `merge`. Each method returns a new merge.
 
-    Of the clauses about a row, the first whose predicate is true applies.
+    Of the clauses for a row, the first one whose predicate is true applies.
     """
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
@@ -40,11 +41,11 @@ class Merge(MergeRequest):
         return self._with(MergeClause("matched", "delete", predicate=predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
-        """Insert source rows that match no row: values by column, other columns null."""
+        """Insert source rows that match no row: values by column; other columns become null."""
         return self._with(MergeClause("not_matched", "insert", dict(updates), predicate))
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
-        """Insert source rows that match no row, their columns by name."""
+        """Insert source rows that match no row, with their columns by name."""
         return self._with(MergeClause("not_matched", "insert", None, predicate, frozenset(except_cols)))
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
@@ -56,15 +57,17 @@ class Merge(MergeRequest):
         return self._with(MergeClause("not_matched_by_source", "delete", predicate=predicate))
 
     def execute(self) -> ChangeResult:
-        """Do it, in one commit.
+        """Run the merge, in one commit.
 
         Raises
         ------
-        DeltaError
+        TableError
             ``"ambiguous-merge"`` if several source rows would change one row; ``"no-clauses"``; and as `update`.
         """
         if not self.clauses:
-            raise DeltaError("the merge has no clauses: say what to do (when_matched_…)", reason="no-clauses")
+            raise TableError(
+                "the merge has no clauses: add one, such as when_matched_update_all()", reason="no-clauses"
+            )
         return run_merge(self)
 
     def _with(self, clause: MergeClause) -> Merge:
@@ -84,22 +87,21 @@ def merge(
     progress: Progress | None = None,
     **options: Any,
 ) -> Merge:
-    """Begin a merge of rows into a table; clauses say what becomes of them, and ``execute`` commits.
+    """Begin a merge of rows into a table; its clauses define the changes, and ``execute`` commits them.
 
-    Files that hold no key of the source, by partition values and statistics, are not opened where the condition asks
-    for equal columns or paths.
+    If the condition requires columns or paths to be equal, files that hold no key of the source are not opened; this is
+    decided by partition values and statistics.
 
     Parameters
     ----------
     table
         Path, URL or snapshot of the target.
     source
-        Rows: what `append` takes at once (a pyarrow table, columns by name), anything with Arrow's C stream, or the
-        path of a Delta table.
+        Rows: a pyarrow table, columns by name, any object with Arrow's C stream, or the path of a Delta table.
     condition
         SQL over both: ``"target.id = source.v:id::bigint"``.
     source_alias, target_alias
-        Their names in SQL.
+        Names of the tables in SQL.
     zone, storage_options, threads, progress, **options
         As for `delete`.
 
@@ -118,14 +120,16 @@ def merge(
     ...     (result.rows_updated, result.rows_inserted), pv.delta.read(folder).to_pylist()
     ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
     """
-    current = snapshot(table, storage_options=storage_options)
+    target = DeltaTable.open(table, storage_options)
     if source_alias.lower() == target_alias.lower():
-        raise DeltaError("source and target need names that differ", reason="bad-argument")
-    rows = _rows(source, storage_options)
-    return Merge(current, rows, condition, source_alias, target_alias, zone, ThreadEngine(threads, progress), options)
+        raise TableError(
+            f"source_alias and target_alias are both {source_alias!r}: give two different names", reason="bad-argument"
+        )
+    rows = _source_rows(source, storage_options)
+    return Merge(target, rows, condition, source_alias, target_alias, zone, ThreadEngine(threads, progress), options)
 
 
-def _rows(source: Any, storage_options: Mapping[str, str] | None) -> pa.Table:
+def _source_rows(source: Any, storage_options: Mapping[str, str] | None) -> pa.Table:
     if isinstance(source, (str, os.PathLike, Snapshot)):
         return read_table(source, storage_options=storage_options)
     return table_of(source)

@@ -1,6 +1,6 @@
-"""New rows in the place of old ones: of those that meet a condition, or of whole partitions.
+"""Replacing rows by new ones: the rows that meet a condition, or whole partitions.
 
-Owns the public operations. Leaves deleting to `delete`, and the commit to `committing`.
+Owns the public operations and the choice of partitions. Leaves the work to `tables.changes`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.delta.data.file_partitions import partition_keys
-from parquet_variant.delta.dml.changing import ChangePlan, plan_change
-from parquet_variant.delta.dml.committing import Change, ChangeResult, run_change
-from parquet_variant.delta.dml.delete import TARGET, delete_from_file, matching_files, read_condition, reads_of
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
-from parquet_variant.delta.writing.identity import IdentityValues
+from parquet_variant.delta.dml.changeable import DeltaTable
+from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import ThreadEngine
-from parquet_variant.tables.expressions import is_true, needed_table
+from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
+from parquet_variant.tables.changes.operations import delete_from_file, insertion, replace_rows
+from parquet_variant.tables.changes.retries import ChangeResult, run_change
 from parquet_variant.tables.row_input import all_rows
 
 
@@ -35,7 +35,7 @@ def replace_where(
     threads: int | None = 1,
     **options: Any,
 ) -> ChangeResult:
-    """Put rows in the place of those for which a condition is true, in one commit.
+    """Replace the rows for which a condition is true by new rows, in one commit.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def replace_where(
 
     Raises
     ------
-    DeltaError
-        ``"outside-condition"`` for a new row for which the condition is not true; and as `delete`.
+    TableError
+        ``"outside-condition"`` if the condition is not true for a new row; and as `delete`.
 
     Examples
     --------
@@ -66,35 +66,9 @@ def replace_where(
     ...     sorted(pv.delta.read_table(folder)["n"].to_pylist())
     [3, 9]
     """
-    tables = all_rows(data)
-    current = snapshot(table, storage_options=storage_options)
-
-    def plan(newest: Snapshot) -> Change:
-        condition = read_condition(newest, where, zone)
-        assert condition is not None
-        changes = plan_change(newest, options)
-        identity = IdentityValues(newest)
-        new = [changes.write.with_generated_columns(each) for each in identity.of(tables)]
-        for each in new:
-            rows = needed_table(changes.write.completed(each), condition.columns[TARGET])
-            good = is_true(condition, TARGET, rows, zone)
-            if not good.all():
-                raise DeltaError(
-                    f"the condition {where} is not true for every new row", reason="outside-condition",
-                    row=int((~good).argmax()),
-                )  # fmt: skip
-        opened = matching_files(newest, condition, zone)
-        work = partial(delete_from_file, changes, condition, zone)
-        done = ThreadEngine(threads, None).run("replace", work, newest.to_adds(opened))
-        return replace(
-            _insertion(newest, new, identity, changes),
-            opened=opened,
-            files=done,
-            reads=reads_of(newest, condition, zone),
-            parameters={"predicate": where},
-        )
-
-    return run_change(current, "WRITE", plan)
+    rows = all_rows(data)
+    current = DeltaTable.open(table, storage_options)
+    return replace_rows(current, rows, where, zone, ThreadEngine(threads, None), options)
 
 
 def replace_partitions(
@@ -105,7 +79,7 @@ def replace_partitions(
     threads: int | None = 1,
     **options: Any,
 ) -> ChangeResult:
-    """Put rows in the place of all rows of their partitions, in one commit; other partitions stay.
+    """Replace all rows of the partitions that new rows belong to, in one commit; other partitions are kept.
 
     Parameters
     ----------
@@ -122,42 +96,39 @@ def replace_partitions(
 
     Raises
     ------
-    DeltaError
+    TableError
         ``"not-partitioned"``; and as `delete`.
     """
-    tables = all_rows(data)
-    current = snapshot(table, storage_options=storage_options)
-    if not current.partition_columns:
-        raise DeltaError("the table has no partition columns: use overwrite", reason="not-partitioned")
+    rows = all_rows(data)
+    opened_table = DeltaTable.open(table, storage_options)
+    if not opened_table.current.partition_columns:
+        raise DeltaError(
+            "the table has no partition columns, so no partitions can be replaced: use overwrite or replace_where",
+            reason="not-partitioned",
+        )
+    engine = ThreadEngine(threads, None)
 
-    def plan(newest: Snapshot) -> Change:
-        changes = plan_change(newest, options)
-        identity = IdentityValues(newest)
-        new = [changes.write.with_generated_columns(each) for each in identity.of(tables)]
-        insertion = _insertion(newest, new, identity, changes)
-        fields = newest.partition_fields
-        taken = {tuple(add.partition_values[field.physical_name] for field in fields) for add in insertion.adds}
+    def plan(current: ChangeableTable[Add]) -> TableChange[Add]:
+        assert isinstance(current, DeltaTable)
+        changes = current.plan(options)
+        identities = current.identities()
+        new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
+        change = insertion(current, new, identities, changes)
+        fields = current.current.partition_fields
+        written = {tuple(add.partition_values[field.physical_name] for field in fields) for add in change.added}
 
-        def touched(files: pa.Table) -> pa.Table:
-            return files.filter(pa.array([key in taken for key in partition_keys(files, fields)], pa.bool_()))
+        def in_written_partitions(files: pa.Table) -> pa.Table:
+            return files.filter(pa.array([key in written for key in partition_keys(files, fields)], pa.bool_()))
 
-        opened = touched(newest.files)
+        opened = in_written_partitions(current.files)
         work = partial(delete_from_file, changes, None, "UTC")
-        done = ThreadEngine(threads, None).run("replace", work, newest.to_adds(opened))
+        done = engine.run("replace", work, current.to_files(opened))
         return replace(
-            insertion,
+            change,
             opened=opened,
             files=done,
-            reads=lambda added: len(touched(added)) > 0,
+            reads=lambda files: len(in_written_partitions(files)) > 0,
             parameters={"mode": "Overwrite"},
         )
 
-    return run_change(current, "WRITE", plan)
-
-
-def _insertion(newest: Snapshot, rows: list[pa.Table], identity: IdentityValues, changes: ChangePlan) -> Change:
-    """The change that only adds rows, which have what values it gave."""
-    adds = changes.write.write_files(iter(rows))
-    told = changes.write.write_changes({"insert": pa.concat_tables(rows)}) if changes.change_data else ()
-    inserted = sum(len(each) for each in rows)
-    return Change(newest.files.slice(0, 0), (), None, adds, told, inserted, metadata=identity.metadata)
+    return run_change(opened_table, "WRITE", plan)

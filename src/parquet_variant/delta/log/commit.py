@@ -46,7 +46,7 @@ from parquet_variant.delta.protocol.actions import (
 )
 from parquet_variant.delta.protocol.features import enabled, partition_names, supports
 from parquet_variant.errors import DeltaError, VariantError
-from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.storage import Storage, is_uncommitted
 
 ROW_TRACKING = "delta.rowTracking"
 _TIME = "inCommitTimestamp"
@@ -196,11 +196,6 @@ class Transaction:
     def blind(self) -> bool:
         """Whether it only appends, and so depends on nothing that others append or remove."""
         return not self.removes and self.protocol is None and self.metadata is None
-
-
-def is_uncommitted(error: VariantError) -> bool:
-    """Whether nothing was committed for certain, so that the files that were to be may go."""
-    return error.reason != "unknown-outcome"
 
 
 @contextmanager

@@ -17,7 +17,6 @@ import pyarrow.fs as pafs
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.choices import Mode
-from parquet_variant.delta.log.commit import is_uncommitted
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
@@ -33,7 +32,7 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import Staging, check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.schema import from_arrow_schema
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.storage import is_uncommitted, open_storage
 
 
 class DeltaDestination(Destination):

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from parquet_variant.delta.dml.committing import ChangeResult
 from parquet_variant.delta.dml.delete import delete as delete_rows
 from parquet_variant.delta.dml.merge import Merge
 from parquet_variant.delta.dml.merge import merge as merge_into
@@ -27,6 +26,7 @@ from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.datasource.options import is_delta
 from parquet_variant.spark.engine import SparkEngine
+from parquet_variant.tables.changes.retries import ChangeResult
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,0 +1,211 @@
+"""New values for rows: the assignments of an UPDATE, and the values of an INSERT.
+
+Owns reading assignments, evaluating them, and putting their values into columns of the table's types, at paths inside
+Variants too. Leaves the choice of rows to the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import TableError, check_mapping
+from parquet_variant.functions.cast_to_variant import cast_to_variant
+from parquet_variant.functions.value_edits import variant_set
+from parquet_variant.query.sql_expression import NeededColumn, TableColumns, read_expression
+from parquet_variant.tables.columns import align_column, by_given_name, by_logical_name, check_known, unchanged
+from parquet_variant.tables.expressions import (
+    Assignment,
+    columns_of_table,
+    evaluate,
+    is_plain_column,
+    needed_table,
+    read_target,
+)
+from parquet_variant.tables.schema import VARIANT, Field, StructType, arrow_type
+
+
+def read_assignments(
+    values: Mapping[str, Any],
+    schema: StructType,
+    tables: Mapping[str, TableColumns],
+    alias: str,
+    zone: str,
+    *,
+    literals: bool = False,
+) -> list[Assignment]:
+    """Return the assignments of a mapping from columns or paths to SQL or Python values.
+
+    `values`: by column (``k``) or path inside a Variant (``v:a.b``).
+    `schema`: the target's columns.
+    `tables`: the columns that expressions may name, by table.
+    `alias`: the name of the target among the tables.
+    `literals`: whether the values are Python values instead of SQL.
+    Raises `TableError`: reason ``"bad-assignment"``.
+    """
+    check_mapping("new_values" if literals else "updates", values, TableError)
+    target = tables.get(alias) or columns_of_table(schema)
+    assignments: list[Assignment] = []
+    for text, value in values.items():
+        column, path = read_target(text.removeprefix(f"{alias}."), target, alias, zone)
+        for other in assignments:
+            if other.column == column and (path is None or other.path is None or path == other.path):
+                raise TableError(
+                    f"{text!r} and {other.target!r} set the same value: give one of them", reason="bad-assignment"
+                )
+        if "." in column and schema.get(column) is None:
+            raise TableError(
+                f"{text!r} is a field of a struct, which cannot be set alone: set the whole column",
+                reason="bad-assignment",
+            )
+        if not literals and not isinstance(value, str):
+            raise TableError(
+                f"{text!r} is set to {value!r}: give SQL as a string, or pass Python values with new_values=",
+                reason="bad-assignment",
+            )
+        expression = None if literals else read_expression(value, tables, zone=zone)
+        assignments.append(Assignment(text, column, path, expression, value if literals else None))
+    return assignments
+
+
+def assigned(
+    rows: pa.Table,
+    schema: StructType,
+    assignments: Sequence[Assignment],
+    tables: Mapping[str, pa.Table],
+    zone: str,
+) -> pa.Table:
+    """Return rows with new values.
+
+    `rows`: rows in the table's columns.
+    `assignments`: the columns and paths to set; expressions see the values before the change.
+    `tables`: the rows that the expressions see, by table, each as long as `rows`.
+    Raises `TableError`: reason ``"type-mismatch"`` for a value that does not fit its column.
+    """
+    needed = needed_columns(assignments)
+    inputs = {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}
+    result = rows
+    for assignment, value in zip(assignments, _evaluated(assignments, inputs, zone), strict=True):
+        field = schema.get(assignment.column)
+        assert field is not None
+        index = result.column_names.index(field.name)
+        if field.type == VARIANT:
+            column = _variant_column(assignment, value, result[field.name])
+            arrow = pa.field(field.name, column.type, field.nullable, EXTENSION_METADATA)
+        else:
+            column = _typed_column(value, field, assignment, zone)
+            if isinstance(column, pa.Scalar):
+                column = pa.repeat(column, len(result))
+            arrow = pa.field(field.name, column.type, field.nullable)
+        result = result.set_column(index, arrow, column)
+    return result
+
+
+def path_values(
+    assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], rows: int, zone: str
+) -> list[VariantArray]:
+    """Return the values that assignments to paths set, one column per assignment.
+
+    `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
+    `rows`: the number of rows.
+    """
+    values = _evaluated(assignments, inputs, zone)
+    return [_path_column(assignment, value, rows) for assignment, value in zip(assignments, values, strict=True)]
+
+
+def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, NeededColumn]]:
+    """Return the columns that the expressions need, by table."""
+    needed: dict[str, dict[str, NeededColumn]] = {}
+    for assignment in assignments:
+        if assignment.value is not None:
+            for name, columns in assignment.value.columns.items():
+                needed.setdefault(name, {}).update(columns)
+    return needed
+
+
+def _evaluated(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
+    values: list[Any] = []
+    texts: dict[str, str] = {}
+    for index, assignment in enumerate(assignments):
+        if assignment.value is None:
+            values.append(assignment.literal)
+        elif is_plain_column(assignment.value):
+            # DuckDB is not needed for a column alone, and cannot hold a Variant.
+            ((table, name),) = [(t, n) for t, columns in assignment.value.columns.items() for n in columns]
+            needed, column = assignment.value.columns[table][name], inputs[table][name]
+            is_variant = needed.path is not None and needed.type is None
+            values.append(VariantArray.from_storage(one_chunk(column)) if is_variant else column)
+        else:
+            texts[f"c{index}"] = assignment.value.text
+            values.append(None)
+    answers = evaluate(texts, inputs, zone) if texts else {}
+    return [answers[f"c{index}"] if f"c{index}" in texts else value for index, value in enumerate(values)]
+
+
+def _variant_column(assignment: Assignment, value: Any, before: pa.ChunkedArray) -> pa.Array:
+    if assignment.path is not None:
+        variants = VariantArray.from_storage(one_chunk(before))
+        return variant_set(variants, assignment.path, _path_column(assignment, value, len(before))).storage
+    if assignment.value is None and value is None:
+        return pa.nulls(len(before), arrow_type(VARIANT))
+    return _variants(assignment, value, len(before)).to_unshredded().storage
+
+
+def _path_column(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+    """Return the values to set at a path. NULL becomes the JSON null: a NULL would replace the whole Variant."""
+    variants = _variants(assignment, value, rows).to_unshredded()
+    if not variants.storage.null_count:
+        return variants
+    return VariantArray.from_pylist([Variant.from_python(None) if item is None else item for item in variants])
+
+
+def _variants(assignment: Assignment, value: Any, rows: int) -> VariantArray:
+    if isinstance(value, VariantArray):
+        return value
+    if assignment.value is not None:
+        return cast_to_variant(value)
+    single = VariantArray.from_pylist([value if isinstance(value, Variant) else Variant.from_python(value)])
+    return VariantArray.from_storage(single.storage.take(pa.array(np.zeros(rows, np.int32))))
+
+
+def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -> pa.Scalar | pa.ChunkedArray:
+    kind = arrow_type(field.type)
+    if isinstance(value, VariantArray):
+        raise TableError(
+            f"{assignment.target} is {kind}, but its new value is a Variant: cast the value with ::type",
+            reason="type-mismatch",
+        )
+    place = (field.name,)
+    try:
+        if assignment.value is None:
+            check_known(pa.infer_type([value]), field.type, by_logical_name, place)
+            return pa.scalar(value, kind)
+        check_known(value.type, field.type, by_given_name, place)
+        value = _in_zone_of(value, kind, zone)
+        chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
+        aligned = [align_column(chunk, field.type, by_given_name, unchanged, place, exact=True) for chunk in chunks]
+        return pa.chunked_array(aligned, None if aligned else kind)
+    except (pa.ArrowException, OverflowError) as error:
+        raise TableError(
+            f"{assignment.target} is {kind}, and its new value cannot be converted to that: {error}",
+            reason="type-mismatch",
+        ) from None
+
+
+def _in_zone_of(value: Any, target: pa.DataType, zone: str) -> Any:
+    """Return timestamps with or without a time zone as their column has them; times are local to the session zone."""
+    if not (pa.types.is_timestamp(value.type) and pa.types.is_timestamp(target)):
+        return value
+    if value.type.tz is None and target.tz is not None:
+        return pc.assume_timezone(value, zone)
+    if value.type.tz is not None and target.tz is None:
+        return pc.local_timestamp(value.cast(pa.timestamp(value.type.unit, zone)))
+    return value

@@ -1,0 +1,259 @@
+"""What row changes need of a table format: `ChangeableTable` on the driver, and `ChangePlan` in every task.
+
+Owns the interfaces and the records that pass between them. A format implements both; the operations are in
+`operations` and `merge_run`, the changes of one file in `file_changes` and `patching`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.path import VariantPath
+from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.shredding.statistics import Bounds
+from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import Storage
+from parquet_variant.tables.write_plan import File, TableWritePlan
+
+Mask = npt.NDArray[np.bool_]
+# A format's collection of data files: it has a length, and only the format looks inside.
+FileSet: TypeAlias = Any
+NeededColumns: TypeAlias = "Mapping[str, NeededColumn]"
+PathBounds: TypeAlias = "Sequence[tuple[str, VariantPath, Bounds]]"
+
+
+@dataclass(frozen=True)
+class FileChange(Generic[File]):
+    """What a change does to one data file."""
+
+    file: File
+    is_changed: bool = False
+    added: tuple[File, ...] = ()  # The files that replace it.
+    change_data: tuple[Any, ...] = ()  # The format's files of change data.
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_copied: int = 0
+    # For a merge: the positions of the source rows that matched a row of the file.
+    matched: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class TableChange(Generic[File]):
+    """A change planned on one version of a table: the input of `ChangeableTable.commit`."""
+
+    opened: FileSet  # The files that were inspected.
+    files: Sequence[FileChange[File]]  # What happens to each of them.
+    # Return whether files that another commit added may hold rows that this change would have read; None if it reads
+    # no rows.
+    reads: Callable[[FileSet], bool] | None
+    added: Sequence[File] = ()  # New files that replace no other file.
+    change_data: Sequence[Any] = ()
+    rows_inserted: int = 0  # Rows of `added`.
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
+    identities: Any = None  # The `IdentitySource` that numbered the new rows.
+
+    @property
+    def changed(self) -> list[FileChange[File]]:
+        """The files that the change removes or replaces."""
+        return [change for change in self.files if change.is_changed]
+
+
+class IdentitySource(ABC):
+    """Fills in the values that a table generates for new rows, such as identity columns."""
+
+    @abstractmethod
+    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the tables with the generated columns that they lack."""
+
+
+class NoIdentities(IdentitySource):
+    """The source of a table without identity columns."""
+
+    def fill(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Yield the tables unchanged."""
+        yield from tables
+
+
+class ChangePlan(ABC, Generic[File]):
+    """What every task of a change needs to change one file; can be pickled.
+
+    Subclasses provide four attributes: `write`, the plan by which new files are written; `storage`; `uses_vectors`,
+    whether deletion vectors mark deleted rows; `records_changes`, whether changed rows are also written as change data.
+    """
+
+    write: TableWritePlan[File]
+    storage: Storage
+    uses_vectors: bool
+    records_changes: bool
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return self.write.schema
+
+    @property
+    def fixed_columns(self) -> frozenset[str]:
+        """The columns whose change moves a row to another file, such as partition columns, in lower case."""
+        return frozenset()
+
+    @property
+    def tracks_rows(self) -> bool:
+        """Whether files keep row ids, so that rewritten files need hidden columns."""
+        return bool(self.write.hidden_columns)
+
+    # ---- reading a file
+
+    @abstractmethod
+    def path(self, file: File) -> str:
+        """Return the path of a file in the storage."""
+
+    @abstractmethod
+    def partition(self, file: File) -> Any:
+        """Return the partition of a file, in the form that `write.new_path` takes."""
+
+    @abstractmethod
+    def read_columns(self, file: File, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
+        """Read the columns that expressions need, by position.
+
+        Return a table of all rows of the file, deleted ones included, whose first column numbers the rows (see
+        `expressions.numbered`), and a mask that is False for deleted rows.
+        """
+
+    @abstractmethod
+    def read_rows(self, file: File, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """Read rows with Variants as the file shreds them.
+
+        `chosen`: the rows to read, by position; None for the rows that are not deleted.
+        `columns`: the columns to read; None for all, with the hidden columns that the table needs to keep.
+        """
+
+    @abstractmethod
+    def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
+        """Return rows that `read_rows` returned with their Variants unshredded."""
+
+    @abstractmethod
+    def like_file(self, rows: pa.Table) -> TableWritePlan[File]:
+        """Return the write plan that shreds new files as the file that `read_rows` read the rows from."""
+
+    # ---- describing the result
+
+    @abstractmethod
+    def with_deleted(self, file: File, deleted: Mask) -> File:
+        """Write a deletion vector and return the file with it; the mask holds all deleted rows, by position."""
+
+    def as_updated(self, rows: pa.Table) -> pa.Table:
+        """Return updated rows with the hidden columns that an update resets."""
+        return rows
+
+    def write_changes(self, write: TableWritePlan[File], changes: Mapping[str, pa.Table | None]) -> tuple[Any, ...]:
+        """Write rows by change type (``insert``, ``delete``, ``update_preimage``, ``update_postimage``)."""
+        return ()
+
+    @abstractmethod
+    def with_replaced_columns(
+        self, file: File, path: str, info: FileInfo, metrics: FileMetrics, columns: StructType
+    ) -> File:
+        """Return the description of a copy of a file in which some columns are new.
+
+        `metrics`: the metrics of the new columns.
+        `columns`: the new columns, under the table's names.
+        """
+
+    @abstractmethod
+    def with_path_bounds(self, file: File, path: str, info: FileInfo, bounds: PathBounds) -> File:
+        """Return the description of a copy of a file in which the values at some Variant paths are new.
+
+        `bounds`: column (physical name), path and new bounds; only paths that had bounds may get them.
+        """
+
+    @abstractmethod
+    def known_metrics(self, file: File) -> FileMetrics:
+        """Return the null counts of a file's columns, and the paths of its Variants that have bounds."""
+
+
+class ChangeableTable(ABC, Generic[File]):
+    """A table at one version, on the driver: finds files, plans changes and commits them."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> StructType:
+        """The table's columns."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """The version."""
+
+    @property
+    @abstractmethod
+    def uri(self) -> str:
+        """The location, for errors."""
+
+    @property
+    @abstractmethod
+    def files(self) -> FileSet:
+        """All data files."""
+
+    @abstractmethod
+    def plan(self, options: Mapping[str, Any]) -> ChangePlan[File]:
+        """Return the plan of a change; the options are those of `VariantWriter`.
+
+        Raises `TableError` if this library may not write the table.
+        """
+
+    @abstractmethod
+    def candidates(self, files: FileSet, predicate: Predicate | None, columns: NeededColumns, zone: str) -> FileSet:
+        """Return those of some files that may hold a row for which a predicate is true; unknown never prunes.
+
+        `columns`: what the names in the predicate stand for.
+        """
+
+    @abstractmethod
+    def may_hold_keys(self, files: FileSet, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
+        """Return, for each file, whether a column may hold one of some keys; True where that is unknown."""
+
+    @abstractmethod
+    def filtered(self, files: FileSet, mask: Mask) -> FileSet:
+        """Return the files for which a mask is True."""
+
+    @abstractmethod
+    def to_files(self, files: FileSet) -> list[File]:
+        """Return the descriptions that tasks get."""
+
+    def identities(self) -> IdentitySource:
+        """Return what fills in identity columns of new rows."""
+        return NoIdentities()
+
+    def refuse_assignment(self, columns: Iterable[str]) -> None:
+        """Refuse to set columns that the table generates itself."""
+
+    @abstractmethod
+    def commit(self, operation: str, change: TableChange[File]) -> int:
+        """Commit a change and return the new version.
+
+        Raises `TableError`: reason ``"conflict"`` if another commit changed what the change relies on.
+        """
+
+    @abstractmethod
+    def discard(self, change: TableChange[File]) -> None:
+        """Remove the files that a change has written and that no commit will name."""
+
+    @abstractmethod
+    def reload(self) -> ChangeableTable[File]:
+        """Return the newest version of the table."""
+
+
+def bounds_by_path(bounds: Bounds | None) -> tuple[Variant | None, Variant | None]:
+    """Return the lower and upper bound; None for both if there are no bounds."""
+    return (None, None) if bounds is None else (bounds.lower, bounds.upper)

@@ -1,0 +1,352 @@
+"""Running a merge: which files may hold the source's keys, the join of each file with the source, and the inserts.
+
+Owns the request of a merge as data, the join of a file, the choice of a clause for each row, and that no row is changed
+twice. Leaves the builder of clauses to the formats, new values to `assignments`, and files to `patching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from parquet_variant.errors import TableError
+from parquet_variant.io.engine import Engine
+from parquet_variant.query.duckdb_engine import run_sql
+from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
+from parquet_variant.tables.changes.assignments import assigned, read_assignments
+from parquet_variant.tables.changes.change_plan import (
+    ChangeableTable,
+    ChangePlan,
+    FileChange,
+    FileSet,
+    IdentitySource,
+    Mask,
+    TableChange,
+)
+from parquet_variant.tables.changes.file_changes import RowChanges
+from parquet_variant.tables.changes.operations import read_updated_rows
+from parquet_variant.tables.changes.patching import columns_in_use, path_assignments, rewrite_file
+from parquet_variant.tables.changes.retries import ChangeResult, run_change
+from parquet_variant.tables.expressions import (
+    Assignment,
+    columns_of_data,
+    columns_of_table,
+    equal_columns,
+    evaluate,
+    needed_table,
+    number_column,
+    quoted,
+    renumbered,
+)
+from parquet_variant.tables.schema import StructType, arrow_schema
+
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
+RowKind: TypeAlias = Literal["matched", "not_matched", "not_matched_by_source"]
+
+_NO_CLAUSE = -1
+_NO_ROW = -1
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """One WHEN clause."""
+
+    kind: RowKind  # The rows that the clause applies to.
+    action: Literal["update", "insert", "delete"]
+    # SQL by column or path; None for all columns of the source, by name.
+    values: Mapping[str, str] | None = None
+    predicate: str | None = None  # SQL that must also be true; None for no condition.
+    without: frozenset[str] = frozenset()  # Columns that "all columns" leaves out.
+
+
+@dataclass(frozen=True)
+class MergeRequest:
+    """A complete merge. Of the clauses for a row, the first one whose predicate is true applies."""
+
+    target: ChangeableTable[Any]
+    source: pa.Table
+    condition: str
+    source_alias: str
+    target_alias: str
+    zone: str
+    engine: Engine
+    options: Mapping[str, Any]
+    clauses: tuple[MergeClause, ...] = ()
+
+
+@dataclass(frozen=True)
+class _ParsedClause:
+    """A clause with parsed expressions."""
+
+    kind: str
+    action: str
+    predicate: SqlExpression | None
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """A merge with parsed expressions; sent to every task."""
+
+    target: str  # Alias.
+    source: str  # Alias.
+    zone: str
+    rows: pa.Table  # The source.
+    keys: pa.Table  # The columns of the source that the condition and predicates need, as a `numbered` table.
+    condition: SqlExpression
+    clauses: tuple[_ParsedClause, ...]
+    columns: Mapping[str, Mapping[str, NeededColumn]]  # What the condition and predicates need, by alias.
+
+    def of_kind(self, kind: RowKind) -> list[tuple[int, _ParsedClause]]:
+        """Return the clauses for a kind of rows, with their numbers."""
+        return [(number, clause) for number, clause in enumerate(self.clauses) if clause.kind == kind]
+
+    def clause_sql(self, kind: RowKind) -> str:
+        """Return SQL for the number of the clause that applies to a row."""
+        branches = [
+            f"WHEN {'TRUE' if clause.predicate is None else clause.predicate.text} THEN {number}"
+            for number, clause in self.of_kind(kind)
+        ]
+        return f"CASE {' '.join(branches)} ELSE {_NO_CLAUSE} END" if branches else str(_NO_CLAUSE)
+
+
+def run_merge(request: MergeRequest) -> ChangeResult:
+    """Run a merge and commit it."""
+
+    def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
+        merge = _parsed(request, table)
+        opened = _candidates(table, merge, table.files)
+        changes = table.plan(request.options)
+        done = request.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
+        identities = table.identities()
+        inserts = _inserted_rows(merge, done, identities, changes)
+        clauses = [
+            {"when": clause.kind, "action": clause.action, "predicate": clause.predicate} for clause in request.clauses
+        ]
+        return TableChange(
+            opened,
+            done,
+            lambda files: len(_candidates(table, merge, files)) > 0,
+            changes.write.write_files(inserts) if len(inserts) else [],
+            changes.write_changes(changes.write, {"insert": inserts}) if changes.records_changes else [],
+            len(inserts),
+            {"predicate": request.condition, "clauses": clauses},
+            identities,
+        )
+
+    return run_change(request.target, "MERGE", plan)
+
+
+def _parsed(request: MergeRequest, table: ChangeableTable[Any]) -> _Merge:
+    target, source = request.target_alias, request.source_alias
+    tables = {target: columns_of_table(table.schema), source: columns_of_data(request.source)}
+    condition = read_expression(request.condition, tables, zone=request.zone)
+    clauses = tuple(_parsed_clause(clause, request, table.schema, tables) for clause in request.clauses)
+    table.refuse_assignment(a.column for clause in clauses if clause.action == "update" for a in clause.assignments)
+    columns: dict[str, dict[str, NeededColumn]] = {target: {}, source: {}}
+    for expression in [condition, *(clause.predicate for clause in clauses)]:
+        for name, needed in (expression.columns if expression is not None else {}).items():
+            columns[name].update(needed)
+    keys = needed_table(request.source, columns[source])
+    return _Merge(target, source, request.zone, request.source, keys, condition, clauses, columns)
+
+
+def _parsed_clause(
+    clause: MergeClause, request: MergeRequest, schema: StructType, tables: Mapping[str, TableColumns]
+) -> _ParsedClause:
+    target, source = request.target_alias, request.source_alias
+    visible = {
+        "matched": tables,
+        "not_matched": {source: tables[source]},
+        "not_matched_by_source": {target: tables[target]},
+    }[clause.kind]
+    predicate = None if clause.predicate is None else read_expression(clause.predicate, visible, zone=request.zone)
+    if clause.action == "delete":
+        return _ParsedClause(clause.kind, clause.action, predicate, ())
+    values = clause.values
+    if values is None:
+        values = _all_columns(clause, request, schema)
+    assignments = read_assignments(values, schema, visible, target, request.zone)
+    if clause.action == "insert" and any(assignment.path is not None for assignment in assignments):
+        raise TableError(
+            "an insert clause sets a path inside a Variant, which a new row does not have yet: set the whole column",
+            reason="bad-assignment",
+        )
+    return _ParsedClause(clause.kind, clause.action, predicate, tuple(assignments))
+
+
+def _all_columns(clause: MergeClause, request: MergeRequest, schema: StructType) -> dict[str, str]:
+    values = {}
+    for name in request.source.column_names:
+        if name in clause.without:
+            continue
+        field = schema.get(name)
+        if field is None:
+            raise TableError(
+                f"the source's column {name!r} is not in the table: leave it out with except_cols, or name the columns",
+                reason="unknown-column",
+            )
+        values[field.name] = f"{quoted(request.source_alias)}.{quoted(name)}"
+    return values
+
+
+def _candidates(table: ChangeableTable[Any], merge: _Merge, files: FileSet) -> FileSet:
+    """Return the files that may hold rows that the merge changes."""
+    if merge.of_kind("not_matched_by_source"):
+        return files
+    columns = merge.columns[merge.target]
+    files = table.candidates(files, merge.condition.pushdown.get(merge.target), columns, merge.zone)
+    for left, right in equal_columns(merge.condition, merge.target, merge.source):
+        if not len(files):
+            break
+        mask = table.may_hold_keys(files, columns[left], left, merge.keys[right], merge.zone)
+        files = table.filtered(files, mask)
+    return files
+
+
+def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, file: Any) -> FileChange[Any]:
+    rows, live = plan.read_columns(file, merge.columns[merge.target], merge.zone)
+    left, right, clauses = _joined(merge, rows.filter(pa.array(live)))
+    applied, source = _applied_clauses(merge, len(live), (left, right, clauses), plan.path(file))
+    if merge.of_kind("not_matched_by_source"):
+        unmatched = live.copy()
+        unmatched[left] = False
+        applied[unmatched] = _clauses_of_unmatched(
+            merge, "not_matched_by_source", merge.target, rows.filter(pa.array(unmatched))
+        )
+    is_delete = np.array([clause.action == "delete" for clause in merge.clauses] + [False])
+    deleted = (applied != _NO_CLAUSE) & is_delete[applied]
+    updated = (applied != _NO_CLAUSE) & ~is_delete[applied]
+
+    def new_rows(before: pa.Table) -> pa.Table:
+        positions = np.flatnonzero(updated)
+        return _updated_rows(plan, merge, before, applied[positions], source[positions])
+
+    # Inserts do not change rows of a file.
+    updates = [clause for clause in merge.clauses if clause.action == "update"]
+    assignments = [assignment for clause in updates for assignment in clause.assignments]
+    paths = None
+    if len(updates) == 1:
+        read = partial(_rows_to_update, plan, merge, file, updates[0].kind, updated, source)
+        paths = path_assignments(assignments, read, int(updated.sum()), merge.zone)
+    used = columns_in_use(assignments, merge.target)
+    change = rewrite_file(plan, file, RowChanges(live, deleted, updated, new_rows), used, paths)
+    return replace(change, matched=np.unique(right))
+
+
+def _rows_to_update(
+    plan: ChangePlan[Any],
+    merge: _Merge,
+    file: Any,
+    kind: str,
+    updated: Mask,
+    source: Numbers,
+    needed: Mapping[str, Mapping[str, NeededColumn]],
+) -> Mapping[str, pa.Table]:
+    tables = {merge.target: read_updated_rows(plan, file, needed.get(merge.target, {}), updated, merge.zone)}
+    if kind == "matched":
+        partners = merge.rows.take(pa.array(source[updated]))
+        tables[merge.source] = needed_table(partners, needed.get(merge.source, {}))
+    return tables
+
+
+def _joined(merge: _Merge, rows: pa.Table) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the pairs of target and source rows that the condition joins, and the number of each pair's clause."""
+    left, right = number_column(merge.target, rows), number_column(merge.source, merge.keys)
+    sql = (
+        f"SELECT {left} AS l, {right} AS r, {merge.clause_sql('matched')} AS c "
+        f"FROM {quoted(merge.target)} JOIN {quoted(merge.source)} ON ({merge.condition.text})"
+    )
+    pairs = run_sql(sql, {merge.target: rows, merge.source: merge.keys}, zone=merge.zone)
+    target, source, clauses = (pairs[name].to_numpy().astype(np.int64) for name in ("l", "r", "c"))
+    return target, source, clauses
+
+
+def _applied_clauses(
+    merge: _Merge, rows: int, pairs: tuple[Numbers, Numbers, Numbers], path: str
+) -> tuple[Numbers, Numbers]:
+    """Return, for each row of a file, the number of the clause that applies and the position of the source row."""
+    applied, source = np.full(rows, _NO_CLAUSE), np.full(rows, _NO_ROW)
+    acting = pairs[2] != _NO_CLAUSE
+    left, right, clauses = (numbers[acting] for numbers in pairs)
+    matched = merge.of_kind("matched")
+    only_deletes = len(matched) == 1 and matched[0][1].action == "delete" and matched[0][1].predicate is None
+    unique, counts = np.unique(left, return_counts=True)
+    if (counts > 1).any() and not only_deletes:
+        row = int(unique[counts > 1][0])
+        raise TableError(
+            f"several source rows match row {row} of {path}, so the result of the merge is ambiguous: "
+            "make the join keys of the source unique",
+            reason="ambiguous-merge",
+        ).at(file=path, row=row)
+    applied[left], source[left] = clauses, right
+    return applied, source
+
+
+def _clauses_of_unmatched(merge: _Merge, kind: RowKind, alias: str, rows: pa.Table) -> Numbers:
+    """Return the number of the clause that applies to each row of a `numbered` table of unmatched rows."""
+    if not len(rows):
+        return np.empty(0, dtype=np.int64)
+    answer = evaluate({"clause": merge.clause_sql(kind)}, {alias: renumbered(rows)}, merge.zone)
+    clauses: Numbers = answer["clause"].to_numpy()
+    return clauses
+
+
+def _updated_rows(
+    plan: ChangePlan[Any], merge: _Merge, before: pa.Table, applied: Numbers, source: Numbers
+) -> pa.Table:
+    schema = plan.schema
+    parts, positions = [], []
+    for number, clause in enumerate(merge.clauses):
+        chosen = applied == number
+        if not chosen.any():
+            continue
+        positions.append(np.flatnonzero(chosen))
+        rows = before.filter(pa.array(chosen))
+        tables = {merge.target: rows}
+        if clause.kind == "matched":
+            tables[merge.source] = merge.rows.take(pa.array(source[chosen]))
+        new = assigned(rows, schema, clause.assignments, tables, merge.zone)
+        set_columns = {assignment.column for assignment in clause.assignments}
+        parts.append(plan.write.rules.regenerated(new, schema, set_columns))
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate(positions))
+    return pa.concat_tables(parts, promote_options="permissive").take(pa.array(order))
+
+
+def _inserted_rows(
+    merge: _Merge, done: Sequence[FileChange[Any]], identities: IdentitySource, plan: ChangePlan[Any]
+) -> pa.Table:
+    """Return the rows that the source adds, with the columns that are given or generated."""
+    schema = plan.schema
+    empty = _null_rows(schema, 0)
+    if not merge.of_kind("not_matched"):
+        return empty
+    unmatched = np.ones(len(merge.rows), dtype=bool)
+    for change in done:
+        unmatched[change.matched] = False
+    positions = np.flatnonzero(unmatched)
+    clauses = _clauses_of_unmatched(merge, "not_matched", merge.source, merge.keys.take(pa.array(positions)))
+    parts: list[pa.Table] = []
+    for number, clause in merge.of_kind("not_matched"):
+        chosen = positions[clauses == number]
+        if len(chosen):
+            rows = _null_rows(schema, len(chosen))
+            tables = {merge.source: merge.rows.take(pa.array(chosen))}
+            set_columns = {assignment.column for assignment in clause.assignments}
+            new = assigned(rows, schema, clause.assignments, tables, merge.zone)
+            new = new.select([f.name for f in schema.fields if f.name in set_columns])
+            parts += map(plan.write.with_generated_columns, identities.fill([new]))
+    return pa.concat_tables(parts, promote_options="permissive") if parts else empty
+
+
+def _null_rows(schema: StructType, rows: int) -> pa.Table:
+    fields = [field.with_nullable(True) for field in arrow_schema(schema)]
+    return pa.table([pa.nulls(rows, field.type) for field in fields], schema=pa.schema(fields))

@@ -1,0 +1,211 @@
+"""Delete, update and replace over any table format: what the driver plans, and what a task does with a file.
+
+Owns the operations as plans for `retries.run_change`. Leaves new values to `assignments`, files to `patching`, and
+merges to `merge_run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.errors import TableError
+from parquet_variant.io.engine import Engine
+from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, read_expression
+from parquet_variant.tables.changes.assignments import assigned, read_assignments
+from parquet_variant.tables.changes.change_plan import (
+    ChangeableTable,
+    ChangePlan,
+    FileChange,
+    FileSet,
+    IdentitySource,
+    Mask,
+    NeededColumns,
+    TableChange,
+)
+from parquet_variant.tables.changes.file_changes import RowChanges
+from parquet_variant.tables.changes.patching import NO_COLUMNS, columns_in_use, path_assignments, rewrite_file
+from parquet_variant.tables.changes.retries import ChangeResult, run_change
+from parquet_variant.tables.expressions import Assignment, columns_of_table, is_true, needed_table, numbered, renumbered
+
+TARGET = "target"
+
+
+def delete_rows(
+    table: ChangeableTable[Any], where: str | None, zone: str, engine: Engine, options: Mapping[str, Any]
+) -> ChangeResult:
+    """Delete the rows for which a condition is true; all rows if it is None."""
+
+    def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
+        condition = read_condition(current, where, zone)
+        opened = matching_files(current, current.files, condition, zone)
+        work = partial(delete_from_file, current.plan(options), condition, zone)
+        done = engine.run("delete", work, current.to_files(opened))
+        reads = reads_matching(current, condition, zone)
+        return TableChange(opened, done, reads, parameters={"predicate": where or "true"})
+
+    return run_change(table, "DELETE", plan)
+
+
+def update_rows(
+    table: ChangeableTable[Any],
+    updates: Mapping[str, str] | None,
+    new_values: Mapping[str, Any] | None,
+    where: str | None,
+    zone: str,
+    engine: Engine,
+    options: Mapping[str, Any],
+) -> ChangeResult:
+    """Set columns or paths of the rows for which a condition is true; of all rows if it is None."""
+    if not updates and not new_values:
+        raise TableError("nothing to set: pass updates= or new_values=", reason="bad-assignment")
+
+    def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
+        tables = {TARGET: columns_of_table(current.schema)}
+        assignments = read_assignments(updates or {}, current.schema, tables, TARGET, zone)
+        assignments += read_assignments(new_values or {}, current.schema, tables, TARGET, zone, literals=True)
+        current.refuse_assignment(assignment.column for assignment in assignments)
+        condition = read_condition(current, where, zone)
+        opened = matching_files(current, current.files, condition, zone)
+        work = partial(_update_file, current.plan(options), condition, assignments, zone)
+        done = engine.run("update", work, current.to_files(opened))
+        reads = reads_matching(current, condition, zone)
+        return TableChange(opened, done, reads, parameters={"predicate": where or "true"})
+
+    return run_change(table, "UPDATE", plan)
+
+
+def replace_rows(
+    table: ChangeableTable[Any],
+    rows: Sequence[pa.Table],
+    where: str,
+    zone: str,
+    engine: Engine,
+    options: Mapping[str, Any],
+) -> ChangeResult:
+    """Replace the rows for which a condition is true by new rows, for which it must be true too."""
+
+    def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
+        condition = read_condition(current, where, zone)
+        assert condition is not None
+        changes = current.plan(options)
+        identities = current.identities()
+        new = [changes.write.with_generated_columns(part) for part in identities.fill(rows)]
+        for part in new:
+            _check_condition(changes, condition, part, where, zone)
+        opened = matching_files(current, current.files, condition, zone)
+        work = partial(delete_from_file, changes, condition, zone)
+        done = engine.run("replace", work, current.to_files(opened))
+        return replace(
+            insertion(current, new, identities, changes),
+            opened=opened,
+            files=done,
+            reads=reads_matching(current, condition, zone),
+            parameters={"predicate": where},
+        )
+
+    return run_change(table, "WRITE", plan)
+
+
+def _check_condition(plan: ChangePlan[Any], condition: SqlExpression, rows: pa.Table, where: str, zone: str) -> None:
+    needed = needed_table(plan.write.completed(rows), condition.columns[TARGET])
+    is_inside = is_true(condition, TARGET, needed, zone)
+    if not is_inside.all():
+        raise TableError(
+            f"the condition {where} is not true for {int((~is_inside).sum())} of the new rows: change the rows or the "
+            "condition",
+            reason="outside-condition",
+            row=int((~is_inside).argmax()),
+        )
+
+
+def insertion(
+    table: ChangeableTable[Any], rows: Sequence[pa.Table], identities: IdentitySource, plan: ChangePlan[Any]
+) -> TableChange[Any]:
+    """Write new rows and return the change that adds them.
+
+    `identities`: what filled in their identity columns.
+    """
+    added = plan.write.write_files(iter(rows))
+    change_data: Sequence[Any] = ()
+    if plan.records_changes:
+        change_data = plan.write_changes(plan.write, {"insert": pa.concat_tables(rows)})
+    inserted = sum(len(part) for part in rows)
+    nothing = table.filtered(table.files, np.zeros(len(table.files), dtype=bool))
+    return TableChange(nothing, (), None, added, change_data, inserted, identities=identities)
+
+
+def read_condition(table: ChangeableTable[Any], where: str | None, zone: str) -> SqlExpression | None:
+    """Return a condition over a table's rows; None for all rows."""
+    if where is None:
+        return None
+    return read_expression(where, {TARGET: columns_of_table(table.schema)}, zone=zone)
+
+
+def matching_files(table: ChangeableTable[Any], files: FileSet, condition: SqlExpression | None, zone: str) -> FileSet:
+    """Return those of some files that may hold rows for which a condition is true."""
+    if condition is None:
+        return files
+    return table.candidates(files, condition.pushdown.get(TARGET), condition.columns[TARGET], zone)
+
+
+def reads_matching(
+    table: ChangeableTable[Any], condition: SqlExpression | None, zone: str
+) -> Callable[[FileSet], bool]:
+    """Return a function that checks whether files may hold rows for which a condition is true."""
+    return lambda files: len(matching_files(table, files, condition, zone)) > 0
+
+
+def matching_rows(plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, file: Any) -> tuple[Mask, Mask]:
+    """Return two masks of a file's rows by position: not deleted, and not deleted with the condition true."""
+    columns = {} if condition is None else condition.columns[TARGET]
+    rows, live = plan.read_columns(file, columns, zone)
+    if condition is None:
+        return live, live.copy()
+    return live, live & is_true(condition, TARGET, rows, zone)
+
+
+def read_updated_rows(plan: ChangePlan[Any], file: Any, columns: NeededColumns, updated: Mask, zone: str) -> pa.Table:
+    """Return the columns that expressions need of the updated rows, as a `numbered` table."""
+    if not columns:
+        return numbered({}, int(updated.sum()))
+    rows = plan.read_columns(file, columns, zone)[0]
+    return renumbered(rows.filter(pa.array(updated)))
+
+
+def delete_from_file(
+    plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Any
+) -> FileChange[Any]:
+    """Delete the rows of a file for which a condition is true (the work of a task)."""
+    live, deleted = matching_rows(plan, condition, zone, file)
+    rows = RowChanges(live, deleted, np.zeros_like(deleted), lambda table: table)
+    return rewrite_file(plan, file, rows, NO_COLUMNS)
+
+
+def _update_file(
+    plan: ChangePlan[Any],
+    condition: SqlExpression | None,
+    assignments: Sequence[Assignment],
+    zone: str,
+    task: int,
+    attempt: int,
+    file: Any,
+) -> FileChange[Any]:
+    live, updated = matching_rows(plan, condition, zone, file)
+
+    def new_rows(rows: pa.Table) -> pa.Table:
+        new = assigned(rows, plan.schema, assignments, {TARGET: rows}, zone)
+        set_columns = {assignment.column for assignment in assignments}
+        return plan.write.rules.regenerated(new, plan.schema, set_columns)
+
+    def read_columns(needed: Mapping[str, Mapping[str, NeededColumn]]) -> Mapping[str, pa.Table]:
+        return {TARGET: read_updated_rows(plan, file, needed.get(TARGET, {}), updated, zone)}
+
+    rows = RowChanges(live, np.zeros_like(updated), updated, new_rows)
+    paths = path_assignments(assignments, read_columns, int(updated.sum()), zone)
+    return rewrite_file(plan, file, rows, columns_in_use(assignments, TARGET), paths)

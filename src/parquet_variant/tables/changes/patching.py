@@ -1,0 +1,228 @@
+"""Changing rows of a file while copying what does not change: whole columns, or whole pages.
+
+Owns when this is possible, and the metrics of the new file. Leaves the bytes to `parquet.writing.patch` and
+`parquet.operations.shrink`, and all other changes to `file_changes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.operations.shrink import plan_shrink
+from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
+from parquet_variant.parquet.writing.conform import conform_table
+from parquet_variant.parquet.writing.patch import FilePatch, plan_patch, plan_path_patch
+from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.path import VariantPath
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.shredding.statistics import Bounds
+from parquet_variant.tables.changes.assignments import needed_columns, path_values
+from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange, Mask
+from parquet_variant.tables.changes.file_changes import RowChanges, change_file
+from parquet_variant.tables.columns import stored_schema, to_stored
+from parquet_variant.tables.expressions import Assignment
+from parquet_variant.tables.file_metrics import FileMetrics, is_footer_counted, leaf_columns, path_bounds
+from parquet_variant.tables.schema import VARIANT, Field, StructType
+from parquet_variant.tables.storage import LocalStorage
+from parquet_variant.tables.write_plan import File, TableWritePlan
+
+
+@dataclass(frozen=True)
+class ColumnsInUse:
+    """The columns that assignments set, and those that they read."""
+
+    assigned: frozenset[str]
+    read: frozenset[str]
+
+
+NO_COLUMNS = ColumnsInUse(frozenset(), frozenset())
+
+
+@dataclass(frozen=True)
+class PathAssignments:
+    """Assignments that only set paths inside Variants, the same ones in all updated rows."""
+
+    paths: tuple[tuple[str, VariantPath], ...]  # Columns, and the paths in them.
+    values: Callable[[], Sequence[VariantArray]]  # Return a column of new values for each path.
+
+
+def path_assignments(
+    assignments: Sequence[Assignment],
+    read_columns: Callable[[Mapping[str, Mapping[str, NeededColumn]]], Mapping[str, pa.Table]],
+    rows: int,
+    zone: str,
+) -> PathAssignments | None:
+    """Return assignments as `PathAssignments`; None if one of them sets a column, or a path with array indexes.
+
+    `read_columns`: reads the updated rows, in the columns that the expressions need of each table.
+    `rows`: how many rows are updated.
+    """
+    paths = tuple((each.column, each.path) for each in assignments if each.path is not None)
+    if len(paths) < len(assignments) or not all(isinstance(s, str) for _, path in paths for s in path.segments):
+        return None
+    return PathAssignments(
+        paths, lambda: path_values(assignments, read_columns(needed_columns(assignments)), rows, zone)
+    )
+
+
+def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUse:
+    """Return the columns that assignments set, and those of the table named `alias` that they read."""
+    assignments = list(assignments)
+    read: set[str] = set()
+    for assignment in assignments:
+        needed = {} if assignment.value is None else assignment.value.columns.get(alias, {})
+        read |= {name for column in needed.values() for name in (column.column, column.column.split(".")[0])}
+    return ColumnsInUse(frozenset(assignment.column for assignment in assignments), frozenset(read))
+
+
+def rewrite_file(
+    plan: ChangePlan[File], file: File, rows: RowChanges, used: ColumnsInUse, paths: PathAssignments | None = None
+) -> FileChange[File]:
+    """Delete and update rows of a file as `change_file` does, copying unchanged columns or pages where possible.
+
+    `rows.new_rows` gets rows with the columns in use, or with all columns.
+    `used`: the columns that the update sets and reads.
+    `paths`: what the update sets, if it sets only paths.
+    """
+    if rows.updated.any():
+        used = replace(used, assigned=used.assigned | {name for name, _ in plan.write.rules.generated})
+    if not rows.live.all() or not _may_patch(plan, used):
+        return change_file(plan, file, rows)
+    patched = None
+    if not rows.updated.any():
+        patched = without_rows(plan, file, rows.deleted)
+    elif not rows.deleted.any():
+        if paths is not None and plan.write.shred and not _needs_all_columns(plan):
+            patched = _with_new_paths(plan, file, rows.updated, paths)
+        patched = patched or _with_new_columns(plan, file, rows, used)
+    return change_file(plan, file, rows) if patched is None else patched
+
+
+def _may_patch(plan: ChangePlan[Any], used: ColumnsInUse) -> bool:
+    moves_rows = any(name.lower() in plan.fixed_columns for name in used.assigned)
+    # Options may ask for an order of rows, or for another writer.
+    return not (plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
+
+
+def _needs_all_columns(plan: ChangePlan[Any]) -> bool:
+    return bool(plan.records_changes or plan.write.rules.checks or plan.write.rules.generated)
+
+
+def _with_new_paths(
+    plan: ChangePlan[File], file: File, updated: Mask, assignments: PathAssignments
+) -> FileChange[File] | None:
+    fields = [plan.schema.get(column) for column, _ in assignments.paths]
+    places = [
+        (field.physical_name, *map(str, path.segments))
+        for field, (_, path) in zip(fields, assignments.paths, strict=True)
+        if field is not None
+    ]
+    with plan.storage.open(plan.path(file)) as source:
+        file_patch = plan_path_patch(source, places, assignments.values, updated)
+        if file_patch is None:
+            return None
+        path, info = _write_patch(plan, file, file_patch, plan.write)
+    bounds = []
+    for column, *names in places:
+        variant_path = VariantPath(tuple(names))
+        bounds.append((column, variant_path, path_bounds(info, (column,), variant_path) or Bounds(None, None)))
+    return _as_updated(file, plan.with_path_bounds(file, path, info, bounds), updated)
+
+
+def _with_new_columns(
+    plan: ChangePlan[File], file: File, rows: RowChanges, used: ColumnsInUse
+) -> FileChange[File] | None:
+    updated = rows.updated
+    names = used.assigned | used.read
+    needed = StructType(tuple(f for f in plan.schema.fields if _needs_all_columns(plan) or f.name in names))
+    table = plan.read_rows(file, None, needed)
+    before = table.filter(pa.array(updated))
+    after = rows.new_rows(plan.unshredded(before, needed))
+    write = plan.like_file(table)
+    columns = StructType(tuple(f for f in needed.fields if f.name in used.assigned))
+    physical = [f.physical_name for f in columns.fields]
+    narrow = replace(write, schema=needed, rules=replace(write.rules, defaults=()))
+    new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
+    old, places = conform_table(to_stored(table, columns), (), value_first=True)
+    with plan.storage.open(plan.path(file)) as source:
+        file_patch = plan_patch(source, old, new, updated, places)
+        if file_patch is None or (file_patch.is_shredded and not write.shred):
+            return None
+        collector = write.metrics_collector(stored_schema(columns))
+        collector.add_rows(file_patch.rows)
+        path, info = _write_patch(plan, file, file_patch, write)
+    added = plan.with_replaced_columns(file, path, info, collector.metrics(info), columns)
+    change_data: tuple[Any, ...] = ()
+    if plan.records_changes:
+        change_data = plan.write_changes(write, {"update_preimage": before, "update_postimage": after})
+    return _as_updated(file, added, updated, change_data)
+
+
+def _as_updated(file: File, added: File, updated: Mask, change_data: tuple[Any, ...] = ()) -> FileChange[File]:
+    count = int(updated.sum())
+    return FileChange(file, True, (added,), change_data, rows_updated=count, rows_copied=len(updated) - count)
+
+
+def _write_patch(
+    plan: ChangePlan[File], file: File, file_patch: FilePatch, write: TableWritePlan[File]
+) -> tuple[str, FileInfo]:
+    path = write.new_path(plan.partition(file))
+    with plan.storage.create(path) as target:
+        return path, file_patch.write(target, write.codec)
+
+
+def without_rows(plan: ChangePlan[File], file: File, deleted: Mask) -> FileChange[File] | None:
+    """Rewrite a file without some rows, copying the pages that keep all rows; None if it must be rewritten as a whole.
+
+    The table must not use deletion vectors or row ids, and no row of the file may be deleted yet.
+    """
+    write = plan.write
+    # In object stores, each page would be a request.
+    if not deleted.any() or deleted.all() or not isinstance(plan.storage, LocalStorage):
+        return None
+    before, partition = plan.known_metrics(file), plan.partition(file)
+    with plan.storage.open(plan.path(file)) as source:
+        shrink = plan_shrink(source, ~deleted)
+        if shrink is None or (shrink.is_shredded and not write.shred):
+            return None
+        if _has_bounds_of_values(before, write.data_schema, shrink.root):
+            return None
+        path = write.new_path(partition)
+        try:
+            with plan.storage.create(path) as target:
+                info = shrink.write(target)
+        except PAGE_ERRORS:  # Rewriting the file as a whole raises the error with its cause.
+            plan.storage.delete(path)
+            return None
+    columns = StructType(tuple(f for f in plan.schema.fields if plan.records_changes or _needs_count(f)))
+    gone = plan.read_rows(file, deleted, columns)
+    collector = write.metrics_collector(write.data_schema)
+    metrics = collector.metrics_without_rows(before, to_stored(gone, columns), info)
+    change_data = plan.write_changes(write, {"delete": gone}) if plan.records_changes else ()
+    count = int(deleted.sum())
+    added = write.describe(path, partition, info, metrics)
+    return FileChange(file, True, (added,), change_data, rows_deleted=count, rows_copied=len(deleted) - count)
+
+
+def _needs_count(field: Field) -> bool:
+    """Return whether the nulls of a column must be counted, because the footer does not count them."""
+    return not all(is_footer_counted(kind) for _, kind in leaf_columns(StructType((field,))))
+
+
+def _has_bounds_of_values(metrics: FileMetrics, schema: StructType, root: SchemaNode) -> bool:
+    """Return whether an unshredded Variant has bounds: these came from its values, since the footer has none."""
+    for place, kind in leaf_columns(schema):
+        column = metrics.columns.get(place)
+        if kind == VARIANT and column is not None and column.paths:
+            node: SchemaNode | None = root
+            for name in place:
+                node = None if node is None else node.child(name)
+            if node is None or node.child("typed_value") is None:
+                return True
+    return False

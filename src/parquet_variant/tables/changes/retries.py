@@ -1,0 +1,88 @@
+"""Committing a change, and planning it again if another commit came first.
+
+Owns the result of row changes and the retries. Leaves the rules of one commit to the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.tables.changes.change_plan import ChangeableTable, TableChange
+from parquet_variant.tables.storage import is_uncommitted
+from parquet_variant.tables.write_plan import File
+
+_RETRIES = 20
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """The result of a delete, update, replace or merge.
+
+    Parameters
+    ----------
+    version
+        The table's version afterwards.
+    rows_deleted, rows_updated, rows_inserted, rows_copied
+        Numbers of rows; copied rows are rewritten unchanged.
+    files_total, files_opened, files_removed, files_added
+        Numbers of data files: in the table, opened because they could hold matches, removed or changed, added.
+    """
+
+    version: int
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_inserted: int = 0
+    rows_copied: int = 0
+    files_total: int = 0
+    files_opened: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+
+def run_change(
+    table: ChangeableTable[File], operation: str, plan: Callable[[ChangeableTable[File]], TableChange[File]]
+) -> ChangeResult:
+    """Plan a change and commit it; on a conflict, remove its files and plan it again on the newest version.
+
+    Raises `TableError`: ``"append-only"``; ``"too-many-retries"``; and as `plan`.
+    """
+    conflict = ""
+    for _ in range(_RETRIES):
+        change = plan(table)
+        result = _result(table, change)
+        if not change.changed and not change.added:
+            return result
+        try:
+            version = table.commit(operation, change)
+        except VariantError as error:
+            if is_uncommitted(error):
+                table.discard(change)
+            if error.reason != "conflict":
+                raise
+            conflict = error.message
+            table = table.reload()
+            continue
+        return replace(result, version=version)
+    raise TableError(
+        f"{_RETRIES} other commits changed the same rows first: try again when fewer writers are active "
+        f"(last conflict: {conflict})",
+        reason="too-many-retries",
+        file=table.uri,
+    )
+
+
+def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeResult:
+    changed = change.changed
+    return ChangeResult(
+        table.version,
+        sum(file.rows_deleted for file in changed),
+        sum(file.rows_updated for file in changed),
+        change.rows_inserted,
+        sum(file.rows_copied for file in changed),
+        len(table.files),
+        len(change.opened),
+        len(changed),
+        sum(len(file.added) for file in changed) + len(change.added),
+    )
