@@ -68,7 +68,7 @@ from parquet_variant.ingestion.ingest import infer as infer
 from parquet_variant.ingestion.ingest import ingest as ingest
 from parquet_variant.ingestion.ingest import profile as profile
 from parquet_variant.ingestion.ingest import read_json as read_json
-from parquet_variant.ingestion.job import IngestResult as IngestResult
+from parquet_variant.ingestion.result import IngestResult as IngestResult
 from parquet_variant.machine_code.entry_points import warmup as warmup
 from parquet_variant.path import VariantPath as VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
