@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+# Imported for its effect: a fork waits for the imports that other threads make here.
+import parquet_variant.fork_safety  # noqa: F401
 from parquet_variant.errors import VariantError
 
 # Optional libraries, and what to install for each.

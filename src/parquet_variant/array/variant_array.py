@@ -7,7 +7,6 @@ the public operations to `functions`, and other libraries to `interop`, which is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from html import escape
 from typing import Any, overload
 
@@ -22,6 +21,7 @@ from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.lazy_names import registered_method
 from parquet_variant.path import VariantPath

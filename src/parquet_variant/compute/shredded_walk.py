@@ -8,7 +8,7 @@ step to it reads no bytes. Leaves the bytes to `value_positions` and what is don
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ from parquet_variant.compute.slot_casts import list_array
 from parquet_variant.compute.value_positions import Dictionaries, Int64s, ValuePositions
 from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
 from parquet_variant.path import Segment
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +29,7 @@ from parquet_variant.array.parts import (
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import MalformedVariantError, SchemaError, VariantError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, offsets_of, to_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get

@@ -11,13 +11,13 @@ import os
 import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from urllib.parse import urlparse
 
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.filesystems import with_known_scheme
 from parquet_variant.tables.storage import LocalStorage, Storage, open_storage
 

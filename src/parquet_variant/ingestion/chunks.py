@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.decompression import decompressed, detect_codec
 from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter

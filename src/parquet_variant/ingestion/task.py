@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from operator import call
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.delta.protocol.actions import Add
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.splits import Split

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
-import os
 from collections.abc import Callable
 from operator import itemgetter
 from threading import Lock
@@ -19,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from parquet_variant.fork_safety import in_forked_child
 
 _MOST_BLOCKS = 16
 # Smaller blocks are left to the C library: kept here, they would take the places of large ones.
@@ -45,14 +46,10 @@ _lock = Lock()
 _size = itemgetter(1)
 
 
-def _start_anew() -> None:
-    """A forked process has a lock of its own: another thread may have held this one, and there is no such thread."""
+@in_forked_child
+def _renew_lock() -> None:
     global _lock
     _lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
 
 
 class _Block:
@@ -145,8 +142,9 @@ def release(*arrays: npt.NDArray[Any]) -> None:
             continue
         with _lock:
             if block.address:
-                spare_blocks.append((block.address, block.size))
-                block.address = 0
+                # The array gives up its memory first: a process forked in between must not have it twice.
+                address, block.address = block.address, 0
+                spare_blocks.append((address, block.size))
                 if len(spare_blocks) > _MOST_BLOCKS:
                     smallest = min(spare_blocks, key=_size)
                     spare_blocks.remove(smallest)

@@ -13,17 +13,23 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from parquet_variant.errors import KernelsError
+from parquet_variant.fork_safety import cached_property, hold_during_fork
 from parquet_variant.machine_code.levels import levels_here
 
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
+
+
+# Held while LLVM compiles, also during a fork: a child cannot use an LLVM that was compiling when it was forked.
+_COMPILING = RLock()
+hold_during_fork(_COMPILING)
 
 
 class Jit:
@@ -33,7 +39,7 @@ class Jit:
 
     def __init__(self) -> None:
         self.level = next(iter(levels_here()), "host")
-        self._lock = Lock()
+        self._addresses: dict[str, int] = {}
 
     @cached_property
     def _engine(self) -> Any:
@@ -46,15 +52,18 @@ class Jit:
 
     def address(self, kernel: Kernel) -> int:
         """Where the entry point of a kernel is."""
-        import llvmlite.binding as llvm
+        with _COMPILING:
+            import llvmlite.binding as llvm
 
-        from parquet_variant.machine_code.building.objects import build_objects
+            from parquet_variant.machine_code.building.objects import build_objects
 
-        with self._lock:
-            (content,) = build_objects(kernel, (self.level,))
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
-            self._engine.finalize_object()
-            return int(self._engine.get_function_address(kernel.symbol))
+            # LLVM refuses a second object with the same symbol.
+            if kernel.symbol not in self._addresses:
+                (content,) = build_objects(kernel, (self.level,))
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+                self._engine.finalize_object()
+                self._addresses[kernel.symbol] = int(self._engine.get_function_address(kernel.symbol))
+            return self._addresses[kernel.symbol]
 
 
 _VARIABLE = "PARQUET_VARIANT_KERNELS"
@@ -77,10 +86,17 @@ class MachineCode(Protocol):
         """Where the entry point of a kernel is."""
 
 
+_the_jit: list[Jit] = []
+
+
 def _jit() -> MachineCode:
+    """Return the one `Jit` of this process, also if several threads ask for it first."""
     if find_spec("numba") is None:
         raise KernelsError(f"{_VARIABLE}=jit needs Numba: {_INSTALL}", reason="no-numba")
-    return Jit()
+    with _COMPILING:
+        if not _the_jit:
+            _the_jit.append(Jit())
+        return _the_jit[0]
 
 
 @cache

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from importlib import import_module
 from typing import Any
 
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.machine_code.signatures import Signature, packer, unpacker
 
 # Returns the Numba type of a kernel, helper or intrinsic.

@@ -13,7 +13,6 @@ import ctypes
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import VariantError
+from parquet_variant.fork_safety import cached_property
 
 
 @dataclass(frozen=True)

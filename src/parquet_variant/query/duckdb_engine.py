@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError
+from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.lazy_names import optional_libraries
 
@@ -28,6 +29,12 @@ _CONFIG: dict[str, Any] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+
+
+@in_forked_child
+def _renew_lock() -> None:
+    global _LOCK
+    _LOCK = threading.Lock()
 
 
 def begin(*, threads: int | None = None) -> None:

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_bytes
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.shredding.profile_merge import (

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlparse
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError, VariantError, check_mapping
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme, write_errors
 from parquet_variant.io.temporaries import temporary_beside
 

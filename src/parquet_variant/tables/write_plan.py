@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.errors import SchemaError, TableError, bad_option
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter

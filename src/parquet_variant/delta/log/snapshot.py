@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 
 import pyarrow as pa
 
@@ -33,6 +32,7 @@ from parquet_variant.delta.protocol.merging import check_type_changes
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.statistics.stats_table import with_json_stats
 from parquet_variant.errors import DeltaError, TableError, without_secrets
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.tables.schema import Field, StructType
 from parquet_variant.tables.storage import Storage, open_storage
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import PLACES, Mask, live_rows
 from parquet_variant.delta.reading.scan_columns import only_variant, typed_columns, variant_place
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file

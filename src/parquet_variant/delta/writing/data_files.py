@@ -11,7 +11,6 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +22,7 @@ from parquet_variant.delta.protocol.actions import Add, Cdc, now_millis
 from parquet_variant.delta.statistics.file_stats import dump_stats, indexed_places, stats_tree
 from parquet_variant.delta.writing.table_rules import rules_of
 from parquet_variant.errors import DeltaError, VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.pages.codecs import codec_number
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.shredding_schema import ShreddingSchema

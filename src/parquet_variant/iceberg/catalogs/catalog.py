@@ -11,9 +11,9 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.locations import TableFiles
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata, zipped
 from parquet_variant.iceberg.metadata.updates import TableChange, Update, apply_change

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, NoReturn
 
 from parquet_variant.errors import IcebergError, without_secrets
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.catalog import Catalog, LoadedTable, creation_updates, no_such_table
 from parquet_variant.iceberg.locations import storage_options_of
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata

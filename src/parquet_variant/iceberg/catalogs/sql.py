@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.catalog import (
     Catalog,
     LoadedTable,

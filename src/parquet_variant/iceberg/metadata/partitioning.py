@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.schema import Schema
 from parquet_variant.iceberg.metadata.transforms import Transform
 from parquet_variant.iceberg.metadata.types import IcebergType, PrimitiveType

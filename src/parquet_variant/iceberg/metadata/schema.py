@@ -9,13 +9,13 @@ from __future__ import annotations
 import json as json_module
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.types import (
     VARIANT,
     IcebergType,

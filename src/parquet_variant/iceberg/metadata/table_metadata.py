@@ -13,10 +13,10 @@ import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.partitioning import FIRST_PARTITION_ID, PartitionSpec, SortOrder
 from parquet_variant.iceberg.metadata.schema import NAME_MAPPING, NameMapping, Schema
 

@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.iceberg.metadata.manifest_lists import ManifestFile, read_manifest_list

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.errors import IcebergError, VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.pages.codecs import codec_number
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.manifests import DataFile
 from parquet_variant.iceberg.metadata.murmur3 import hash_rows
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type

@@ -7,13 +7,14 @@ rows, and every array opens one that counts its elements. Leaves what is shredde
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.compiling import numbered
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.path import WILDCARD

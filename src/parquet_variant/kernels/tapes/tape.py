@@ -7,13 +7,13 @@ filling it to `parse_json` and `decode`, and reading it to `shredding.shred_tape
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper, numbered

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
+from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.schema.parquet_reader import depth_options
 
@@ -169,9 +170,7 @@ class FooterCache(Generic[Entry]):
     def __init__(self, most_files: int = MOST_FILES) -> None:
         self.most_files = most_files
         self.clear()
-        if hasattr(os, "register_at_fork"):
-            # The lock may be held by a thread that the child does not have.
-            os.register_at_fork(after_in_child=self.clear)
+        in_forked_child(self.clear)
 
     def clear(self) -> None:
         """Forget all."""

@@ -13,7 +13,6 @@ import os
 import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias, Unpack
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import FileMode
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
 from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
 from parquet_variant.io.temporaries import temporary_beside

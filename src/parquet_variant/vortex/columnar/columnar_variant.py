@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import VariantType
 from parquet_variant.vortex.columnar.column import Column, Int64s

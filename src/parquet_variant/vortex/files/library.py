@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -20,6 +20,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import without_views
 from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
 from parquet_variant.vortex.files.storing import StoredLayout, layout_of
 from parquet_variant.vortex.files.trailer import CheckedSource, ColumnNote, read_notes, text_column

@@ -20,13 +20,13 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parquet_variant.errors import VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.format.footer_cache import Fingerprint, state_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from parquet_variant.array.capsules import without_views
 from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.parquet.report_text import Report
