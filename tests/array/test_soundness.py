@@ -48,7 +48,7 @@ _UNSOUND: dict[str, Callable[[], pa.StructArray]] = {
     "text offsets go back": lambda: _storage(value=_NONE, typed_value=_binary([0, _SIZE, 0], pa.string())),
     "list offsets go back": lambda: _storage(value=_NONE, typed_value=_list([0, 2, 0], _PAIR)),
     "offsets inside of a list go back": lambda: _storage(
-        value=_NONE, typed_value=_list([0, 1, 2], _storage(value=_binary([0, _SIZE, 0])))
+        value=_NONE, typed_value=_list([0, 1, 2], pa.StructArray.from_arrays([_binary([0, _SIZE, 0])], ["value"]))
     ),
     "index outside of the dictionary": lambda: _storage(metadata=_metadata(1), value=_binary([0, 2, 4])),
     "index below zero": lambda: _storage(metadata=_metadata(-1), value=_binary([0, 2, 4])),

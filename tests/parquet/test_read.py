@@ -107,7 +107,7 @@ def test_names_that_start_with_an_underscore_are_ignored(tmp_path):
     other = pa.struct([field if field.name != "_x" else pa.field("x", pa.int32()) for field in kind])
     pq.write_table(pa.table({"v": pa.array([{**rows[0], "x": 1}], other)}), tmp_path / "b.parquet")
     pv.parquet.annotate(tmp_path / "b.parquet", ["v"])
-    with pytest.raises(SchemaError, match=r"'x' is unknown") as caught:
+    with pytest.raises(SchemaError, match="unknown field 'x'") as caught:
         pv.parquet.read(tmp_path / "b.parquet")
     assert caught.value.file == str(tmp_path / "b.parquet")
 

@@ -21,7 +21,8 @@ from parquet_variant.encoding.cast.forms import has_encodings, in_form, list_ele
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import to_numpy
-from parquet_variant.schema.layout import detect_layout
+from parquet_variant.schema.layout import find_layout
+from parquet_variant.schema.path_steps import ArrowGroup
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.types import MAX_OFFSET
 
@@ -263,15 +264,8 @@ def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.
 
 
 def is_storage(kind: pa.DataType) -> bool:
-    """Whether a type has the fields of a Variant storage in any layout."""
-    kind = _plain_type(kind)
-    if not pa.types.is_struct(kind):
-        return False
-    try:
-        detect_layout(kind)
-    except SchemaError:
-        return False
-    return True
+    """Whether a type has the shape of a Variant storage in any layout."""
+    return find_layout(ArrowGroup(_plain_type(kind))) is not None
 
 
 def named_variants(fields: Iterable[pa.Field]) -> list[str]:

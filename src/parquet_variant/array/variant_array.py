@@ -25,7 +25,8 @@ from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.lazy_names import registered_method
 from parquet_variant.path import VariantPath
-from parquet_variant.schema.layout import detect_layout
+from parquet_variant.schema.layout import check_fields, detect_layout
+from parquet_variant.schema.path_steps import ArrowGroup
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
@@ -73,6 +74,7 @@ class VariantArray:
                 reason="not-a-variant",
             )
         layout = detect_layout(storage.type)
+        check_fields(ArrowGroup(storage.type), layout)
         refuse_unsound(storage)
         storage = _with_dictionary(in_offsets(storage))
         self._storage = _with_values(storage) if layout == "unshredded" else storage

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantFileError
-from parquet_variant.schema.layout import tree_of_layout
+from parquet_variant.schema.layout import find_layout, tree_of_layout
 from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH, open_parquet, too_deep
+from parquet_variant.schema.path_steps import ArrowGroup
 from parquet_variant.schema.storage_shape import TypeTree
 
 
@@ -33,36 +34,39 @@ def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None
     """
     try:
         with open_parquet(file, filesystem=filesystem) as opened:
-            groups = dict(_groups(opened.schema_arrow))
+            schema = opened.schema_arrow
     except VariantFileError:
         raise
     except (pa.ArrowException, OSError, TypeError, UnicodeError) as error:
         name = file if isinstance(file, str) else None
-        raise VariantFileError(f"the footer cannot be read: {error}", reason="bad-footer", file=name) from None
+        raise VariantFileError(f"cannot read the footer: {error}", reason="bad-footer", file=name) from None
     if column is not None:
+        groups = dict(_groups(schema, only_variants=False))
         if column not in groups:
-            raise SchemaError(f"there is no group column {column!r}", reason="no-such-column")
+            raise SchemaError(f"{column!r} is not a group column of the file", reason="no-such-column")
         return tree_of_layout(groups[column])
-    trees: dict[str, TypeTree] = {}
-    for name, group in groups.items():
-        if not any(name.startswith(f"{outer}.") for outer in trees):
-            try:
-                trees[name] = tree_of_layout(group)
-            except SchemaError:
-                continue
-    if len(trees) != 1:
-        names = ", ".join(trees) or "none"
-        raise SchemaError(f"the file has {len(trees)} Variant columns ({names}); name one", reason="no-such-column")
-    return next(iter(trees.values()))
+    groups = dict(_groups(schema, only_variants=True))
+    if len(groups) != 1:
+        names = ", ".join(groups) or "none"
+        raise SchemaError(
+            f"the file has {len(groups)} Variant columns ({names}): name one with column=", reason="no-such-column"
+        )
+    return tree_of_layout(next(iter(groups.values())))
 
 
-def _groups(schema: pa.Schema) -> Iterator[tuple[str, pa.StructType]]:
-    """Yield the dotted names and types of all groups, each before the groups inside it."""
+def _groups(schema: pa.Schema, *, only_variants: bool) -> Iterator[tuple[str, pa.StructType]]:
+    """Yield the dotted names and types of groups, each before the groups inside it.
+
+    `only_variants`: yield only Variant columns, and nothing inside of them.
+    """
     remaining = [(field.name, field.type, 1) for field in reversed(list(schema))]
     while remaining:
         name, kind, depth = remaining.pop()
         if depth > MAX_SCHEMA_DEPTH:
             raise too_deep(None)
         if pa.types.is_struct(kind):
-            yield name, kind
-            remaining += [(f"{name}.{field.name}", field.type, depth + 1) for field in reversed(list(kind))]
+            is_variant = find_layout(ArrowGroup(kind)) is not None
+            if is_variant or not only_variants:
+                yield name, kind
+            if not (is_variant and only_variants):
+                remaining += [(f"{name}.{field.name}", field.type, depth + 1) for field in reversed(list(kind))]

@@ -14,7 +14,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from parquet_variant.path import Segment, VariantPath
-from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.schema.storage_shape import is_binary, is_list
 
 
 class Step(Enum):
@@ -63,6 +63,18 @@ class ArrowGroup:
     def is_list(self) -> bool:
         """Whether it is a list."""
         return is_list(self.type)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it is a column of bytes."""
+        return is_binary(self.type)
+
+    @property
+    def fields(self) -> dict[str, ArrowGroup]:
+        """The fields of a struct by name; empty for anything else."""
+        if not pa.types.is_struct(self.type):
+            return {}
+        return {field.name: ArrowGroup(field.type, (*self.path, field.name)) for field in self.type}
 
     @property
     def element(self) -> ArrowGroup:

@@ -6,7 +6,7 @@ by name, and telling binaries, groups and lists apart. Leaves each layout's rule
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -102,6 +102,19 @@ def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
     return fields
 
 
+def check_known(names: Iterable[str], allowed: tuple[str, ...], path: VariantPath) -> None:
+    """Raise `SchemaError` (``unknown-field``) for the first name that is not allowed in a group."""
+    for name in names:
+        if name not in allowed:
+            known = f"{', '.join(allowed[:-1])} and {allowed[-1]}"
+            raise refuse(
+                f"unknown field {name!r} next to {known}: a newer writer may store values in it, so read the column "
+                "with the library that wrote it",
+                path,
+                "unknown-field",
+            )
+
+
 def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath) -> dict[str, pa.Field]:
     """Give the fields of one shredded value: those in `allowed`, without the ones that start with ``_``.
 
@@ -109,13 +122,8 @@ def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath
     (``not-binary``).
     """
     fields = {name: field for name, field in fields_of(arrow, path).items() if not name.startswith("_")}
+    check_known(fields, allowed, path)
     for name, field in fields.items():
-        if name not in allowed:
-            raise refuse(
-                f"field {name!r} is unknown beside {', '.join(allowed)}; a newer writer may have meant something by it",
-                path,
-                "unknown-field",
-            )
         if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
             raise refuse(f"{name!r} is {field.type}, not binary", path, "not-binary")
     return fields

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from parquet_variant.choices import Layout
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.parquet.format.footer import SchemaNode
-
-_DRAFT_OBJECT = frozenset({"object", "array", "typed_value", "untyped_value"})
+from parquet_variant.schema.layout import check_fields, find_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,15 @@ class VariantColumn:
 
     name: str
     node: SchemaNode
-    layout: str
+    layout: Layout
     repeated: bool
+
+    def check_fields(self, file: str) -> None:
+        """Raise `SchemaError` (``unknown-field``) if a group has a field that the layout does not know."""
+        try:
+            check_fields(self.node, self.layout)
+        except SchemaError as error:
+            raise error.at(file=file) from None
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -61,7 +68,7 @@ def _search(
     if node.physical is not None:
         return
     repeated = repeated or node.repetition == "repeated"
-    layout = _layout(node)
+    layout = find_layout(node)
     if node.annotated or (not by_annotation and layout):
         name = ".".join((*names, node.name) if not _is_level(names, node) else names)
         variants.append(
@@ -76,37 +83,6 @@ def _search(
 def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:
     """Whether a group is a level of Parquet's list or map form, not a field that someone named."""
     return bool(names) and (node.repetition == "repeated" or (node.name == "element" and node.path[-2] == "list"))
-
-
-def _layout(node: SchemaNode) -> str | None:
-    """The layout that a group's shape speaks of; None if it is no Variant."""
-    fields = {child.name: child for child in node.children if not child.name.startswith("_")}
-    metadata, value, typed = fields.get("metadata"), fields.get("value"), fields.get("typed_value")
-    binary = [child is None or _is_binary(child) for child in (metadata, value)]
-    if all(binary) and metadata and value and "paths" in fields and len(fields) == 3:
-        return "draft-paths"
-    if all(binary) and metadata and fields.keys() <= {"metadata", "value", "typed_value"} and (value or typed):
-        return "final" if typed else "unshredded"
-    return "draft-object" if _is_draft_object(node) else None
-
-
-def _is_binary(node: SchemaNode) -> bool:
-    return node.physical == "BYTE_ARRAY" and not node.logical and node.repetition != "repeated"
-
-
-def _is_draft_object(node: SchemaNode) -> bool:
-    fields = {child.name: child for child in node.children}
-    if not fields or not fields.keys() <= _DRAFT_OBJECT or fields.keys() == {"typed_value"}:
-        return False
-    untyped, inner, array = fields.get("untyped_value"), fields.get("object"), fields.get("array")
-    if untyped and not _is_binary(untyped):
-        return False
-    if inner and not inner.children:
-        return False
-    for child in inner.children if inner else ():
-        if child.physical is not None or not {each.name for each in child.children} <= _DRAFT_OBJECT:
-            return False
-    return bool(untyped or inner or (array and array.logical == "LIST"))
 
 
 def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
@@ -131,6 +107,7 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
             file=file,
         )
     chosen = matching[0]
+    chosen.check_fields(file)
     _check_leaves(chosen, file)
     return chosen
 

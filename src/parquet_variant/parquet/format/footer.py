@@ -99,6 +99,16 @@ class SchemaNode:
         return self.logical == "LIST" or (len(self.children) == 1 and self.children[0].repetition == "repeated")
 
     @property
+    def is_binary(self) -> bool:
+        """Whether it is a column of bytes, without a logical type."""
+        return self.physical == "BYTE_ARRAY" and not self.logical and self.repetition != "repeated"
+
+    @property
+    def fields(self) -> dict[str, SchemaNode]:
+        """The fields of a group by name; empty for a leaf and for a list."""
+        return {} if self.is_list else {node.name: node for node in self.children}
+
+    @property
     def element(self) -> SchemaNode:
         """The group of one element of a list, in the three-level form or an older one."""
         repeated = self.children[0]

@@ -101,15 +101,15 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
     nodes = [node for node in file.schema.children if columns is None or node.name in columns]
     leaves = [leaf.leaf for node in nodes for leaf in node.leaves() if leaf.leaf is not None]
     table = file.read_leaves(row_groups, leaves)
-    variants = {variant.path for variant in find_variants(file.schema)}
-    table = _tagged_table(table, variants)
+    table = _tagged_table(table, _variant_paths(table, file))
     return table if columns is None else table.select(list(columns))
 
 
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
     """Some whole top-level columns of a file, every Variant in them as ``VARIANT_STORAGE`` and marked as such."""
-    variants = {variant.path for variant in find_variants(file.schema)}
-    return map_variants(_tagged_table(table, variants), lambda storage, _: plain_storage(VariantArray(storage)))
+    return map_variants(
+        _tagged_table(table, _variant_paths(table, file)), lambda storage, _: plain_storage(VariantArray(storage))
+    )
 
 
 def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
@@ -131,6 +131,15 @@ def _plain(column: pa.Array) -> pa.BinaryArray:
     if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
         column = pa.repeat(column.dictionary[0], len(column))  # the usual metadata of a file
     return column if column.type == pa.binary() else column.cast(pa.binary())
+
+
+def _variant_paths(table: pa.Table, file: OpenFile) -> set[tuple[str, ...]]:
+    """Return the schema paths of the Variants in the columns of a table. Raises `SchemaError` for unknown fields."""
+    names = set(table.column_names)
+    variants = [variant for variant in find_variants(file.schema) if variant.path[0] in names]
+    for variant in variants:
+        variant.check_fields(file.name)
+    return {variant.path for variant in variants}
 
 
 def _tagged_table(table: pa.Table, variants: set[tuple[str, ...]]) -> pa.Table:

@@ -5,10 +5,12 @@ Owns the rules on groups, repetition, types and the annotation. Leaves values to
 
 from __future__ import annotations
 
+from parquet_variant.errors import SchemaError
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.validation.violations import Violations
 from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.schema.layout import check_fields
 
 # Spec, "Shredded Value Types"; decimals apart. INT32 and INT64 may say their width or not.
 _ALLOWED = frozenset({
@@ -28,6 +30,10 @@ def check_schema(column: VariantColumn, violations: Violations) -> bool:
             "draft-layout",
             f"the column has the layout of an older draft ({column.layout}); bring it over with `variant rewrite`",
         )
+        try:
+            check_fields(node, column.layout)
+        except SchemaError as error:
+            violations.add(error.reason, error.message, VariantPath.parse(error.path or "$"))
         return False
     if not node.annotated:
         violations.add("no-annotation", "the group has no VARIANT annotation; `variant rewrite` adds it")

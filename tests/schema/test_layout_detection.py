@@ -1,0 +1,176 @@
+"""One detector of layouts: the same answer for an Arrow type and for a group of a file; a Variant is never entered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import VariantError
+from parquet_variant.layouts.storages import array_of_rows
+from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.footer import footer_bytes, parse_schema
+from parquet_variant.schema.layout import find_layout
+from parquet_variant.schema.path_steps import ArrowGroup
+
+B = pa.binary()
+LEAF = pa.struct({"typed_value": pa.int64(), "untyped_value": B})
+RESERVED_LEAF = pa.struct({"typed_value": pa.int64(), "untyped_value": B, "_spark_x": pa.int8()})
+PATHS = pa.struct({"a": LEAF})
+
+SHAPES: list[tuple[dict[str, pa.DataType], str | None]] = [
+    ({"metadata": B, "value": B}, "unshredded"),
+    ({"value": B, "_x": pa.int8(), "metadata": B}, "unshredded"),
+    ({"metadata": B, "value": B, "other": B}, None),
+    ({"metadata": B, "value": pa.string()}, None),
+    ({"metadata": B}, None),
+    ({"metadata": B, "value": B, "typed_value": pa.int64()}, "final"),
+    ({"metadata": B, "typed_value": pa.int64()}, "final"),
+    ({"metadata": B, "value": B, "typed_value": pa.struct({"a": LEAF}), "other": B}, "final"),
+    ({"value": B, "metadata": B, "paths": PATHS}, "draft-paths"),
+    ({"metadata": B, "paths": PATHS}, "draft-paths"),
+    ({"value": B, "metadata": B, "paths": pa.list_(pa.struct({"b": LEAF}))}, "draft-paths"),
+    ({"value": B, "metadata": B, "paths": PATHS, "_y": B}, "draft-paths"),
+    ({"value": B, "metadata": B, "paths": PATHS, "other": B}, "draft-paths"),
+    ({"value": B, "metadata": B, "paths": pa.int64()}, None),
+    ({"untyped_value": B}, "draft-object"),
+    ({"untyped_value": B, "typed_value": pa.int64(), "_metadata_key_paths": B}, "draft-object"),
+    ({"object": pa.struct({"a": RESERVED_LEAF}), "_spark": pa.int8()}, "draft-object"),
+    ({"array": pa.list_(pa.struct({"untyped_value": B, "_z": B}))}, "draft-object"),
+    ({"untyped_value": B, "object": PATHS, "other": B}, "draft-object"),
+    ({"object": PATHS, "other": B}, "draft-object"),
+    ({"untyped_value": B, "object": PATHS, "metadata": B}, "draft-object"),
+    ({"object": pa.struct({"a": pa.int64()})}, None),
+    ({"object": pa.struct({"a": pa.struct({"x": B})})}, None),
+    ({"array": pa.list_(pa.int64())}, None),
+    ({"typed_value": pa.int64()}, None),
+    ({"untyped_value": pa.string()}, None),
+    ({"untyped_value": B, "other": B}, None),
+    ({"object": pa.struct({"a": pa.struct({"typed_value": pa.int64()})}), "other": B}, None),
+]
+
+
+def _ids(shape: Any) -> str:
+    return " ".join(shape) if isinstance(shape, dict) else str(shape)
+
+
+@pytest.mark.parametrize(("fields", "layout"), SHAPES, ids=_ids)
+def test_files_and_memory_have_one_answer(fields: dict[str, pa.DataType], layout: str | None, tmp_path: Path) -> None:
+    storage = pa.struct(fields)
+    assert find_layout(ArrowGroup(storage)) == layout
+    pq.write_table(pa.table({"s": pa.nulls(1, storage)}), tmp_path / "a.parquet")
+    with (tmp_path / "a.parquet").open("rb") as file:
+        columns = find_variants(parse_schema(footer_bytes(file)))
+    found = [(column.name, column.layout) for column in columns]
+    if layout is not None:
+        assert found == [("s", layout)]
+    else:
+        assert "s" not in dict(found)
+
+
+def _value(value: Any) -> dict[str, bytes]:
+    variant = Variant.from_python(value)
+    return {"metadata": variant.metadata, "value": variant.value}
+
+
+REFUSED: dict[str, tuple[dict[str, pa.DataType], dict[str, Any]]] = {
+    "draft-paths": (
+        {"value": B, "metadata": B, "paths": PATHS, "extra": pa.int64()},
+        {**_value({"z": 9}), "paths": {"a": {"typed_value": 5}}, "extra": 1},
+    ),
+    "draft-object": (
+        {"untyped_value": B, "object": PATHS, "extra": pa.int64()},
+        {"object": {"a": {"typed_value": 5}}, "extra": 1},
+    ),
+    "inside draft-object": (
+        {"object": pa.struct({"a": pa.struct({"typed_value": pa.int64(), "untyped_value": B, "extra": pa.int8()})})},
+        {"object": {"a": {"typed_value": 5, "extra": 1}}},
+    ),
+    "final": (
+        {"metadata": B, "value": B, "typed_value": pa.struct({"a": LEAF}), "extra": pa.int64()},
+        {**_value({"z": 9}), "extra": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_unknown_fields_are_refused_in_memory_and_in_files(name: str, tmp_path: Path) -> None:
+    fields, row = REFUSED[name]
+    array = array_of_rows([row], pa.struct(fields))
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"v": array}), file)
+    uses = [
+        lambda: pv.VariantArray(array).to_pylist(),
+        lambda: pv.to_json(pv.VariantArray(array)),
+        lambda: pv.parquet.read(file).to_pylist(),
+        lambda: pv.parquet.scan(file, {"a": "$.a:bigint"}).to_table(),
+        lambda: pv.parquet.read_table(file),
+        lambda: pv.ShreddingSchema.from_parquet(file),
+        lambda: pv.parquet.rewrite(file, tmp_path / "b.parquet"),
+        lambda: pv.variant_get(pv.VariantArray(array), "$.a", "bigint"),
+        lambda: pv.sql(f"SELECT v:a::bigint FROM '{file}'").to_pylist(),
+        lambda: pv.sql(f"SELECT v FROM '{file}'").to_pylist(),
+    ]
+    for number, use in enumerate(uses):
+        with pytest.raises(VariantError) as caught:
+            use()
+        assert caught.value.reason == "unknown-field", number
+    assert "unknown-field" in [violation.reason for violation in pv.parquet.validate(file).violations]
+
+
+RESERVED: dict[str, tuple[dict[str, pa.DataType], dict[str, Any], Any]] = {
+    "draft-paths": (
+        {
+            "value": B,
+            "metadata": B,
+            "_x": B,
+            "paths": pa.struct({"a": pa.struct({"typed_value": pa.int64(), "untyped_value": B, "_y": pa.int8()})}),
+        },
+        {**_value({"z": 9}), "_x": b"?", "paths": {"a": {"typed_value": 5, "_y": 1}}},
+        {"a": 5, "z": 9},
+    ),
+    "draft-object": (
+        {"untyped_value": B, "_metadata_key_paths": B, "object": pa.struct({"a": RESERVED_LEAF})},
+        {"_metadata_key_paths": b"?", "object": {"a": {"typed_value": 5, "_spark_x": 1}}},
+        {"a": 5},
+    ),
+    "draft-object array": (
+        {"_first": pa.int8(), "array": pa.list_(RESERVED_LEAF), "untyped_value": B},
+        {"_first": 1, "array": [{"_spark_x": 3, "typed_value": 5}, {"typed_value": 6}]},
+        [5, 6],
+    ),
+    "final": (
+        {
+            "_x": pa.int8(),
+            "metadata": B,
+            "value": B,
+            "typed_value": pa.struct({"a": pa.struct({"_y": pa.int8(), "value": B, "typed_value": pa.int64()})}),
+        },
+        {**_value({"z": 9}), "_x": 1, "typed_value": {"a": {"typed_value": 5, "_y": 3}}},
+        {"a": 5, "z": 9},
+    ),
+    "unshredded": ({"value": B, "_x": pa.int8(), "metadata": B}, {**_value({"z": 9}), "_x": 1}, {"z": 9}),
+}
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_reserved_fields_are_ignored_in_memory_and_in_files(name: str, tmp_path: Path) -> None:
+    fields, row, value = RESERVED[name]
+    array = array_of_rows([row], pa.struct(fields))
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"v": array}), file)
+    assert pv.VariantArray(array).to_pylist() == [value]
+    assert pv.parquet.read(file).to_pylist() == [value]
+    assert pv.VariantArray.from_arrow(pv.parquet.read_table(file), "v").to_pylist() == [value]
+    path, expected = ("$.a", 5) if isinstance(value, dict) and "a" in value else ("$[1]", 6)
+    if name != "unshredded":
+        assert pv.parquet.scan(file, {"x": (path, "bigint")}).to_table()["x"].to_pylist() == [expected]
+        assert pv.variant_get(pv.VariantArray(array), path, "bigint").to_pylist() == [expected]
+    assert "unknown-field" not in [violation.reason for violation in pv.parquet.validate(file).violations]
+    pv.parquet.rewrite(file, tmp_path / "b.parquet", layout="final")
+    assert pv.parquet.read(tmp_path / "b.parquet").to_pylist() == [value]
