@@ -46,7 +46,9 @@ def _constant(value: Any) -> str:
 
 
 def _code(code: CodeType) -> Iterator[str]:
-    yield f"{code.co_name} {code.co_varnames} {code.co_names} {code.co_code.hex()}"
+    # Parameters may be passed by name; the names of other variables change nothing.
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    yield f"{code.co_name} {parameters} {code.co_names} {code.co_code.hex()}"
     for constant in code.co_consts[1:] if code.co_consts and isinstance(code.co_consts[0], str) else code.co_consts:
         if isinstance(constant, CodeType):
             yield from _code(constant)
