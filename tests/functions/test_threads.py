@@ -17,7 +17,7 @@ SCHEMA = "a bigint, b struct<c: string>, l array<bigint>"
 
 @pytest.fixture(autouse=True)
 def every_column_is_large(monkeypatch):
-    monkeypatch.setattr(in_slices, "LEAST_SLICE_BYTES", 1 << 10)
+    monkeypatch.setattr(in_slices, "MIN_SLICE_BYTES", 1 << 10)
 
 
 def text(number):

@@ -1,7 +1,7 @@
-"""Bringing what a caller passes in to one Arrow array, or to one `VariantArray`.
+"""Conversion of a caller's argument to one Arrow array, or to one `VariantArray`.
 
-Owns accepting lists, NumPy arrays, chunked arrays and any object with Arrow's PyCapsule interface. Leaves types to the
-operations, and layouts to `VariantArray`.
+Accepts lists, NumPy arrays, chunked arrays and objects with Arrow's PyCapsule interface. Types are checked by the
+operations, layouts by `VariantArray`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from parquet_variant.encoding.cast.forms import without_null_entries
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import from_bytes
 
-# So many texts become an array in the time that pyarrow takes to import pandas.
-_FEW = 100_000
+# Strings that are converted in the time that pyarrow takes to import pandas.
+_MAX_STRINGS = 100_000
 
 
 def as_arrow(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
-    """One Arrow array of some values.
+    """Return the argument as one Arrow array.
 
     `values`: a pyarrow array or chunked array, an object with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a polars
       Series), or a sequence of Python objects.
     `arrow_type`: the type of an array made from Python objects.
-    Raises `SchemaError` for what is one value and no column of them (a text, bytes, a mapping, a number), and for Arrow
-    data whose buffers point outside of one another.
+    Raises `SchemaError` for a single value instead of a column (a string, bytes, a mapping, a number), and for Arrow
+    data whose buffers are inconsistent with each other.
 
     >>> as_arrow(["1", None], pa.string()).type
     DataType(string)
@@ -49,8 +49,8 @@ def _array_of(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
         if hasattr(values, "__arrow_c_array__"):
             return pa.array(values)
         if not hasattr(values, "__arrow_c_stream__"):
-            texts = _texts(values) if arrow_type == pa.string() else None
-            return _of_objects(values, arrow_type) if texts is None else texts
+            strings = _strings(values) if arrow_type == pa.string() else None
+            return _of_objects(values, arrow_type) if strings is None else strings
         values = pa.chunked_array(values)
     return one_chunk(without_null_entries(values))
 
@@ -62,19 +62,22 @@ def _of_objects(values: Any, arrow_type: pa.DataType | None) -> pa.Array:
         if arrow_type is not None:
             raise
         raise SchemaError(
-            f"no Arrow array can be made of the values ({error}): Python values become Variants with from_python",
+            f"cannot convert the values to an Arrow array ({error}); use from_python for Python objects",
             reason="bad-data",
         ) from None
 
 
-def _texts(values: Any) -> pa.Array | None:
-    """A column of a list of texts, where pyarrow would import pandas first, to see whether the list is of its types."""
-    if not isinstance(values, list) or len(values) > _FEW or "pandas" in sys.modules or not _has_pandas():
+def _strings(values: Any) -> pa.Array | None:
+    """Convert a list of strings; None if some value is not a string.
+
+    pyarrow would import pandas first, to check whether the list has its types.
+    """
+    if not isinstance(values, list) or len(values) > _MAX_STRINGS or "pandas" in sys.modules or not _has_pandas():
         return None
     try:
-        return from_bytes([None if text is None else text.encode() for text in values], pa.string())
+        return from_bytes([None if string is None else string.encode() for string in values], pa.string())
     except AttributeError:
-        return None  # not texts alone
+        return None  # some value is not a string
 
 
 @cache
@@ -83,11 +86,11 @@ def _has_pandas() -> bool:
 
 
 def as_variant_array(values: Any) -> VariantArray:
-    r"""The `VariantArray` of a column.
+    r"""Return the argument as a `VariantArray`.
 
-    `values`: a `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or anything else that
-      `VariantArray.from_arrow` takes.
-    Raises `SchemaError` if it is no Variant column.
+    `values`: a `VariantArray`, an Arrow struct array of a Variant storage, plain or chunked, or any other argument of
+      `VariantArray.from_arrow`.
+    Raises `SchemaError` if the argument is not a Variant column.
 
     >>> import pyarrow as pa
     >>> as_variant_array(pa.array([{"metadata": b"\x11\0\0", "value": b"\0"}]))

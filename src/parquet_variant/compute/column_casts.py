@@ -1,8 +1,8 @@
-"""Casts of whole columns of slots with NumPy and kernels.
+"""Vectorized casts of slots with NumPy and kernels.
 
-Owns the casts that are common and have one meaning for every slot: same types, numbers among each other, timestamps in
-UTC, ISO texts as timestamps. Each gives an array and which slots it took; it must never take a slot that the scalar
-fallback would answer differently. Leaves all other slots to `slot_casts`.
+Owns the casts that are frequent and exact for every slot: same types, numbers to numbers, timestamps in UTC, ISO
+strings to timestamps. Each cast returns an array and a mask of the slots that it cast; it must never cast a slot to
+another result than the scalar fallback. `slot_casts` handles all other slots.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _LOCALS = {_P.TIMESTAMP_NTZ: 1000, _P.TIMESTAMP_NTZ_NANOS: 1}
 _POWERS = 10.0 ** np.arange(23)
 _EXACT_IN_DOUBLE = 2**53
 _INTEGER_POWERS = 10 ** np.arange(16)
-# The machine's longest floats, where they are longer than doubles.
+# Extended floats, where the machine has floats longer than doubles.
 _LONG_POWERS = np.array([f"1e{scale}" for scale in range(39)], np.longdouble)
 _HAS_LONG_FLOATS = np.finfo(np.longdouble).nmant >= 63
 _LOW_WORD = np.longdouble(2) ** 64
-# Texts that Arrow reads as Spark does.
+# Strings that Arrow parses as Spark does.
 _INTEGER_TEXT = r"^-?[0-9]{1,18}$"
 _FLOAT_TEXT = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?$"
 
 
 def cast_column(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    """The slots as an array of the target's type, and which of them it took; null where it did not."""
+    """Return the slots as an array of the target type, null where not cast, and a mask of those that were cast."""
     cast = _CASTS.get(target.family)
     if cast is None or not len(slots):
         return pa.nulls(len(slots), target.arrow), np.zeros(len(slots), np.bool_)
@@ -56,9 +56,9 @@ def cast_column(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
 
 
 def take_bytes(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Array:
-    """The bytes that slots point to, as large binary or large string.
+    """Return the bytes that slots point to, as large binary or large string.
 
-    Raises `MalformedVariantError` if a text is not UTF-8, with its row.
+    Raises `MalformedVariantError`, with the row, if a string is not UTF-8.
     """
     sizes = slots.b[positions]
     array = filled_binary(sizes, partial(copy_spans, slots.a[positions], sizes), arrow_type=pa.large_binary())
@@ -67,14 +67,14 @@ def take_bytes(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Ar
     try:
         return array.cast(pa.large_string())
     except pa.ArrowInvalid:
-        _refuse_text(slots, positions, array)
+        _refuse_string(slots, positions, array)
         raise
 
 
-def _refuse_text(slots: ScalarSlots, positions: Int64s, array: pa.Array) -> None:
-    for position, text in zip(positions.tolist(), array, strict=True):
+def _refuse_string(slots: ScalarSlots, positions: Int64s, array: pa.Array) -> None:
+    for position, string in zip(positions.tolist(), array, strict=True):
         try:
-            text.as_py().decode()
+            string.as_py().decode()
         except UnicodeDecodeError as error:
             if slots.value_positions is not None:
                 slots.value_positions.refuse(position, f"the string is not UTF-8: {error.reason}", "bad-utf8")
@@ -84,10 +84,11 @@ def _refuse_text(slots: ScalarSlots, positions: Int64s, array: pa.Array) -> None
 
 
 def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The taken values at their places, null elsewhere."""
+    """Return the cast values at their positions, null elsewhere."""
     if taken.nbytes > MAX_OFFSET and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
         raise CastError(
-            f"{taken.nbytes} bytes may be too many for a {arrow} array: ask for large_{arrow}", reason="too-large"
+            f"{taken.nbytes:,} bytes may exceed the limit of a {arrow} array: use the type large_{arrow}",
+            reason="too-large",
         )
     taken = taken.cast(arrow)
     if len(taken) == len(slots):
@@ -96,7 +97,7 @@ def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataTyp
     return taken.take(from_numpy(places, ~done))
 
 
-def _are(slots: ScalarSlots, *kinds: int) -> Bools:
+def _of_kinds(slots: ScalarSlots, *kinds: int) -> Bools:
     matches: Bools = slots.kinds == kinds[0]
     for kind in kinds[1:]:
         matches |= slots.kinds == kind
@@ -111,18 +112,18 @@ def _decimals(slots: ScalarSlots) -> Bools:
     return (slots.kinds >= _P.DECIMAL4) & (slots.kinds <= _P.DECIMAL16)
 
 
-def _numbers(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
+def _number_column(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
     return from_numpy(values.astype(arrow.to_pandas_dtype(), copy=False), ~done), done
 
 
 def _boolean(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_bool, is_int = _are(slots, _P.TRUE, _P.FALSE), _integers(slots)
+    is_bool, is_int = _of_kinds(slots, _P.TRUE, _P.FALSE), _integers(slots)
     values = np.where(is_bool, slots.kinds == _P.TRUE, slots.a != 0)
-    return _numbers(values, is_bool | is_int, target.arrow)
+    return _number_column(values, is_bool | is_int, target.arrow)
 
 
 def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_bool, is_int, is_double = _are(slots, _P.TRUE, _P.FALSE), _integers(slots), slots.kinds == _P.DOUBLE
+    is_bool, is_int, is_double = _of_kinds(slots, _P.TRUE, _P.FALSE), _integers(slots), slots.kinds == _P.DOUBLE
     values = slots.a
     done = is_int
     if is_bool.any():
@@ -130,18 +131,18 @@ def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         done = done | is_bool
     if is_double.any():
         doubles = np.where(is_double, slots.a, 0).view(np.float64)
-        # Beyond 2**62 the bounds are compared as doubles: left to the scalar fallback, like NaN.
+        # Beyond 2**62 comparing the bounds as doubles is inexact: the scalar fallback decides, as for NaN.
         safe = is_double & (np.abs(doubles) < 2.0**62)
         values = np.where(safe, np.trunc(np.where(safe, doubles, 0.0)).astype(np.int64), values)
         done = done | safe
     if (is_decimal := _decimals(slots)).any():
-        # Up to 15 digits a double tells every decimal from a whole number: Spark's detour makes no difference.
+        # Up to 15 digits a double distinguishes every decimal from an integer, so Spark's cast through double is exact.
         short = is_decimal & (slots.scales <= 15) & (np.abs(slots.a) < 10**15) & (slots.b == slots.a >> 63)
         wholes = np.abs(slots.a) // _INTEGER_POWERS[np.where(short, slots.scales, 0)] * np.sign(slots.a)
         values, done = np.where(short, wholes, values), done | short
-    texts = _numbers_in_text(slots, _INTEGER_TEXT, pa.int64())
-    if texts is not None:
-        positions, numbers = texts
+    parsed = _numbers_in_strings(slots, _INTEGER_TEXT, pa.int64())
+    if parsed is not None:
+        positions, numbers = parsed
         values, done = values.copy(), done.copy()
         values[positions], done[positions] = numbers, True
     if target.high < 2**63 - 1:
@@ -150,11 +151,11 @@ def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     elif target.low == 0:
         done = done & (values >= 0)
         values = np.where(done, values, 0)
-    return _numbers(values, done, target.arrow)
+    return _number_column(values, done, target.arrow)
 
 
 def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
-    """Every number and boolean that becomes a double by one rounding, and which those are."""
+    """Return every number and boolean that one rounding makes a double, and a mask of them."""
     is_int, is_double, is_decimal = _integers(slots), slots.kinds == _P.DOUBLE, _decimals(slots)
     values = slots.a.view(np.float64)
     if not is_double.all():
@@ -174,11 +175,11 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
             values[long], done[long] = _long_quotients(slots, long)
     is_float = slots.kinds == _P.FLOAT
     if is_float.any():
-        with np.errstate(invalid="ignore"):  # what is no float is looked at, too
+        with np.errstate(invalid="ignore"):  # values that are not floats are converted, too
             floats = slots.a.astype(np.uint32).view(np.float32).astype(np.float64)
         values = np.where(is_float, floats, values)
         done = done | is_float
-    is_bool = _are(slots, _P.TRUE, _P.FALSE)
+    is_bool = _of_kinds(slots, _P.TRUE, _P.FALSE)
     if is_bool.any():
         values = np.where(is_bool, (slots.kinds == _P.TRUE).astype(np.float64), values)
         done = done | is_bool
@@ -186,55 +187,55 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
 
 
 def _long_quotients(slots: ScalarSlots, positions: Int64s) -> tuple[npt.NDArray[np.float64], Bools]:
-    """Decimals at some positions as doubles, and which of them are surely the nearest."""
+    """Return decimals at some positions as doubles, and a mask of those that are certainly the nearest double."""
     high, low, scales = slots.b[positions], slots.a[positions].view(np.uint64), slots.scales[positions]
     sure = scales < len(_LONG_POWERS)
     long = (high * _LOW_WORD + low) / _LONG_POWERS[np.where(sure, scales, 0)]
     quotients = long.astype(np.float64)
-    # Nearly between two doubles, the roundings before may have moved it over: the scalar fallback rounds once.
-    off, gap = np.abs(long - quotients), np.spacing(np.abs(quotients))
-    between = np.minimum(np.abs(2 * off - gap), np.abs(4 * off - gap)) < gap / 128
+    # Close to the middle of two doubles, earlier roundings may have crossed it: the scalar fallback rounds once.
+    error, gap = np.abs(long - quotients), np.spacing(np.abs(quotients))
+    between = np.minimum(np.abs(2 * error - gap), np.abs(4 * error - gap)) < gap / 128
     return quotients, sure & ~between
 
 
-def _numbers_in_text(
+def _numbers_in_strings(
     slots: ScalarSlots, pattern: str, arrow: pa.DataType
 ) -> tuple[Int64s, npt.NDArray[np.generic]] | None:
-    """Positions of strings of a plain form, and the numbers that they stand for."""
+    """Return the positions of strings that match a pattern, and their numbers."""
     positions = np.flatnonzero(slots.kinds == _P.STRING)
     if not len(positions):
         return None
-    texts = take_bytes(slots, positions, as_text=True)
-    plain = pc.match_substring_regex(texts, pattern)
-    cast = to_numpy(texts.filter(plain).cast(arrow))
-    return positions[to_numpy(plain)], cast
+    strings = take_bytes(slots, positions, as_text=True)
+    matches = pc.match_substring_regex(strings, pattern)
+    numbers = to_numpy(strings.filter(matches).cast(arrow))
+    return positions[to_numpy(matches)], numbers
 
 
-def _with_texts(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
-    """Floats with those that stand in plain texts, each rounded once."""
-    texts = _numbers_in_text(slots, _FLOAT_TEXT, arrow)
-    if texts is not None:
-        positions, numbers = texts
+def _with_strings(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
+    """Add the floats of numeric strings, each rounded once."""
+    parsed = _numbers_in_strings(slots, _FLOAT_TEXT, arrow)
+    if parsed is not None:
+        positions, numbers = parsed
         values, done = values.copy(), done.copy()
         values[positions], done[positions] = numbers, True
-    return _numbers(values, done, arrow)
+    return _number_column(values, done, arrow)
 
 
 def _float64(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values, done = _doubles(slots)
-    return _with_texts(slots, values, done, target.arrow)
+    return _with_strings(slots, values, done, target.arrow)
 
 
 def _float32(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values, done = _doubles(slots)
     is_double = slots.kinds == _P.DOUBLE
-    # A double that lies between two floats may have been rounded there: the scalar fallback rounds once.
+    # A double in the middle of two floats may be the result of a rounding: the scalar fallback rounds once.
     tie = (values.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     subnormal = (np.abs(values) < 2.0**-126) & (values != 0)
     done = done & (is_double | ~(tie | subnormal))
     with np.errstate(over="ignore", under="ignore"):
         singles = values.astype(np.float32)
-    return _with_texts(slots, singles, done, target.arrow)
+    return _with_strings(slots, singles, done, target.arrow)
 
 
 def _decimal(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
@@ -259,34 +260,36 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return _scatter(slots, done, taken, target.arrow), done
 
 
-def _json_of(slots: ScalarSlots, positions: Int64s) -> pa.Array:
-    """The JSON text of some scalars."""
-    from parquet_variant.compute.json_text import json_column  # not needed by most casts
+def _json_strings(slots: ScalarSlots, positions: Int64s) -> pa.Array:
+    """Return the JSON text of some scalars."""
+    from parquet_variant.compute.json_text import json_column  # few casts need it
 
-    chosen = ScalarSlots(slots.kinds[positions], slots.a[positions], slots.b[positions], slots.scales[positions])
-    return json_column(VariantArray(storage_of(metadata_of_all((), len(positions)), chosen.encoded())))
+    selected = ScalarSlots(slots.kinds[positions], slots.a[positions], slots.b[positions], slots.scales[positions])
+    return json_column(VariantArray(storage_of(metadata_of_all((), len(positions)), selected.encoded())))
 
 
 def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
-    is_text, is_int = slots.kinds == _P.STRING, _integers(slots)
-    if is_text.all():
+    is_string, is_int = slots.kinds == _P.STRING, _integers(slots)
+    if is_string.all():
         return _bytes(slots, target, zone)
     array, done = _bytes(slots, target._replace(arrow=pa.large_string()), zone)
     if is_int.any():
         array = pc.coalesce(array, from_numpy(slots.a, ~is_int).cast(pa.large_string()))
         done = done | is_int
-    # JSON spells these as a cast to string does, some in quotes, and instants with their offset.
+    # JSON writes these as a cast to string does, except for quotes and the offset of instants.
     instants = _INSTANTS if zone is dt.UTC else ()
-    same = _decimals(slots) | _are(slots, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS, *instants)
-    if same.any():
-        texts = _json_of(slots, np.flatnonzero(same)).cast(pa.large_string())
-        texts = pc.utf8_trim(pc.replace_substring(texts, '+00:00"', '"'), '"')
-        array, done = pc.replace_with_mask(array, from_numpy(same), texts), done | same
+    by_json = _decimals(slots) | _of_kinds(
+        slots, _P.TRUE, _P.FALSE, _P.DOUBLE, _P.DATE, _P.TIME, _P.UUID, *_LOCALS, *instants
+    )
+    if by_json.any():
+        strings = _json_strings(slots, np.flatnonzero(by_json)).cast(pa.large_string())
+        strings = pc.utf8_trim(pc.replace_substring(strings, '+00:00"', '"'), '"')
+        array, done = pc.replace_with_mask(array, from_numpy(by_json), strings), done | by_json
     return array.cast(target.arrow), done
 
 
 def _ticks(values: Int64s, done: Bools, target: Target) -> Column:
-    """Numbers as dates or times; 4-byte ones have been checked to fit."""
+    """Return numbers as dates or times; 4-byte values are known to fit."""
     arrow = target.arrow
     values = np.where(done, values, 0)
     if arrow.bit_width == 32:
@@ -298,9 +301,9 @@ def _date(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     done = slots.kinds == _P.DATE
     values = np.where(done, slots.a, 0)
     for kind, nanos in (_LOCALS | (_INSTANTS if zone is dt.UTC else {})).items():
-        if (same := slots.kinds == kind).any():
-            values = np.where(same, slots.a // (_DAY_IN_NANOS // nanos), values)
-            done = done | same
+        if (of_kind := slots.kinds == kind).any():
+            values = np.where(of_kind, slots.a // (_DAY_IN_NANOS // nanos), values)
+            done = done | of_kind
     return _ticks(values * target.tick, done, target)
 
 
@@ -315,21 +318,23 @@ def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
         kinds = _INSTANTS | _LOCALS
     values, done = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.bool_)
     for kind, nanos in kinds.items():
-        if (same := slots.kinds == kind).any():
+        if (of_kind := slots.kinds == kind).any():
             ticks, fits = _rescaled(slots.a, nanos, target.tick)
-            values, done = np.where(same, ticks, values), done | (same & fits)
-    if (is_text := slots.kinds == _P.STRING).any():
+            values, done = np.where(of_kind, ticks, values), done | (of_kind & fits)
+    if (is_string := slots.kinds == _P.STRING).any():
         micros, extra = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
         read = np.zeros(len(slots), np.bool_)
         needs_zone = is_instant and zone is not dt.UTC
-        iso_timestamps(np.flatnonzero(is_text), slots.a, slots.b, needs_zone, micros, extra, read)
+        iso_timestamps(np.flatnonzero(is_string), slots.a, slots.b, needs_zone, micros, extra, read)
         ticks, fits = _rescaled(micros, 1000, target.tick)
         values, done = np.where(read, ticks + (extra if target.tick == 1 else 0), values), done | (read & fits)
     return _ticks(values, done, target)
 
 
 def _rescaled(values: Int64s, nanos: int, tick: int) -> tuple[Int64s, Bools]:
-    """Ticks of ``nanos`` as ticks of ``tick`` nanoseconds, rounded down, and which of them fit."""
+    """Return ticks of ``nanos`` nanoseconds as ticks of ``tick`` nanoseconds, rounded down, and a mask of those that
+    fit.
+    """
     if nanos <= tick:
         return values // (tick // nanos), np.ones(len(values), np.bool_)
     factor = nanos // tick

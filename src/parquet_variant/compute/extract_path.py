@@ -1,8 +1,7 @@
-"""Extraction of one path from a storage struct, shredded or not, whole or read in part: typed, or as Variant.
+"""Extraction of one path from a storage struct, shredded or not, complete or with selected columns only.
 
-Owns what a target type asks of the shredded columns at the end of a path, and what remains a Variant there: shredded
-columns stay as they are, bytes are copied with the metadata of their row. Leaves the way there to `shredded_walk`, and
-casts to `slot_casts`.
+Owns which shredded columns a target type needs at the end of a path, and extraction as Variant, which keeps shredded
+columns and copies bytes together with the metadata of their row. `shredded_walk` follows the path, `slot_casts` casts.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ def extract_path(
     zone: str = "UTC",
     lossless: bool = False,
 ) -> pa.Array:
-    """The values at a path of a storage struct, as an Arrow array.
+    """Return the values at a path of a storage struct as an Arrow array.
 
-    The columns that it reads are those of `needed_columns`; the struct may hold no others. A ``value`` column that is
-    not there counts as null in every row, so leave one out only where it is known to be.
+    Only the columns of `needed_columns` are read; the struct may lack all others. A missing ``value`` column counts as
+    null in every row, so omit it only if it is known to be null.
 
     `storage`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
-    `path`: where the values are. Every ``[*]`` makes a list.
+    `path`: the path of the values. Every ``[*]`` makes a list.
     `target`: the Arrow type of the values (of the elements of the innermost list, if there are wildcards).
-    `safe`: whether a value that has no such cast is an error; otherwise it becomes null.
-    `lossless`: whether to cast nothing: only values count that are of the type already (see `get_variant_element`).
-    Returns one entry a row: null where the row is null, nothing is at the path, or Variant null is (but a Variant if
-    one is asked for). Raises `CastError` if ``safe`` and a value has no such cast, with its row and the path;
+    `safe`: whether a value that cannot be cast is an error; otherwise it becomes null.
+    `lossless`: whether only values count that have the type already (see `get_variant_element`); nothing is cast.
+    Returns one entry per row: null where the row is null, the path is missing or the value is Variant null (unless the
+    target is a Variant). Raises `CastError` if ``safe`` and a value cannot be cast, with its row and the path;
     `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
 
     >>> import parquet_variant as pv
@@ -59,11 +58,11 @@ def extract_path(
     [2, None, None]
     """
     parsed = VariantPath.parse(path)
-    return extract_from(whole_group(storage), parsed, target, safe=safe, zone=zone, lossless=lossless)
+    return extract_from(storage_group(storage), parsed, target, safe=safe, zone=zone, lossless=lossless)
 
 
-def whole_group(storage: pa.StructArray) -> Group:
-    """The whole values of a storage struct in any layout, for `extract_from`.
+def storage_group(storage: pa.StructArray) -> Group:
+    """Return the top-level values of a storage struct in any layout, for `extract_from`.
 
     Raises `SchemaError` if the struct is not a Variant storage.
     """
@@ -79,9 +78,12 @@ def extract_from(
     zone: str,
     lossless: bool = False,
 ) -> pa.Array:
-    """`extract_path` from values that several paths are taken from: what all of them need is made once."""
-    target_of(target)  # refuses the type itself, not its plain form
-    finish = _Typed(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
+    """Return the values at a path, as `extract_path` does.
+
+    Several paths can be extracted from the same `values`, so that their common work is done once.
+    """
+    target_of(target)  # an error names the type itself, not its plain form
+    finish = _CastFinish(target_of(plain_form(target)), CastOptions(zone_of(zone), safe, str(parsed), lossless))
     if isinstance(values, ValuePositions):
         leaves = follow_positions(values, parsed.segments, finish)
     else:
@@ -90,7 +92,7 @@ def extract_from(
 
 
 def final_storage(storage: pa.StructArray) -> pa.StructArray:
-    """The same values without the draft layouts: those are made unshredded.
+    """Return a storage in the final layout; the draft layouts are unshredded.
 
     Raises `SchemaError` if the struct is not a Variant storage.
     """
@@ -101,10 +103,10 @@ def final_storage(storage: pa.StructArray) -> pa.StructArray:
 
 
 def needed_columns(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
-    """The leaf columns that `extract_path` reads of a storage struct for a path, each as the names from the top.
+    """Return the leaf columns of a storage struct that `extract_path` reads for a path, as names from the top.
 
-    Returns names in Arrow's form (a list's element by its field name). Metadata comes first, and only if a ``value``
-    column follows. For the draft layouts all columns are needed.
+    The names are Arrow's (a list's element by its field name). Metadata comes first, and only if a ``value`` column
+    follows. The draft layouts need all columns.
 
     >>> typed = pa.struct({"a": pa.struct({"value": pa.binary(), "typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
@@ -123,8 +125,8 @@ def needed_columns(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...
     return [("metadata",), *columns] if reads_bytes else columns
 
 
-def whole_values(group: Group) -> ValuePositions:
-    """Every value of a group, put together from its columns, in bytes."""
+def assembled_values(group: Group) -> ValuePositions:
+    """Return every value of a group as bytes, assembled from its columns."""
     storage = group.storage()
     plain = VariantArray(storage).to_unshredded().storage
     value_positions = ValuePositions.of_storage(plain)
@@ -132,7 +134,7 @@ def whole_values(group: Group) -> ValuePositions:
 
 
 @dataclass(frozen=True)
-class _Typed:
+class _CastFinish:
     """Ends a path with a cast."""
 
     target: Target
@@ -147,23 +149,23 @@ class _Typed:
             base = pa.nulls(group.size, self.target.arrow)
         elif pa.types.is_struct(typed.type):
             if self.target.family != "struct" or not self.target.names:
-                return self.of_positions(whole_values(group))
+                return self.of_positions(assembled_values(group))
             base = self._struct(group)
         elif is_list(typed.type):
             if self.target.family != "list" or self.target.size >= 0:
-                return self.of_positions(whole_values(group))
+                return self.of_positions(assembled_values(group))
             base = self._list(group)
         else:
             base = self._column(group, typed)
         if group.value is not None:
             positions, value_positions = group.in_bytes()
             base = patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
-        return _filled(base, group) if self.target.family == "variant" and group.is_required else base
+        return _with_required_nulls(base, group) if self.target.family == "variant" and group.is_required else base
 
     def _column(self, group: Group, typed: pa.Array) -> pa.Array:
         if group.present is not None:
             present = from_numpy(group.present)
-            if pc.and_not(typed.is_valid(), present).true_count:  # Arrow lets a value stand under a null
+            if pc.and_not(typed.is_valid(), present).true_count:  # Arrow allows values under nulls
                 typed = pc.if_else(present, typed, scalar(None, typed.type))
         if typed.type == self.target.arrow:
             refuse_faulty_slots(typed, group.rows)
@@ -171,9 +173,9 @@ class _Typed:
         return array_of_slots(slots_of_column(typed, group.rows), self.target, self.options)
 
     def _struct(self, group: Group) -> pa.Array:
-        """A struct of the fields that are asked for: each from its own columns, or from the bytes beside them."""
+        """Return a struct of the target fields, each from its own columns or from the residual."""
         columns = [
-            follow(group, (name,), _Typed(child, self.options))
+            follow(group, (name,), _CastFinish(child, self.options))
             for name, child in zip(self.target.names, self.target.children, strict=True)
         ]
         fields = [self.target.arrow.field(index) for index in range(len(columns))]
@@ -184,13 +186,13 @@ class _Typed:
     def _list(self, group: Group) -> pa.Array:
         positions, offsets, elements = lists_of(group)
         inner = group.elements(elements, np.repeat(positions, np.diff(offsets)))
-        elements = _Typed(self.target.children[0], self.options).of_group(inner)
+        elements = _CastFinish(self.target.children[0], self.options).of_group(inner)
         lists = list_array(offsets, elements, np.ones(len(positions), np.bool_), self.target.arrow)
         return scatter(lists, positions, group.size)
 
 
-def _filled(variants: pa.Array, group: Group) -> pa.Array:
-    """The Variants of a group in which one is required: Variant null where no column is set ("Value Shredding")."""
+def _with_required_nulls(variants: pa.Array, group: Group) -> pa.Array:
+    """Return Variants with Variant null where neither column is set, in a group that requires a value."""
     missing = variants.is_null() if group.present is None else pc.and_(variants.is_null(), from_numpy(group.present))
     if not missing.true_count:
         return variants
@@ -199,10 +201,10 @@ def _filled(variants: pa.Array, group: Group) -> pa.Array:
 
 
 def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
-    """The values at a path without wildcards of a storage in any layout; SQL NULL where nothing is at the path.
+    """Return the values at a path without wildcards, of any layout; SQL NULL where the path is missing.
 
-    The metadata is that of the rows: it may name keys that the sub-values do not have. Raises `MalformedVariantError`
-    if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
+    The metadata is that of the rows: it may have keys that the extracted values do not use. Raises
+    `MalformedVariantError` if bytes that are read are malformed; `SchemaError` if the struct is not a Variant storage.
 
     >>> import parquet_variant as pv
     >>> extract_variant(pv.parse_json(['{"a": null}', '{"a": [1]}', '[]']).storage, "$.a")

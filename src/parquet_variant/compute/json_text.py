@@ -49,7 +49,7 @@ def _json_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
-    """The text of each row of a shredded storage, unless there is a row that the kernels leave."""
+    """Return the JSON text of a shredded storage; None if the kernels refused a row."""
     metadata = metadata_parts(storage.field("metadata"))
     nodes, row_start, names, refused, _owner = assembled_nodes(
         storage, schema_table(ShreddingSchema.from_storage(storage.type)), metadata
@@ -67,13 +67,16 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
 
 
 def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """All names as they stand in JSON, and where each starts."""
+    """Return all names as JSON strings with a colon, concatenated, and the start of each."""
     starts = np.empty(len(names.address) + 1, np.int64)
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
 def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
-    """The text of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
+    """Return the JSON text of each row of an unshredded storage.
+
+    With ``null_on_error``, rows that would raise are null.
+    """
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
     quoted, name_starts = _quoted(names)

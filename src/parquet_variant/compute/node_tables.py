@@ -1,6 +1,6 @@
-"""Columns of values as tables of nodes, in canonical order and with names numbered for all of them.
+"""Columns of values as node tables: canonical field order, and one numbering of names for several columns.
 
-Owns calling `kernels.operations.canonical_nodes`. Leaves what is done with the nodes to `editing` and `equals`.
+Owns calling `kernels.operations.canonical_nodes`. Edits, comparison and types of values work on the tables.
 """
 
 from __future__ import annotations
@@ -24,23 +24,29 @@ from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE, NameTab
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# Values of one kernel call: bounds the tables of nodes.
+# Bytes of values in one kernel call: bounds the size of its node table.
 CHUNK_BYTES = 64 << 20
 
 
 def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
-    """Runs of rows of an unshredded storage, each small enough for one table of nodes; an empty one if it is empty."""
+    """Split an unshredded storage into row ranges that are each small enough for one node table.
+
+    Returns one empty range if there are no rows.
+    """
     return row_chunks(binary_parts(storage.field("value")).offsets, CHUNK_BYTES)
 
 
 def present_rows(storage: pa.StructArray) -> Bools:
-    """Which rows are not SQL NULL."""
+    """Return a mask of the rows that are not SQL NULL."""
     valid = valid_bytes(storage)
     return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
 
 
-class Batch(NamedTuple):
-    """Values as the kernel takes them: where each begins (-1: none) and ends, and its dictionary."""
+class ValueBatch(NamedTuple):
+    """Values in the form that the kernel takes.
+
+    Start (-1 for no value) and end addresses, the index of the dictionary of each value, and the dictionaries.
+    """
 
     starts: Int64s
     stops: Int64s
@@ -49,22 +55,25 @@ class Batch(NamedTuple):
     owner: Any
 
     @classmethod
-    def of(cls, storage: pa.StructArray, present: Bools) -> Batch:
-        """The values of the rows of an unshredded storage that are present."""
+    def of(cls, storage: pa.StructArray, present: Bools) -> ValueBatch:
+        """Return the values of an unshredded storage, without the rows that are not present."""
         metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
         starts = np.where(present, value.offsets[:-1] + value.address, -1)
         return cls(starts, value.offsets[1:] + value.address, metadata.indices, metadata.dictionary, value.owner)
 
 
-class Names:
-    """All names of some batches, and more keys, numbered by their order in bytes."""
+class NameNumbers:
+    """All names of several batches, and additional keys, numbered in byte order.
 
-    def __init__(self, batches: Sequence[Batch], keys: Sequence[str] = ()) -> None:
+    `maps` has, for each batch, the index of the first name of each dictionary, and the number of each name.
+    """
+
+    def __init__(self, batches: Sequence[ValueBatch], keys: Sequence[str] = ()) -> None:
         tables = [name_table(batch.dictionary) for batch in batches]
         raw = pa.array([key.encode() for key in keys], pa.large_binary())
         counts, parts = [], []
         for table in tables:
-            # None of a dictionary that is malformed, so that rows that use it are left.
+            # A malformed dictionary has no names here, so the kernel refuses the rows that use it.
             counts.append(np.where(table.state != UNUSABLE, np.diff(table.starts), 0))
             parts.append(_names_of(table, counts[-1]))
         encoded = pa.concat_arrays([*parts, raw]).dictionary_encode()
@@ -74,7 +83,6 @@ class Names:
         ranks = rank_of[to_numpy(encoded.indices)]
         self.values = encoded.dictionary.take(order)
         self.rank = dict(zip(keys, ranks[len(ranks) - len(keys) :].tolist(), strict=True))
-        # Of each batch: where each dictionary's names start, and the number of each name.
         self.maps: list[tuple[Int64s, Int64s]] = []
         first = 0
         for count in counts:
@@ -84,7 +92,7 @@ class Names:
 
     @property
     def table(self) -> NameTable:
-        """The names as those of one dictionary."""
+        """The names as the name table of a single dictionary."""
         names, numbers = binary_parts(self.values), np.arange(len(self.values))
         starts, states = np.array([0, len(numbers)]), np.array([SORTED], np.uint8)
         address, length = names.offsets[:-1] + names.address, np.diff(names.offsets)
@@ -92,14 +100,16 @@ class Names:
 
 
 def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
-    """The names of the readable dictionaries, one after the other."""
+    """Return the names of the readable dictionaries, concatenated."""
     chosen = np.repeat(counts > 0, np.diff(table.starts))
     address, length = table.address[chosen], table.length[chosen]
     return filled_binary(length, partial(copy_spans, address, length), arrow_type=pa.large_binary())
 
 
-def canonical_nodes(batch: Batch, map_of_names: tuple[Int64s, Int64s]) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
-    """The nodes of some values, where each row's nodes start, and a flag for each row that the kernel leaves."""
+def canonical_nodes(
+    batch: ValueBatch, map_of_names: tuple[Int64s, Int64s]
+) -> tuple[Int64s, Int64s, npt.NDArray[np.uint8]]:
+    """Return the nodes of a batch, the first node of each row, and a flag for each row that the kernel refused."""
     rows = len(batch.starts)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = kernel(batch.starts, batch.stops, batch.dictionary_of, *map_of_names, row_start, refused)

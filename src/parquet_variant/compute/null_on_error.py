@@ -1,8 +1,8 @@
-"""Rows that kernels leave or that raise: null in the place of an error, and texts by the scalar fallback.
+"""Rows that kernels refuse or that raise: null instead of an error, and strings from the scalar fallback.
 
-Owns null for one value (`or_none`) and for whole columns, where the rows at fault are found by halving: a few among
-many cost little; and putting the scalar fallback's texts among those of a kernel. Leaves rows that are looked at one by
-one to `array.row_by_row`, and what is wrong to the functions that raise it.
+Owns null instead of an error for one value (`or_none`) and for whole columns, where invalid rows are found by halving,
+because a few among many are the usual case; and replacing the rows that a kernel refused. Rows that are processed
+individually are left to `array.row_by_row`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from parquet_variant.types import MAX_OFFSET
 T = TypeVar("T")
 
 
-def or_none(of_value: Callable[[], T], errors: type[VariantError] = VariantError) -> T | None:
-    """What a function gives; None where it raises one of some errors."""
+def or_none(function: Callable[[], T], errors: type[VariantError] = VariantError) -> T | None:
+    """Return what a function returns, or None if it raises one of the given errors."""
     try:
-        return of_value()
+        return function()
     except errors:
         return None
 
 
 def readable_storage(values: Any) -> pa.StructArray:
-    """The unshredded storage of a column; null where the parts of a row cannot be put together."""
-    # Pieces differ in the width of offsets and in how metadata is stored.
+    """Return the unshredded storage of a column, with null for rows that cannot be reassembled."""
+    # One type for all parts, which may differ in offset width and in the encoding of metadata.
     canonical = VariantArray.from_variants([]).storage.type
     column = as_variant_array(values)
     try:
@@ -46,25 +46,28 @@ def readable_storage(values: Any) -> pa.StructArray:
 
 
 def only_rows(storage: pa.StructArray, keep: npt.NDArray[Any]) -> VariantArray:
-    """An unshredded column in which all other rows are SQL NULL."""
+    """Return an unshredded column in which the rows that are not kept are SQL NULL."""
     fields = [storage.field("metadata"), storage.field("value")]
     return VariantArray(pa.StructArray.from_arrays(fields, names=["metadata", "value"], mask=from_numpy(~keep)))
 
 
-def or_null(values: Any, of_column: Callable[[VariantArray], pa.Array]) -> pa.Array:
-    """What a function that raises for rows it cannot read gives for a column, with null for these rows."""
+def or_null(values: Any, function: Callable[[VariantArray], pa.Array]) -> pa.Array:
+    """Apply a function to a column, with null for rows that it raises for."""
     column = as_variant_array(values)
     try:
-        return of_column(column)
+        return function(column)
     except VariantError:
         if len(column) == 1:
-            return pa.nulls(1, of_column(VariantArray.from_variants([None])).type)
+            return pa.nulls(1, function(VariantArray.from_variants([None])).type)
     middle = len(column) // 2
-    return pa.concat_arrays([or_null(part, of_column) for part in (column[:middle], column[middle:])])
+    return pa.concat_arrays([or_null(half, function) for half in (column[:middle], column[middle:])])
 
 
 def text_column(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> pa.Array:
-    """A column of UTF-8 text; `large_string` where the text outgrows 2 GiB, empty ``valid`` if no row is null."""
+    """Make a UTF-8 string column from its buffers.
+
+    Returns `large_string` if the data exceeds 2 GiB. An empty ``valid`` means that no row is null.
+    """
     wide = offsets[-1] > MAX_OFFSET
     return pa.Array.from_buffers(
         pa.large_string() if wide else pa.string(),
@@ -85,9 +88,9 @@ def with_fallback_texts(
     *,
     null_on_error: bool = False,
 ) -> pa.Array:
-    """Replace the rows of a text column that its kernel refused by what a function gives of the unshredded values.
+    """Replace the rows that a kernel refused by the strings that a function returns for their values.
 
-    With ``null_on_error``, rows that it cannot read become null; otherwise they raise, with their row.
+    Rows for which the function raises become null with ``null_on_error``; otherwise the error names the row.
     """
     rows = np.flatnonzero(refused).tolist()
     if not rows:

@@ -1,8 +1,8 @@
-"""The way down a path through shredded columns, and into the bytes beside them where a value is not shredded.
+"""Walks down a path through shredded columns, and into residual bytes where a value is not shredded.
 
 Owns `Group`, the columns of one shredded value in each row, and the steps from group to group (spec: "Objects",
-"Arrays"). By the specification a field or element that is shredded is never in the ``value`` column of its parent: a
-step to it reads no bytes. Leaves the bytes to `value_positions` and what is done with the value found to its callers.
+"Arrays"). By the specification a shredded field or element is never in the ``value`` column of its parent, so a step to
+it reads no bytes. `value_positions` reads the bytes; a `Finish` decides what to make of the values at the end.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Finish(Protocol):
-    """What is done with the values at the end of a path."""
+    """Makes the result from the values at the end of a path."""
 
     def of_group(self, group: Group) -> pa.Array:
-        """The result for values that are shredded: one entry a row of the group."""
+        """Return the result for shredded values: one entry per row of the group."""
 
     def of_positions(self, value_positions: ValuePositions) -> pa.Array:
-        """The result for values in bytes: one entry a position."""
+        """Return the result for values in bytes: one entry per position."""
 
 
 class Metadata:
-    """The metadata of a storage struct, taken apart when it is first needed."""
+    """The metadata of a storage struct, decoded on first use."""
 
     def __init__(self, column: pa.Array | None, size: int) -> None:
         self._column = column
@@ -48,7 +48,7 @@ class Metadata:
 
     @cached_property
     def parts(self) -> MetadataParts:
-        """The distinct metadata; none at all if the column was not read."""
+        """The distinct metadata; empty if the column was not read."""
         if self._column is None:
             return MetadataParts(np.full(self._size, -1, np.int32), pa.array([], pa.binary()))
         return metadata_parts(self._column)
@@ -63,19 +63,22 @@ class Metadata:
 class Group:
     """The columns of one shredded value in each row."""
 
-    # The columns; None where the storage does not have them.
+    # The columns; None where the storage lacks them.
     value: pa.Array | None
     typed: pa.Array | None
-    present: Bools | None  # Rows in which the group is there; None for all.
+    present: Bools | None  # Rows in which the group is present; None for all.
     rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
     metadata: Metadata  # The metadata of the storage struct.
-    # Whether an entry without a value is Variant null (a whole value, an element) and not missing (a field).
+    # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
     is_required: bool
     size: int  # Number of entries.
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray) -> Group:
-        """The whole values of a storage struct of the final layout, shredded or not, with or without metadata."""
+        """Return the top-level values of a storage struct of the final layout.
+
+        The struct may be shredded or not, and may lack ``metadata``.
+        """
         metadata = Metadata(field_of(storage, "metadata"), len(storage))
         return cls(
             _takeable(field_of(storage, "value")),
@@ -94,12 +97,12 @@ class Group:
         return ArrowGroup(pa.struct({name: column.type for name, column in columns.items() if column is not None}))
 
     def typed_valid(self) -> Bools | None:
-        """Entries whose typed column is set; None for all."""
+        """Return a mask of the entries whose typed column is set; None for all."""
         assert self.typed is not None
         return _both(self.present, _valid(self.typed))
 
     def child(self, struct: pa.StructArray) -> Group:
-        """The group of a shredded field, for the same entries."""
+        """Return the group of a shredded field, for the same entries."""
         present = _both(self.typed_valid(), _valid(struct))
         return replace(
             self,
@@ -110,7 +113,7 @@ class Group:
         )
 
     def elements(self, struct: pa.StructArray, parents: Int64s) -> Group:
-        """The group of some elements, with the entry of this group that each belongs to."""
+        """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
         return replace(
             self,
             value=field_of(struct, "value"),
@@ -122,7 +125,7 @@ class Group:
         )
 
     def take(self, positions: Int64s) -> Group:
-        """Some of the entries."""
+        """Return the group with the entries at some positions."""
         taken = from_numpy(positions)
         return replace(
             self,
@@ -134,36 +137,39 @@ class Group:
         )
 
     def storage(self) -> pa.StructArray:
-        """The group as a storage struct of its own: null where the value is missing."""
+        """Return the group as a storage struct, null where the value is missing."""
         rows = np.arange(self.size) if self.rows is None else self.rows
         parts = self.metadata.parts
         metadata = MetadataParts(parts.indices[rows], parts.dictionary).column
         columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
-        there = self.present
+        present = self.present
         if not self.is_required:
             either: Bools | None = np.zeros(self.size, np.bool_)
             for column in (self.value, self.typed):
                 valid = None if column is None else _valid(column)
                 if column is not None:
                     either = None if either is None or valid is None else either | valid
-            there = _both(there, either)
+            present = _both(present, either)
         arrays = {name: column for name, column in columns.items() if column is not None}
         if "value" not in arrays and "typed_value" not in arrays:
             arrays["value"] = pa.nulls(self.size, pa.binary())
-        mask = None if there is None else from_numpy(~there)
+        mask = None if present is None else from_numpy(~present)
         return pa.StructArray.from_arrays(list(arrays.values()), names=list(arrays), mask=mask)
 
-    def in_bytes(self, *, beside_typed: bool = False) -> tuple[Int64s, ValuePositions]:
-        """Entries that have a ``value`` (and, unless ``beside_typed``, nothing typed), and where it lies."""
+    def in_bytes(self, *, partly_typed: bool = False) -> tuple[Int64s, ValuePositions]:
+        """Find the entries stored in the ``value`` column and return their positions and their byte spans.
+
+        Entries that also have a typed value are included only with ``partly_typed``.
+        """
         if self.value is None:
             return self._positions_of(np.empty(0, np.int64), pa.array([], pa.binary()))
-        there = _both(self.present, _valid(self.value))
-        if self.typed is not None and not beside_typed:
+        present = _both(self.present, _valid(self.value))
+        if self.typed is not None and not partly_typed:
             typed = _valid(self.typed)
-            there = _both(there, np.zeros(self.size, np.bool_) if typed is None else ~typed)
-        if there is None or there.all():
+            present = _both(present, np.zeros(self.size, np.bool_) if typed is None else ~typed)
+        if present is None or present.all():
             return self._positions_of(np.arange(self.size), self.value)
-        positions = np.flatnonzero(there)
+        positions = np.flatnonzero(present)
         return self._positions_of(positions, self.value.take(from_numpy(positions)))
 
     def _positions_of(self, positions: Int64s, values: pa.Array) -> tuple[Int64s, ValuePositions]:
@@ -176,18 +182,24 @@ class Group:
 
 
 def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
-    """A child of a struct array by its name; None if it has none. Raises `SchemaError` if the array is no struct."""
+    """Return a child of a struct array by name; None if it does not exist or has only nulls of the null type.
+
+    Raises `SchemaError` if the array is not a struct.
+    """
     if not pa.types.is_struct(struct.type):
         raise SchemaError(f"expected a group, found {struct.type}", reason="not-a-group")
     indices = struct.type.get_all_field_indices(name)
     if not indices:
         return None
     child = struct.field(indices[0])
-    return None if pa.types.is_null(child.type) else child  # a column that never has a value is as good as none
+    return None if pa.types.is_null(child.type) else child  # a column without values
 
 
 def _takeable(array: pa.Array | None) -> pa.Array | None:
-    """The column without views and run ends, which pyarrow cannot take from and whose nulls it does not count."""
+    """Return the column without views and run ends.
+
+    pyarrow cannot take rows from such columns and does not count their nulls.
+    """
     if array is None or not _has_views(array.type):
         return array
     return in_form(array, plain_form(array.type))
@@ -222,7 +234,7 @@ def _both(left: Bools | None, right: Bools | None) -> Bools | None:
 
 
 def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
-    """The entries of an array at some positions of a longer one, null elsewhere."""
+    """Return a longer array with the entries at some positions, null elsewhere."""
     if len(positions) == size:
         return array
     places = np.full(size, -1, np.int64)
@@ -231,30 +243,32 @@ def scatter(array: pa.Array, positions: Int64s, size: int) -> pa.Array:
 
 
 def follow(group: Group, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
-    """The result at the end of a path, one entry a row of the group; a list for every wildcard on the way.
+    """Return the result at the end of a path: one entry per row of the group, with one list level per wildcard.
 
     Raises `MalformedVariantError` if bytes that are read are malformed.
     """
     if not segments:
         return finish.of_group(group)
-    segment, rest = segments[0], segments[1:]
+    segment, following = segments[0], segments[1:]
     typed = group.typed
     if next_group(group.columns, segment)[0] is Step.FOUND:
         assert typed is not None
         if isinstance(segment, str):
-            return follow(group.child(typed.field(segment)), rest, finish)
+            return follow(group.child(typed.field(segment)), following, finish)
         return (
-            _element(group, segment, rest, finish) if isinstance(segment, int) else _all_elements(group, rest, finish)
+            _element(group, segment, following, finish)
+            if isinstance(segment, int)
+            else _all_elements(group, following, finish)
         )
-    # Not shredded: a field may be beside shredded ones, anything else only where nothing is typed.
-    positions, value_positions = group.in_bytes(beside_typed=typed is not None and pa.types.is_struct(typed.type))
+    # Not shredded: a field may be in the residual of a partly shredded object, anything else only in an untyped value.
+    positions, value_positions = group.in_bytes(partly_typed=typed is not None and pa.types.is_struct(typed.type))
     if not len(positions):
         return follow_positions(value_positions, segments, finish).take(pa.nulls(group.size, pa.int64()))
     return scatter(follow_positions(value_positions, segments, finish), positions, group.size)
 
 
 def follow_positions(value_positions: ValuePositions, segments: tuple[Segment, ...], finish: Finish) -> pa.Array:
-    """`follow` in bytes."""
+    """Return the result at the end of a path, as `follow` does, for values in bytes."""
     for index, segment in enumerate(segments):
         if isinstance(segment, str):
             value_positions = value_positions.key(segment)
@@ -262,31 +276,33 @@ def follow_positions(value_positions: ValuePositions, segments: tuple[Segment, .
             value_positions = value_positions.index(segment)
         else:
             offsets, is_array, elements = value_positions.elements()
-            answers = follow_positions(elements, segments[index + 1 :], finish)
-            return list_array(offsets, answers, is_array, pa.list_(pa.field("element", answers.type)))
+            results = follow_positions(elements, segments[index + 1 :], finish)
+            return list_array(offsets, results, is_array, pa.list_(pa.field("element", results.type)))
     return finish.of_positions(value_positions)
 
 
-def _element(group: Group, index: int, rest: tuple[Segment, ...], finish: Finish) -> pa.Array:
+def _element(group: Group, index: int, following: tuple[Segment, ...], finish: Finish) -> pa.Array:
     positions, offsets, elements = lists_of(group)
-    there = np.flatnonzero(np.diff(offsets) > index)
-    struct = elements.take(from_numpy(offsets[there] + index))
-    answers = follow(group.elements(struct, positions[there]), rest, finish)
+    long_enough = np.flatnonzero(np.diff(offsets) > index)
+    struct = elements.take(from_numpy(offsets[long_enough] + index))
+    results = follow(group.elements(struct, positions[long_enough]), following, finish)
     return (
-        scatter(answers, positions[there], group.size) if len(there) else answers.take(pa.nulls(group.size, pa.int64()))
+        scatter(results, positions[long_enough], group.size)
+        if len(long_enough)
+        else results.take(pa.nulls(group.size, pa.int64()))
     )
 
 
-def _all_elements(group: Group, rest: tuple[Segment, ...], finish: Finish) -> pa.Array:
+def _all_elements(group: Group, following: tuple[Segment, ...], finish: Finish) -> pa.Array:
     positions, offsets, elements = lists_of(group)
     parents = np.repeat(positions, np.diff(offsets))
-    answers = follow(group.elements(elements, parents), rest, finish)
-    lists = list_array(offsets, answers, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", answers.type)))
+    results = follow(group.elements(elements, parents), following, finish)
+    lists = list_array(offsets, results, np.ones(len(positions), np.bool_), pa.list_(pa.field("element", results.type)))
     return scatter(lists, positions, group.size) if len(positions) else pa.nulls(group.size, lists.type)
 
 
 def lists_of(group: Group) -> tuple[Int64s, Int64s, pa.StructArray]:
-    """Entries whose list is there, offsets of their elements, and the elements."""
+    """Return the positions of the entries that have a list, the offsets of their elements, and the elements."""
     assert group.typed is not None
     valid = group.typed_valid()
     lists = group.typed

@@ -1,9 +1,9 @@
-"""Slots to Arrow arrays of a target type: lists and structs field by field, the odd slot by the scalar fallback.
+"""Casts of slots to Arrow arrays of a target type.
 
-Owns the way from slots to an array. ScalarSlots that `column_casts` does not take, and all that fail, go through
-`encoding.cast`, once for each distinct one; so the answer is always the scalar fallback's. Owns also which slots are of
-a target type already, the same value without a cast, for `get_variant_element`. Leaves finding the values to
-`value_positions` and `shredded_walk`.
+Owns lists, structs and maps, which are cast field by field, and the fallback: slots that `column_casts` does not take,
+and all that fail, go through `encoding.cast`, once per distinct value, so the scalar implementation decides. Owns also
+which slots have a target type already, for `get_variant_element`. `value_positions` and `shredded_walk` find the
+values.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _KINDS: dict[str, tuple[int, ...]] = {
 
 
 def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
-    """The slots without those that would change, or be of another type, as the target."""
+    """Return the slots without those of another type, or whose value the target would change."""
     if target.family == "variant":
         return slots
     if target.family in ("integer", "decimal"):
@@ -64,12 +64,12 @@ def only_lossless(slots: ScalarSlots, target: Target) -> ScalarSlots:
     else:
         same = np.isin(slots.kinds, _KINDS[target.family])
         if target.family in ("time", "timestamp", "timestamp_ntz"):
-            same &= _on_a_tick(slots, target)
+            same &= _representable(slots, target)
     kinds = np.where(same, slots.kinds, get.MISSING).astype(np.uint8)
     return dataclasses.replace(slots, kinds=kinds)
 
 
-def _on_a_tick(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
+def _representable(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
     from parquet_variant.encoding.cast.scalars import NANOS_OF
 
     holds = np.zeros(len(slots), np.bool_)
@@ -85,20 +85,20 @@ Int64s = npt.NDArray[np.int64]
 
 
 class CastOptions(NamedTuple):
-    """How to cast."""
+    """Options of a cast."""
 
     zone: dt.tzinfo  # The session time zone.
-    safe: bool  # Whether a value without such a cast is an error; otherwise it becomes null where it stands.
-    path: str  # The path that the values were found at, for errors.
-    # Whether only values count that are of the type already (`lossless`); all others become null.
+    safe: bool  # Whether a value that cannot be cast is an error; otherwise it becomes null, at any depth.
+    path: str  # The path of the values, for errors.
+    # Whether values that do not have the type already become null.
     lossless: bool = False
 
 
 def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> pa.Array:
-    """Slots as an array of the target's type, a plain one: null for Variant null and for what is missing.
+    """Return slots as an array of the plain form of the target type; null for Variant null and missing values.
 
-    Raises `CastError` if a slot has no such cast and the options say that this is an error; with its row and the path.
-    Raises `MalformedVariantError` if a string is not UTF-8.
+    Raises `CastError`, with row and path, if a slot cannot be cast and `options.safe` is set. Raises
+    `MalformedVariantError` if a string is not UTF-8.
     """
     if options.lossless:
         slots = only_lossless(slots, target)
@@ -117,7 +117,7 @@ def array_of_slots(slots: ScalarSlots, target: Target, options: CastOptions) -> 
 
 
 def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Array:
-    """The base with other values at some positions."""
+    """Return the base array with other values at some positions."""
     if len(positions) == 0:
         return base
     if len(positions) == len(base):
@@ -132,7 +132,7 @@ def patched(base: pa.Array, positions: Int64s, replacement: pa.Array) -> pa.Arra
 
 
 def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_], arrow: pa.DataType) -> pa.Array:
-    """An array of a list or large list type from offsets, elements and which lists are there.
+    """Make an array of a list or large list type from offsets, elements and a mask of the valid lists.
 
     Raises `CastError` if a list type with 4-byte offsets has too many elements.
     """
@@ -140,23 +140,23 @@ def list_array(offsets: Int64s, elements: pa.Array, valid: npt.NDArray[np.bool_]
     if pa.types.is_large_list(arrow):
         return pa.LargeListArray.from_arrays(from_numpy(offsets), elements, type=arrow, mask=mask)
     if offsets[-1] > MAX_OFFSET:
-        raise CastError(f"{offsets[-1]} elements are too many for {arrow}: ask for a large_list", reason="too-large")
+        raise CastError(f"{offsets[-1]:,} elements are too many for {arrow}: use a large_list type", reason="too-large")
     return pa.ListArray.from_arrays(from_numpy(offsets.astype(np.int32)), elements, type=arrow, mask=mask)
 
 
 def _lists(
     slots: ScalarSlots, value_positions: ValuePositions, target: Target, options: CastOptions
 ) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    offsets, is_list, elements = value_positions.elements()
+    offsets, is_valid, elements = value_positions.elements()
     if target.size >= 0:
-        is_list &= np.diff(offsets) == target.size
-        chosen = np.flatnonzero(is_list)
-        _, _, elements = value_positions.take(chosen).elements()
+        is_valid &= np.diff(offsets) == target.size
+        valid_positions = np.flatnonzero(is_valid)
+        _, _, elements = value_positions.take(valid_positions).elements()
         children = array_of_slots(elements.slots(), target.children[0], options)
-        lists = fixed_size_lists(children, target.arrow, from_numpy(np.zeros(len(chosen), np.bool_)))
-        return lists.take(from_numpy(np.cumsum(is_list) - 1, ~is_list)), is_list
+        lists = fixed_size_lists(children, target.arrow, from_numpy(np.zeros(len(valid_positions), np.bool_)))
+        return lists.take(from_numpy(np.cumsum(is_valid) - 1, ~is_valid)), is_valid
     children = array_of_slots(elements.slots(), target.children[0], options)
-    return list_array(offsets, children, is_list, target.arrow), is_list
+    return list_array(offsets, children, is_valid, target.arrow), is_valid
 
 
 def _structs(
@@ -185,7 +185,7 @@ def _maps(
 
 
 def _variants(slots: ScalarSlots) -> pa.Array:
-    """The values as they are, each with metadata of its own names, as Spark casts to Variant."""
+    """Return the values unchanged, with metadata of only their own names, as Spark's cast to Variant does."""
     from parquet_variant.array.tapes import array_tapes
     from parquet_variant.kernels.shredding.json_batch import shredded_rows
 
@@ -202,26 +202,28 @@ def _variants(slots: ScalarSlots) -> pa.Array:
             error.row = slots.row(error.row)
         raise
     if sum(piece.nbytes for piece in pieces) > MAX_OFFSET:
-        raise CastError("the Variants inside take more than 2 GiB: work on fewer rows", reason="too-large")
+        raise CastError("the nested Variants take more than 2 GiB: cast fewer rows at a time", reason="too-large")
     return pa.concat_arrays(pieces or [pa.nulls(0, VARIANT_STORAGE)])
 
 
 # -- the scalar fallback
 
 
-def _by_fallback(slots: ScalarSlots, rest: Int64s, target: Target, options: CastOptions, base: pa.Array) -> pa.Array:
-    """The base with the slots at some positions cast by the scalar fallback, each distinct scalar once."""
-    if not len(rest):
+def _by_fallback(
+    slots: ScalarSlots, remaining: Int64s, target: Target, options: CastOptions, base: pa.Array
+) -> pa.Array:
+    """Return the base with the slots at some positions cast by the scalar fallback, each distinct scalar once."""
+    if not len(remaining):
         return base
-    kinds = slots.kinds[rest]
+    kinds = slots.kinds[remaining]
     nested = (kinds == KIND.ARRAY) | (kinds == KIND.OBJECT)
-    base = _nested_by_fallback(slots, rest[nested], target, options, base)
+    base = _nested_by_fallback(slots, remaining[nested], target, options, base)
     for kind in _IN_MEMORY:
-        positions = rest[~nested & (kinds == kind)]
+        positions = remaining[~nested & (kinds == kind)]
         if len(positions):
             keys = take_bytes(slots, positions, as_text=kind == _P.STRING)
             base = _scalars_by_fallback(slots, positions, keys, kind, target, options, base)
-    positions = rest[~nested & ~np.isin(kinds, _IN_MEMORY)]
+    positions = remaining[~nested & ~np.isin(kinds, _IN_MEMORY)]
     if len(positions):
         base = _scalars_by_fallback(slots, positions, _packed(slots, positions), None, target, options, base)
     return base
@@ -236,7 +238,7 @@ def _scalars_by_fallback(
     options: CastOptions,
     base: pa.Array,
 ) -> pa.Array:
-    """``keys`` stand for the slots: their bytes if they have a kind, else what `_packed` gives."""
+    """Cast scalars; ``keys`` identify the values: their bytes if they have a kind, else the keys of `_packed`."""
     from parquet_variant.encoding.cast.nested import array_of_raw, no_cast
     from parquet_variant.encoding.cast.scalars import cast_scalar
 
@@ -256,11 +258,11 @@ def _scalars_by_fallback(
 def _nested_by_fallback(
     slots: ScalarSlots, positions: Int64s, target: Target, options: CastOptions, base: pa.Array
 ) -> pa.Array:
-    """Arrays and objects."""
+    """Cast arrays and objects."""
     from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
 
     if not options.safe and not target.children and target.family not in ("string", "struct"):
-        return base  # no array and no object is a scalar
+        return base  # arrays and objects have no cast to a scalar
     if target.family == "string" and slots.value_positions is not None and len(positions):
         base, positions = _json_texts(slots, slots.value_positions, positions, target, options, base)
     raws = []
@@ -280,8 +282,11 @@ def _json_texts(
     options: CastOptions,
     base: pa.Array,
 ) -> tuple[pa.Array, Int64s]:
-    """The base with the JSON text of arrays and objects, and the positions where that was not possible."""
-    # Few casts need JSON, and its modules are many: a command's start would wait for them.
+    """Return the base with the JSON text of arrays and objects.
+
+    Returns also the positions that the scalar fallback must cast.
+    """
+    # Few casts need JSON; importing its modules here keeps commands quick to start.
     from parquet_variant.compute.json_text import json_column
 
     try:
@@ -291,7 +296,7 @@ def _json_texts(
             error.row = slots.row(int(positions[error.row]))
         raise
     if options.zone is not dt.UTC:
-        # Text that may hold an instant, which is in UTC here, is left to the scalar fallback.
+        # The text has instants in UTC: the scalar fallback writes them in the session zone.
         has_instant = to_numpy(pc.match_substring(texts, '+00:00"'))
         base = patched(base, positions[~has_instant], texts.filter(from_numpy(~has_instant)).cast(target.arrow))
         return base, positions[has_instant]
@@ -299,7 +304,7 @@ def _json_texts(
 
 
 def _packed(slots: ScalarSlots, positions: Int64s) -> pa.Array:
-    """Each slot as 18 bytes, so that Arrow's hashing finds the distinct ones."""
+    """Return each slot as 18 bytes, so that the hashing of Arrow finds the distinct ones."""
     table = np.empty((len(positions), 18), np.uint8)
     table[:, 0] = slots.kinds[positions]
     table[:, 1] = slots.scales[positions]
@@ -309,7 +314,7 @@ def _packed(slots: ScalarSlots, positions: Int64s) -> pa.Array:
 
 
 def _unpacked(key: bytes) -> tuple[int, Any]:
-    """Kind and raw payload (see `encoding.scalars`) of a packed slot."""
+    """Return the kind and raw payload (see `encoding.scalars`) of a packed slot."""
     kind, scale = key[0], key[1]
     if kind in (_P.TRUE, _P.FALSE):
         return kind, kind == _P.TRUE
@@ -323,7 +328,7 @@ def _unpacked(key: bytes) -> tuple[int, Any]:
 
 
 def _variant_of(slots: ScalarSlots, position: int) -> Variant:
-    """The value of a slot, with its own bytes."""
+    """Return the value of a slot, with bytes of its own."""
     kind = int(slots.kinds[position])
     if slots.value_positions is not None:
         variant = slots.value_positions.variant(position)

@@ -1,7 +1,7 @@
-"""Names of target types: ``bigint``, ``array<struct<a: double>>``, ``map<string, variant>``.
+"""Names of cast targets: ``bigint``, ``array<struct<a: double>>``, ``map<string, variant>``.
 
-Owns which names a target has beside those of a schema. Leaves the grammar to `schema.type_grammar`, and which types can
-be a target to `encoding.cast`.
+Owns the names that only targets have, and the meaning of a type at a path with wildcards. The grammar is
+`schema.type_grammar`; `encoding.cast` decides which types can be a target.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from parquet_variant.schema.type_grammar import Column, TypeParser
 
 
 def as_target(target: str | pa.DataType) -> pa.DataType:
-    """The Arrow type of a target: the type itself, or what its name stands for.
+    """Return the Arrow type of a cast target, given as a type or by name.
 
     Names are Spark's in any case (``bigint``, ``decimal(10,2)``, ``array<…>``, ``struct<a: int, b string>``,
-    ``map<string, …>``, ``variant``), those of `ShreddingSchema`'s DDL (``uuid``, ``timestamp_nanos``, …), and pyarrow's
-    own aliases (``uint8``, ``large_string``). ``variant`` is a struct of ``metadata`` and ``value``. Raises `CastError`
-    with reason ``bad-type`` and the offset of what cannot be read.
+    ``map<string, …>``, ``variant``), those of the DDL of `ShreddingSchema` (``uuid``, ``timestamp_nanos``, …), and
+    pyarrow's own aliases (``uint8``, ``large_string``). ``variant`` is a struct of ``metadata`` and ``value``. Raises
+    `CastError` with reason ``bad-type`` and the offset of the part that cannot be read.
 
     >>> as_target("array<struct<a: int, b: decimal(5,2)>>")
     ListType(list<element: struct<a: int32, b: decimal128(5, 2)>>)
@@ -33,7 +33,7 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
     if isinstance(target, pa.DataType):
         return target
     if not isinstance(target, str):
-        raise CastError(f"a type is given by its name or as a pyarrow type, not as {target!r}", reason="bad-type")
+        raise CastError(f"type is {target!r}: pass a type name such as 'bigint', or a pyarrow type", reason="bad-type")
     parser = _Parser(target)
     return parser.whole(parser.type())
 
@@ -78,12 +78,12 @@ def wildcard_count(path: VariantPath) -> int:
 
 
 class _Parser(TypeParser[pa.DataType]):
-    """Makes Arrow types."""
+    """Builds Arrow types."""
 
     error = CastError
     reason = "bad-type"
     max_depth = 100
-    too_deep = "a target type may be {} levels deep"
+    too_deep = "the target type is nested more than {} levels deep"
     nested = ("array", "struct", "map")
     faults_at_start = False
 
@@ -98,7 +98,7 @@ class _Parser(TypeParser[pa.DataType]):
 
     def map(self, key: pa.DataType, value: pa.DataType) -> pa.DataType:
         if pa.types.is_null(key):
-            raise SchemaError("a map has keys of a type: NULL is none", reason="bad-type")
+            raise SchemaError("map keys cannot be NULL: use a map with string keys", reason="bad-type")
         return pa.map_(key, value)
 
     def other(self, name: str) -> pa.DataType | None:

@@ -1,8 +1,8 @@
-"""Values found inside a column of Variants, and typed columns as slots: the form that every cast reads.
+"""Positions of values inside a column of Variants, and slots, the form that every cast reads.
 
-Owns the column of positions (`ValuePositions`), its way from a storage struct and down a path, and the raising of what
-kernels report; and the step from each stored Arrow type to the kind and payload of slots. Leaves the bytes to
-`kernels.operations.get`, the casts to `slot_casts`, which types may be stored to `schema.primitive_types`.
+Owns `ValuePositions`, its creation from a storage struct, its steps down a path, and raising the errors that kernels
+report; and the conversion of each stored Arrow type to slots. `kernels.operations.get` reads the bytes, `slot_casts`
+casts, `schema.primitive_types` decides which types may be stored.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from parquet_variant.types import TYPE_OF_ARROW, BasicType, PrimitiveId
 
 Int64s = npt.NDArray[np.int64]
 
-# A Variant null to point at, where a row that is there has no bytes.
+# The bytes of a Variant null, for rows that are present without bytes.
 _NULL_VALUE = np.zeros(1, np.uint8)
 
 
 class Dictionaries:
-    """The distinct metadata of a column, with the ids of the keys that were asked for."""
+    """The distinct metadata of a column, with the ids of the keys that were looked up."""
 
     def __init__(self, metadata: MetadataParts) -> None:
         self.array = metadata.dictionary
@@ -53,7 +53,7 @@ class Dictionaries:
         self._ids: dict[bytes, Int64s] = {}
 
     def ids(self, key: bytes) -> Int64s:
-        """The id of a key in each metadata (negative: see `kernels.operations.get.resolve_key`)."""
+        """Return the id of a key in each metadata (negative: see `kernels.operations.get.resolve_key`)."""
         ids = self._ids.get(key)
         if ids is None:
             ids = self._ids[key] = np.empty(len(self.array), np.int64)
@@ -63,7 +63,7 @@ class Dictionaries:
 
     @cached_property
     def names(self) -> list[list[str | None]]:
-        """The names of each metadata, by id; None for a name that cannot be read, none at all for a bad header."""
+        """The names of each metadata by id: None for an unreadable name, an empty list for a bad header."""
         return [_names(metadata) for metadata in self.array.to_pylist()]
 
     @cached_property
@@ -73,11 +73,11 @@ class Dictionaries:
 
     @cached_property
     def distinct_names(self) -> pa.Array:
-        """Every name once, whatever the metadata."""
+        """All distinct names of all metadata."""
         return pa.array(list(self._numbers[0]), pa.string())
 
     def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
-        """Which of the distinct names some ids stand for; -1 for one that cannot be read."""
+        """Return the positions in `distinct_names` of some ids; -1 for an unreadable name."""
         _, table, bases = self._numbers
         return table[bases[metas] + ids]
 
@@ -90,7 +90,7 @@ class Dictionaries:
         return numbers, np.array(table, np.int64), offsets_of(self.sizes)
 
     def metadata(self, index: int) -> bytes:
-        """The bytes of one metadata; empty for the index of a null."""
+        """Return the bytes of one metadata; empty for the index of a null."""
         return bytes(self.array[index].as_py()) if index >= 0 else b""
 
 
@@ -107,14 +107,14 @@ def _names(metadata: bytes) -> list[str | None]:
 
 @dataclass(frozen=True, eq=False)
 class ScalarSlots:
-    """Values read: kinds and payloads as on the tape (`kernels.tapes.tape`)."""
+    """Decoded values: kinds and payloads as on the tape (`kernels.tapes.tape`)."""
 
-    # One entry a value; kind ``MISSING`` where there is none.
+    # One entry per value; the kind is ``MISSING`` where it is absent.
     kinds: npt.NDArray[np.uint8]
     a: Int64s
     b: Int64s
     scales: npt.NDArray[np.uint8]
-    value_positions: ValuePositions | None = None  # Where arrays and objects lie; None if there can be none.
+    value_positions: ValuePositions | None = None  # Positions of arrays and objects; None if all are scalars.
     rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
     owner: Any = None  # Keeps the bytes alive that payloads point to.
 
@@ -122,18 +122,21 @@ class ScalarSlots:
         return len(self.kinds)
 
     def row(self, position: int) -> int:
-        """The row of an entry."""
+        """Return the row of an entry."""
         return position if self.rows is None else int(self.rows[position])
 
     def encoded(self) -> pa.Array:
-        """Scalars as encoded values, in the types that they have; what is missing is Variant null."""
+        """Return the scalars as encoded values of their own types; Variant null for missing ones."""
         offsets = np.empty(len(self) + 1, np.int64)
         measure_slots(self.kinds, self.b, offsets)
         fill = partial(write_slots, self.kinds, self.a, self.b, self.scales, offsets)
         return filled_binary(np.diff(offsets), fill)
 
     def as_decimals(self, precision: int, scale: int, *, rounds: bool) -> tuple[Int64s, npt.NDArray[np.bool_]]:
-        """The exact numbers that a decimal type holds, or holds rounded, in 16 bytes each, and which those are."""
+        """Return the exact numbers as 16-byte decimals, and a mask of those that the decimal type holds.
+
+        With ``rounds``, numbers that the type holds after rounding count, too.
+        """
         kinds = self.kinds
         is_int = (kinds >= PrimitiveId.INT8) & (kinds <= PrimitiveId.INT64)
         numbers = np.flatnonzero(is_int | ((kinds >= PrimitiveId.DECIMAL4) & (kinds <= PrimitiveId.DECIMAL16)))
@@ -142,8 +145,9 @@ class ScalarSlots:
         return data, done
 
 
-# What was found of each key: starts, stops, and what was found below it. No `ValuePositions`: its root would make it a
-# cycle, and memory that only the garbage collector frees grows without it noticing.
+# Positions by key: starts, stops, and the positions below. A `ValuePositions` would refer to itself by its root, and
+# the
+# garbage collector does not notice how much memory such cycles hold.
 _Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
 
 
@@ -151,14 +155,14 @@ _Keys: TypeAlias = "dict[str, tuple[Int64s, Int64s, _Keys]]"
 class ValuePositions:
     """A column of positions of values."""
 
-    # Absolute addresses of a value's first byte and of the end of its bytes; start 0 where there is no value.
+    # Absolute addresses of the first byte of each value and of the end of its bytes; start 0 for an absent value.
     starts: Int64s
     stops: Int64s
     metas: npt.NDArray[np.int32]  # Index of each value's metadata.
     dictionaries: Dictionaries  # The metadata.
     rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
     owner: Any = None  # Keeps the bytes alive.
-    # The whole values that the walk began with, for telling what is wrong with them.
+    # The top-level values that the walk began with, for error messages.
     root: ValuePositions | None = None
     _keys: _Keys = field(init=False, default_factory=dict, repr=False)
 
@@ -170,9 +174,9 @@ class ValuePositions:
         dictionaries: Dictionaries,
         present: npt.NDArray[np.bool_] | None = None,
     ) -> ValuePositions:
-        """The values of a binary column, null where absent, and the metadata of its rows.
+        """Return the values of a binary column, null where absent, with the metadata of the rows.
 
-        Rows that are ``present`` have a value: where their bytes are null, it is Variant null.
+        A row that is ``present`` has a value: Variant null if its bytes are null.
         """
         parts = binary_parts(values)
         starts = parts.offsets[:-1] + parts.address
@@ -190,14 +194,14 @@ class ValuePositions:
     def at(
         cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: Dictionaries, owner: Any
     ) -> ValuePositions:
-        """The values at some addresses, with the metadata of the same rows."""
-        # Writable like all other metas: to Numba a read-only array is another type.
+        """Return the values at some addresses, with the metadata of the same rows."""
+        # Writable, because a read-only array has another type in Numba.
         metas = np.require(metadata.indices, requirements="W")
         return cls(starts, stops, metas, dictionaries, owner=owner)
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray) -> ValuePositions:
-        """The values of an unshredded storage struct; SQL NULL is absent."""
+        """Return the values of an unshredded storage struct; SQL NULL is absent."""
         metadata = metadata_parts(storage.field("metadata"))
         valid = valid_bytes(storage)
         present = np.ones(len(storage), np.bool_) if not len(valid) else valid != 0
@@ -207,36 +211,39 @@ class ValuePositions:
         return len(self.starts)
 
     def row(self, position: int) -> int:
-        """The row of an entry."""
+        """Return the row of an entry."""
         return position if self.rows is None else int(self.rows[position])
 
     # -- steps
 
     def key(self, name: str) -> ValuePositions:
-        """The value of a key in each object; absent elsewhere."""
+        """Return the value of a key in each object; absent elsewhere."""
         if name not in self._keys:
             self._find([name])
-        starts, stops, below = self._keys[name]
+        starts, stops, nested_keys = self._keys[name]
         positions = replace(self, starts=starts, stops=stops, root=self.root or self)
-        object.__setattr__(positions, "_keys", below)
+        object.__setattr__(positions, "_keys", nested_keys)
         return positions
 
     def look_up(self, paths: Iterable[tuple[Segment, ...]]) -> None:
-        """Find the keys that several paths begin with, all keys of an object at once: memory is slower than looking."""
-        below: dict[str, list[tuple[Segment, ...]]] = {}
+        """Find the first keys of several paths, and then theirs below.
+
+        All keys of an object are found at once, because fetching its bytes takes longer than searching them.
+        """
+        paths_by_key: dict[str, list[tuple[Segment, ...]]] = {}
         for segments in paths:
             if segments and isinstance(segments[0], str):
-                below.setdefault(segments[0], []).append(segments[1:])
-        self._find([name for name in below if name not in self._keys])
-        for name, rest in below.items():
-            self.key(name).look_up(rest)
+                paths_by_key.setdefault(segments[0], []).append(segments[1:])
+        self._find([name for name in paths_by_key if name not in self._keys])
+        for name, paths_below in paths_by_key.items():
+            self.key(name).look_up(paths_below)
 
     def _find(self, names: Sequence[str]) -> None:
         keys = {}
         for name in names:
             try:
                 keys[name] = name.encode()
-            except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
+            except UnicodeEncodeError:  # a UTF-8 dictionary cannot have a lone surrogate
                 self._keys[name] = np.zeros(len(self), np.int64), self.stops, {}
         if not keys:
             return
@@ -245,20 +252,20 @@ class ValuePositions:
         parts = self.dictionaries.parts
         get.find_keys(
             self.starts, self.stops, self.metas, np.stack([self.dictionaries.ids(key) for key in keys.values()]),
-            parts.offsets, parts.address, np.array([address_of(each) for each in raw]),
+            parts.offsets, parts.address, np.array([address_of(key) for key in raw]),
             np.array([len(key) for key in keys.values()]), np.zeros(len(keys), np.int64), starts, stops,
         )  # fmt: skip
         for number, name in enumerate(keys):
             self._keys[name] = starts[number], stops[number], {}
 
     def index(self, position: int) -> ValuePositions:
-        """The element at a position of each array; absent elsewhere."""
+        """Return the element at a position of each array; absent elsewhere."""
         starts, stops = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
         get.find_index(self.starts, self.stops, position, starts, stops)
         return replace(self, starts=starts, stops=stops, root=self.root or self)
 
     def elements(self) -> tuple[Int64s, npt.NDArray[np.bool_], ValuePositions]:
-        """Offsets of each array's elements, which entries are arrays, and the elements.
+        """Return the offsets of the elements of each array, a mask of the arrays, and the elements.
 
         Raises `MalformedVariantError` if an array is malformed.
         """
@@ -266,7 +273,7 @@ class ValuePositions:
         return offsets, is_array, elements
 
     def fields(self) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
-        """Offsets of each object's fields, which entries are objects, each field's id in its metadata, and its value.
+        """Return the offsets of the fields of each object, a mask of the objects, the field ids, and the values.
 
         Raises `MalformedVariantError` if an object is malformed.
         """
@@ -291,7 +298,7 @@ class ValuePositions:
         return offsets, counts >= 0, ids, replace(self.take(parents), starts=starts, stops=stops)
 
     def take(self, positions: Int64s) -> ValuePositions:
-        """Some of the entries."""
+        """Return the entries at some positions."""
         return replace(
             self,
             starts=self.starts[positions],
@@ -304,9 +311,9 @@ class ValuePositions:
     # -- reading
 
     def slots(self) -> ScalarSlots:
-        """Kind and payload of every value.
+        """Return the kind and payload of every value.
 
-        Raises `MalformedVariantError` if one is malformed, or was reached through malformed bytes.
+        Raises `MalformedVariantError` if a value is malformed, or was reached through malformed bytes.
         """
         size = len(self)
         kinds, scales = np.empty(size, np.uint8), np.empty(size, np.uint8)
@@ -315,7 +322,7 @@ class ValuePositions:
         return ScalarSlots(kinds, a, b, scales, self, self.rows, self.owner)
 
     def spans(self) -> ScalarSlots:
-        """The bytes of every value: where they are in ``a``, how many in ``b``.
+        """Return the bytes of every value: the address in ``a``, the length in ``b``.
 
         Raises `MalformedVariantError` if a value is malformed, or was reached through malformed bytes.
         """
@@ -325,14 +332,14 @@ class ValuePositions:
         return ScalarSlots(empty, self.starts, sizes, empty, self, self.rows, self.owner)
 
     def storage(self) -> pa.StructArray:
-        """The values copied into an unshredded storage, null where there is none; their metadata goes with them."""
+        """Return a copy of the values with their metadata as an unshredded storage, null where absent."""
         spans = self.spans()
         value = filled_binary(spans.b, partial(copy_spans, spans.a, spans.b))
         metadata = MetadataParts(self.metas, self.dictionaries.array).column
         return storage_of(metadata, value, from_numpy(self.starts == get.ABSENT))
 
     def variant(self, position: int) -> Variant | None:
-        """The value of an entry, its bytes copied; None if there is none."""
+        """Return a copy of the value of an entry; None if it is absent."""
         start = int(self.starts[position])
         if start == get.ABSENT:
             return None
@@ -344,10 +351,10 @@ class ValuePositions:
 
     def _refuse(self, position: int) -> None:
         if position >= 0:
-            self.refuse(position, "the bytes of a value end outside it or are of no known type")
+            self.refuse(position, "a value is malformed: its bytes end early or have an unknown type")
 
     def refuse(self, position: int, message: str, reason: str = "malformed") -> None:
-        """Raise what is wrong with an entry: the first fault of the whole value that it lies in, else the message."""
+        """Raise the error for an entry: the first fault of the top-level value that contains it, else the message."""
         row = self.row(position)
         root = self.root or self
         entries = np.flatnonzero((root.rows if root.rows is not None else np.arange(len(root))) == row)
@@ -368,10 +375,9 @@ _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 
 def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
-    """The slots of a shredded column; null entries are missing. Without ``rows``, entry i belongs to row i.
+    """Return the slots of a shredded column; null entries are missing. Without ``rows``, entry i belongs to row i.
 
-    Raises `SchemaError` if no Variant is stored as a column of that type; `MalformedVariantError` as
-    `refuse_faulty_slots`.
+    Raises `SchemaError` if the type cannot be a shredded column; `MalformedVariantError` as `refuse_faulty_slots`.
     """
     stored = stored_primitive(array.type)
     if stored is None:
@@ -398,14 +404,14 @@ def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
             parts = binary_parts(array)
             a, b, owner = parts.offsets[:-1] + parts.address, np.diff(parts.offsets), parts.owner
         else:
-            a, owner = _numbers(array, kind), array
+            a, owner = _number_payloads(array, kind), array
     if len(valid):
         kinds[valid == 0] = get.MISSING
     return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
 
 
 def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:
-    """Raise what is wrong with the first of `faulty_slots`, with its row.
+    """Raise an error for the first of `faulty_slots`, with its row.
 
     Raises `MalformedVariantError` with reason ``bad-time``, ``bad-decimal`` or ``bad-utf8``.
     """
@@ -415,13 +421,13 @@ def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:
 
 
 def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
-    """Position, reason and message of each slot of a leaf column that its type does not allow.
+    """Yield position, reason and message of each entry of a leaf column that its type does not allow.
 
-    Those are times outside the day, decimals with too many digits and texts that are not UTF-8.
+    Invalid are times outside the day, decimals with too many digits and strings that are not UTF-8.
 
     >>> slots = pa.array([0, 86_400_000_000]).view(pa.time64("us"))
     >>> list(faulty_slots(slots))
-    [(1, 'bad-time', 'a typed_value is no time of a day')]
+    [(1, 'bad-time', 'a typed_value is not a time of day')]
     """
     types, kind = pa.types, array.type
     if types.is_dictionary(kind):
@@ -429,7 +435,7 @@ def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
             yield from faulty_slots(array.dictionary_decode())
         return
     if types.is_time(kind):
-        reason, message = "bad-time", "a typed_value is no time of a day"
+        reason, message = "bad-time", "a typed_value is not a time of day"
     elif types.is_decimal(kind):
         reason, message = "bad-decimal", f"a typed_value has too many digits for {kind}"
     elif types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
@@ -459,7 +465,7 @@ def _is_sound(array: pa.Array) -> bool:
 
 
 def _is_ascii(array: pa.StringArray) -> bool:
-    """Whether all texts lie in a stretch of bytes of which none is above 127: one look at it, not one at each text."""
+    """Return whether all strings are ASCII, by one pass over their joint bytes instead of one per string."""
     if not len(array):
         return True
     _, offsets, data = array.buffers()
@@ -470,12 +476,12 @@ def _is_ascii(array: pa.StringArray) -> bool:
     if first == last:
         return True
     words = first + (last - first) // 8 * 8
-    whole = np.frombuffer(data, np.uint64, (words - first) // 8, first)
-    rest = np.frombuffer(data, np.uint8, last - words, words)
-    return not (int(np.bitwise_or.reduce(whole)) & _HIGH_BITS) and not (rest > 127).any()
+    full_words = np.frombuffer(data, np.uint64, (words - first) // 8, first)
+    last_bytes = np.frombuffer(data, np.uint8, last - words, words)
+    return not (int(np.bitwise_or.reduce(full_words)) & _HIGH_BITS) and not (last_bytes > 127).any()
 
 
-def _numbers(array: pa.Array, kind: _P) -> Int64s:
+def _number_payloads(array: pa.Array, kind: _P) -> Int64s:
     width = array.type.bit_width
     dtype = np.dtype(f"u{width // 8}" if kind == _P.FLOAT else f"i{width // 8}")
     if len(array) == 0:

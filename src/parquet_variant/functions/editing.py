@@ -19,7 +19,7 @@ from parquet_variant.array.parts import MetadataParts, joined_storages, metadata
 from parquet_variant.array.row_by_row import with_fallback_rows
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.node_tables import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.compute.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.compute.null_on_error import or_none
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant
@@ -103,7 +103,7 @@ def _chunk(
     present = present_rows(storage)
     if isinstance(operand, VariantArray):
         present &= present_rows(operand.storage)
-    changed, state = _by_kernel(Batch.of(storage, present), edits, operand)
+    changed, state = _by_kernel(ValueBatch.of(storage, present), edits, operand)
 
     def by_fallback(row: int) -> pa.StructArray:
         variant = _variant(storage, row)
@@ -121,15 +121,15 @@ def _variant(storage: pa.StructArray, row: int) -> Variant:
 
 
 def _by_kernel(
-    batch: Batch, edits: Sequence[Edit], operand: Variant | VariantArray | None
+    batch: ValueBatch, edits: Sequence[Edit], operand: Variant | VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
     """The rows that the kernel changes (null elsewhere), and what became of each."""
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
         column = operand if isinstance(operand, VariantArray) else VariantArray.from_variants([operand])
-        batches.append(Batch.of(column.storage, present_rows(column.storage)))
-    table = Names(batches, keys)
+        batches.append(ValueBatch.of(column.storage, present_rows(column.storage)))
+    table = NameNumbers(batches, keys)
     nodes, row_start, refused = canonical_nodes(batch, table.maps[0])
     state = np.where(refused, LEFT, UNCHANGED).astype(np.uint8)
     values, value_start = np.empty((0, 4), np.int64), np.zeros(2, np.int64)
@@ -153,7 +153,7 @@ def _edited(
     nodes: Int64s,
     row_start: Int64s,
     edit: Edit,
-    table: Names,
+    table: NameNumbers,
     values: Int64s,
     value_start: Int64s,
     state: npt.NDArray[np.uint8],
@@ -176,7 +176,7 @@ def _edited(
 
 
 def _written(
-    nodes: Int64s, row_start: Int64s, names: Names, edit: Edit, state: npt.NDArray[np.uint8]
+    nodes: Int64s, row_start: Int64s, names: NameNumbers, edit: Edit, state: npt.NDArray[np.uint8]
 ) -> pa.StructArray:
     """The values of a table of nodes, each with metadata of just its names."""
     metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), names.table)

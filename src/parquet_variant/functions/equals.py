@@ -17,7 +17,7 @@ from parquet_variant.array.parts import metadata_parts
 from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.node_tables import Batch, Names, canonical_nodes, present_rows
+from parquet_variant.compute.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows
 from parquet_variant.compute.null_on_error import or_none
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
@@ -122,8 +122,8 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which rows mean the same, and which the kernel decided."""
-    batches = [Batch.of(side, present_rows(side)) for side in (left, right)]
-    table = Names(batches)
+    batches = [ValueBatch.of(side, present_rows(side)) for side in (left, right)]
+    table = NameNumbers(batches)
     (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)
     same = np.zeros(len(left), np.uint8)
     compare_rows(nodes, row_start, other, other_start, same)

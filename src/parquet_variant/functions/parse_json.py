@@ -212,12 +212,12 @@ def _in_threads(
 ) -> Iterator[Result]:
     """What is parsed of each run of rows, by several threads if there is enough text for them."""
     total = int(offsets[-1] - offsets[0])
-    if threads is None and total < 2 * in_slices.LEAST_SLICE_BYTES:
+    if threads is None and total < 2 * in_slices.MIN_SLICE_BYTES:
         return map(parsed, row_chunks(offsets, _CHUNK_BYTES))
     from parquet_variant.io.parallel import in_order, thread_count
 
     workers = thread_count(threads)
-    most = min(max(-(-total // workers), in_slices.LEAST_SLICE_BYTES), _CHUNK_BYTES // workers)
+    most = min(max(-(-total // workers), in_slices.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
     return in_order(parsed, row_chunks(offsets, most), workers)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts, valid_bytes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.node_tables import Batch, Names, canonical_nodes, present_rows, value_chunks
+from parquet_variant.compute.node_tables import NameNumbers, ValueBatch, canonical_nodes, present_rows, value_chunks
 from parquet_variant.compute.null_on_error import (
     only_rows,
     or_none,
@@ -114,8 +114,8 @@ def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArra
 
 def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
     """The types that the kernel finds, and the rows that it leaves."""
-    batch = Batch.of(storage, present_rows(storage))
-    table = Names([batch])
+    batch = ValueBatch.of(storage, present_rows(storage))
+    table = NameNumbers([batch])
     starts, ranks = table.maps[0]
     spelled, order = _spelled(table.values)
     nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
@@ -129,7 +129,7 @@ def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
 
 
 def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
-    """Names as they stand in a type, in the order in which they stand there, and the place there of each name."""
+    """NameNumbers as they stand in a type, in the order in which they stand there, and the place there of each name."""
     texts = [name.decode() for name in names.to_pylist()]
     in_order = sorted(range(len(texts)), key=lambda number: name_order(texts[number]))
     order = np.empty(len(texts), np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.extract_path import final_storage, whole_values
+from parquet_variant.compute.extract_path import assembled_values, final_storage
 from parquet_variant.compute.null_on_error import or_none, or_null
 from parquet_variant.compute.shredded_walk import Group
 from parquet_variant.compute.value_positions import ValuePositions
@@ -73,7 +73,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
         positions, value_positions = group.in_bytes()
         kinds[positions] = value_positions.slots().kinds
     else:
-        value_positions = ValuePositions.of_storage(group.storage()) if typed is None else whole_values(group)
+        value_positions = ValuePositions.of_storage(group.storage()) if typed is None else assembled_values(group)
         kinds = value_positions.slots().kinds
     if group.present is None:
         kinds[kinds == get.MISSING] = 0  # a value that is neither typed nor in bytes is Variant null

@@ -79,7 +79,7 @@ class PartReader:
 
     def _nested(self, outputs: list[int]) -> dict[int, pa.Array]:
         """The selected columns of some numbers, as pyarrow reads them."""
-        from parquet_variant.compute.extract_path import whole_group
+        from parquet_variant.compute.extract_path import storage_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = sum(file.metadata.row_group(group.number).num_rows for group in self.groups)
@@ -104,7 +104,7 @@ class PartReader:
                 if storage is None:
                     storage = nested_array(table, plan.column.path)
                     if spans is None:
-                        group = whole_group(storage)
+                        group = storage_group(storage)
                     else:
                         group = spans.value_positions(storage.field("metadata"))
                         paths = [self.selected[number].path for number in outputs]
