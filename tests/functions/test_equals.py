@@ -82,5 +82,5 @@ def test_layouts_single_values_and_lengths() -> None:
         assert found.type == pa.bool_() and found.to_pylist() == [True, True, False, None]
     assert pv.equals(one, pv.parse_json('{"a":1.00}')) is True
     assert pv.equals(rows[:0], rows[:0]).to_pylist() == []
-    with pytest.raises(pv.SchemaError, match="4 values cannot be compared with 1"):
+    with pytest.raises(pv.SchemaError, match="same length"):
         pv.equals(rows, rows[:1])

@@ -1,8 +1,8 @@
-"""`cast_to_variant`: Arrow columns of any type as Variants.
+"""`cast_to_variant`: Arrow columns of any type to Variants.
 
-Owns the public operation and which Arrow type gives which Variant type. A column becomes a shredded storage whose
-leaves are encoded a column at a time; `VariantArray.to_unshredded` puts the rows together. Leaves types that have no
-such form (maps, JSON and Variants inside others) to the scalar fallback, row by row.
+Owns the public operation and the mapping of Arrow types to Variant types. A column becomes a shredded storage whose
+leaves are encoded column by column; `VariantArray.to_unshredded` assembles the rows. Types without such a form (maps,
+nested JSON and nested Variants) go through the scalar fallback, row by row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EMPTY_OBJECT = b"\x02\x00\x00"
 
 
 def cast_to_variant(values: Any) -> VariantArray:
-    """Make Variants of an Arrow column of any type.
+    """Cast an Arrow column of any type to Variants.
 
     ==========================================  =============================================================
     Arrow                                       Variant
@@ -49,8 +49,8 @@ def cast_to_variant(values: Any) -> VariantArray:
     uuid; arrow.json                            uuid; the parsed value
     list, large, view, fixed size               array; null elements are Variant null
     struct; map with string keys                object; null fields are Variant null
-    dictionary, run-end-encoded                 as their values
-    a Variant storage                           itself
+    dictionary, run-end-encoded                 as the type of their values
+    a Variant storage                           unchanged
     ==========================================  =============================================================
 
     Parameters
@@ -66,8 +66,8 @@ def cast_to_variant(values: Any) -> VariantArray:
     Raises
     ------
     CastError
-        For types that have no Variant type (durations, intervals, unions, maps with other keys), maps with two
-        values of one key, decimals of over 38 digits, times that are not whole microseconds, timestamps outside the
+        For types without a Variant type (durations, intervals, unions, maps with other keys), maps with duplicate
+        keys, decimals with more than 38 digits, times that are not whole microseconds, and timestamps outside the
         range of microseconds.
 
     Examples
@@ -95,7 +95,7 @@ def cast_to_variant(values: Any) -> VariantArray:
 
 
 def _is_variant(arrow: pa.DataType) -> bool:
-    """Whether a struct holds Variants already, by the names and types of its fields."""
+    """Return whether the field names and types of a struct are those of a Variant storage."""
     if not pa.types.is_struct(arrow) or {field.name for field in arrow} - {"typed_value"} != {"metadata", "value"}:
         return False
     return all(is_binary(field.type) for field in arrow if field.name != "typed_value")
@@ -109,7 +109,7 @@ def _is_any_list(arrow: pa.DataType) -> bool:
 
 
 def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
-    """The columns of a shredded group that holds the values; null is Variant null."""
+    """Return the columns of a shredded group with the values; null becomes Variant null."""
     array = without_encoding(array)
     if pa.types.is_struct(array.type):
         typed = _struct(array, names)
@@ -125,7 +125,7 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
 def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
     fields = [field.name for field in array.type]
     if len(set(fields)) < len(fields):
-        raise CastError(f"{array.type} has two fields of one name: rename one", reason="duplicate-key")
+        raise CastError(f"{array.type} has duplicate field names: rename the fields", reason="duplicate-key")
     if not fields:
         return None
     names.update(fields)
@@ -144,7 +144,7 @@ def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
 
 
 def _encoded(array: pa.Array) -> pa.Array:
-    """Scalars as encoded values, null as Variant null."""
+    """Return scalars as encoded values; null becomes Variant null."""
     if pa.types.is_null(array.type):
         return pa.repeat(pa.scalar(_NULL_VALUE, pa.binary()), len(array))
     slots = _slots(array)
@@ -163,18 +163,18 @@ def _slots(array: pa.Array) -> ScalarSlots:
     if pa.types.is_decimal256(arrow) and stored is None:
         stored = pa.decimal128(38, arrow.scale)
     if stored is None:
-        raise CastError(f"{arrow} has no Variant type: cast the column first", reason="unsupported-type")
+        raise CastError(f"type {arrow} has no Variant type: cast the column first", reason="unsupported-type")
     try:
         return slots_of_column(array if arrow == pa.uuid() else array.cast(stored))
     except pa.ArrowInvalid as error:
-        raise CastError(f"a {arrow} cannot be a Variant of type {stored}: {error}", reason="bad-cast") from None
+        raise CastError(f"cannot cast {arrow} to a Variant of type {stored}: {error}", reason="bad-cast") from None
 
 
 # -- row by row
 
 
 def _needs_fallback(arrow: pa.DataType) -> bool:
-    """Whether a type has a part whose keys or metadata differ from row to row."""
+    """Return whether a type contains a type whose keys or metadata differ between rows."""
     if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
         return _needs_fallback(arrow.value_type)
     if _is_any_list(arrow):
@@ -185,7 +185,7 @@ def _needs_fallback(arrow: pa.DataType) -> bool:
 
 
 def _objects(array: pa.Array) -> list[Any]:
-    """Python containers of Variants, None for null."""
+    """Return the values as Python containers of Variants, None for null."""
     array = without_encoding(array)
     arrow = array.type
     if not _needs_fallback(arrow) or arrow == pa.json_() or _is_variant(arrow):
@@ -195,11 +195,11 @@ def _objects(array: pa.Array) -> list[Any]:
         names = [field.name for field in arrow]
         columns = [_objects(array.field(index)) for index in range(len(names))]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return [row if there else None for row, there in zip(rows, valid, strict=True)]
+        return [row if is_valid else None for row, is_valid in zip(rows, valid, strict=True)]
     if pa.types.is_map(arrow):
-        text = plain_form(arrow.key_type)
-        if not (pa.types.is_string(text) or pa.types.is_large_string(text)):
-            raise CastError(f"{arrow} has keys that are no strings: cast them first", reason="unsupported-type")
+        key_type = plain_form(arrow.key_type)
+        if not (pa.types.is_string(key_type) or pa.types.is_large_string(key_type)):
+            raise CastError(f"the keys of {arrow} are not strings: cast them first", reason="unsupported-type")
         keys, array = entry_lists(array)
         items = list(zip(list_elements(keys).to_pylist(), _objects(list_elements(array)), strict=True))
     else:
@@ -207,8 +207,8 @@ def _objects(array: pa.Array) -> list[Any]:
     ends = np.cumsum(to_numpy(pc.list_value_length(array).fill_null(0))).tolist()
     parts = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     return [
-        (_fields(part) if pa.types.is_map(arrow) else part) if there else None
-        for part, there in zip(parts, valid, strict=True)
+        (_fields(part) if pa.types.is_map(arrow) else part) if is_valid else None
+        for part, is_valid in zip(parts, valid, strict=True)
     ]
 
 
@@ -216,5 +216,5 @@ def _fields(entries: list[Any]) -> dict[str, Any]:
     fields = dict(entries)
     if len(fields) < len(entries):
         keys = ", ".join(repr(key) for key, _ in entries[:8])
-        raise CastError(f"a map has two values of one key; its keys are {keys}", reason="duplicate-key")
+        raise CastError(f"a map has a duplicate key; its keys are {keys}", reason="duplicate-key")
     return fields

@@ -1,7 +1,7 @@
-"""What the functions that change values share: one change over a column, a value or an array to put in.
+"""The common implementation of the functions that change values.
 
-Owns calling `kernels.operations.edit`, putting in the rows that only the scalar fallback decides, and leaving rows that
-do not change as they are. Leaves what a change means to `encoding.edits`.
+Owns calling `kernels.operations.edit`, replacing the rows that only the scalar fallback can change, and keeping the
+bytes of rows that do not change. `encoding.edits` defines what an edit does.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Bools = npt.NDArray[np.bool_]
 NO_VALUE = object()
 
 
-def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on_error: bool = False) -> Any:
-    """Make some changes, one after the other, to a value or to every value of a column.
+def apply_edits(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on_error: bool = False) -> Any:
+    """Apply edits one after the other, to a value or to every value of a column.
 
-    `edits`: the changes; more than one only without a value.
-    `value`: what is put in: a Variant, a column of as many rows, or any other Python object, which is one value.
+    `edits`: the edits; more than one only without a value.
+    `value`: the operand: a Variant, a column with one value per row, or any other Python object, which is one value.
     `null_on_error`: whether rows that would raise become SQL NULL.
-    Returns none for one value that is SQL NULL.
+    Returns None for a single value that becomes SQL NULL.
     """
     if isinstance(source, Variant):
         operand = None if value is NO_VALUE else _operand(value, None)
@@ -60,7 +60,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on
     for start, stop in value_chunks(storage):
         rows = operand[start:stop] if isinstance(operand, VariantArray) else operand
         try:
-            pieces.append(_chunk(storage.slice(start, stop - start), edits, rows, null_on_error))
+            pieces.append(_edit_chunk(storage.slice(start, stop - start), edits, rows, null_on_error))
         except VariantError as error:
             error.row = None if error.row is None else error.row + start
             raise
@@ -68,7 +68,7 @@ def edited(source: Any, edits: Sequence[Edit], value: Any = NO_VALUE, *, null_on
 
 
 def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
-    """What is put in: one value, or one for each row; None for SQL NULL."""
+    """Return the operand: one value, or a column with one value per row; None for SQL NULL."""
     if isinstance(value, pa.Scalar):
         if not value.is_valid:
             return None
@@ -78,10 +78,16 @@ def _operand(value: Any, rows: int | None) -> Variant | VariantArray | None:
         hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__")
     ):
         if rows is None:
-            raise SchemaError("one value was given to change, and a column to put in", reason="length")
+            raise SchemaError(
+                "the operand is a column, but the first argument is a single Variant: pass a single value",
+                reason="length",
+            )
         column = _column(value)
         if len(column) != rows:
-            raise SchemaError(f"{rows} values are to be changed, {len(column)} were given to put in", reason="length")
+            raise SchemaError(
+                f"the operand has {len(column):,} values for {rows:,} rows: pass one value, or one per row",
+                reason="length",
+            )
         return column.to_unshredded()
     return value if isinstance(value, Variant) else Variant.from_python(value)
 
@@ -96,10 +102,10 @@ def _by_fallback(variant: Variant, edits: Sequence[Edit], value: Variant | None)
     return reduce(lambda changed, edit: apply_edit(changed, edit, value), edits, variant)
 
 
-def _chunk(
+def _edit_chunk(
     storage: pa.StructArray, edits: Sequence[Edit], operand: Variant | VariantArray | None, null_on_error: bool
 ) -> pa.StructArray:
-    """The changed rows of a batch."""
+    """Return the changed rows of a chunk."""
     present = present_rows(storage)
     if isinstance(operand, VariantArray):
         present &= present_rows(operand.storage)
@@ -111,7 +117,7 @@ def _chunk(
         return VariantArray.from_variants([_by_fallback(variant, edits, value)]).storage
 
     if np.any(present & (state != CHANGED) & (state != LEFT)):
-        changed = _merged(changed, storage, state != CHANGED, present)
+        changed = _with_unchanged(changed, storage, state != CHANGED, present)
     return with_fallback_rows(changed, present & (state == LEFT), by_fallback, null_on_error=null_on_error)
 
 
@@ -123,7 +129,7 @@ def _variant(storage: pa.StructArray, row: int) -> Variant:
 def _by_kernel(
     batch: ValueBatch, edits: Sequence[Edit], operand: Variant | VariantArray | None
 ) -> tuple[pa.StructArray, npt.NDArray[np.uint8]]:
-    """The rows that the kernel changes (null elsewhere), and what became of each."""
+    """Return the rows that the kernel changes (null elsewhere), and the state of each row."""
     keys = sorted({key for edit in edits for key in edit.segments if isinstance(key, str)})
     batches = [batch]
     if operand is not None:
@@ -140,16 +146,16 @@ def _by_kernel(
         elif value_refused[0]:
             state[:] = LEFT
     for number, edit in enumerate(edits):
-        nodes, row_start = _edited(
+        nodes, row_start = _apply_edit(
             nodes, row_start, edit, table, values, value_start, state,
             one_value=not isinstance(operand, VariantArray), keep=number < len(edits) - 1,
         )  # fmt: skip
-    changed = _written(nodes, row_start, table, edits[0], state)
-    state[batch.starts < 0] = CHANGED  # rows that are SQL NULL have nothing to keep
+    changed = _encoded_values(nodes, row_start, table, edits[0], state)
+    state[batch.starts < 0] = CHANGED  # SQL NULL rows have no bytes to keep
     return changed, state
 
 
-def _edited(
+def _apply_edit(
     nodes: Int64s,
     row_start: Int64s,
     edit: Edit,
@@ -175,13 +181,15 @@ def _edited(
     return adopt(*exported), out_start
 
 
-def _written(
+def _encoded_values(
     nodes: Int64s, row_start: Int64s, names: NameNumbers, edit: Edit, state: npt.NDArray[np.uint8]
 ) -> pa.StructArray:
-    """The values of a table of nodes, each with metadata of just its names."""
+    """Return the values of a node table, each with metadata of only its own names."""
     metadata = least_metadata(nodes, row_start, np.zeros(len(state), np.int64), names.table)
     value = value_array(nodes, row_start)
-    sizes, name_sizes = (to_numpy(pc.binary_length(each)).astype(np.int64) for each in (value, metadata))
+    sizes, name_sizes = (
+        to_numpy(pc.binary_length(column_of_bytes)).astype(np.int64) for column_of_bytes in (value, metadata)
+    )
     if edit.kind != EditKind.NORMALIZE:
         state[(state == CHANGED) & (sizes + name_sizes > edit.max_size)] = LEFT
     dictionary = metadata.dictionary_encode()
@@ -189,13 +197,13 @@ def _written(
     return storage_of(column, value, from_numpy((state != CHANGED) | (sizes == 0)))
 
 
-def _merged(changed: pa.StructArray, storage: pa.StructArray, kept: Bools, present: Bools) -> pa.StructArray:
-    """The changed rows, and those that are kept as they were; null where nothing is present."""
+def _with_unchanged(changed: pa.StructArray, storage: pa.StructArray, keep: Bools, present: Bools) -> pa.StructArray:
+    """Return the changed rows and, at the rows to keep, the original bytes; null where no value is present."""
     value = storage.field("value")
     if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):
         value = value.cast(pa.large_binary())
     column = metadata_parts(storage.field("metadata")).column
     fields = [changed.type.field("metadata"), pa.field("value", value.type, nullable=False)]
-    old = pa.StructArray.from_arrays([column, value], fields=fields, mask=from_numpy(~present))
-    where = np.arange(len(changed)) + np.where(kept, len(changed), 0)
-    return joined_storages([changed, old]).take(from_numpy(where))
+    original = pa.StructArray.from_arrays([column, value], fields=fields, mask=from_numpy(~present))
+    positions = np.arange(len(changed)) + np.where(keep, len(changed), 0)
+    return joined_storages([changed, original]).take(from_numpy(positions))

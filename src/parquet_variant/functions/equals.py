@@ -1,7 +1,7 @@
-"""`equals`: which values mean the same.
+"""`equals`: comparison of values by meaning.
 
-Owns the public operation and its `try_` twin, and the quick yes for equal bytes. Leaves different bytes to
-`kernels.operations.equals`, and malformed values to `Variant`, whose equality decides.
+Owns the public operation and its `try_` twin, and the quick answer for equal bytes. `kernels.operations.equals`
+compares different bytes, and the equality of `Variant` decides for malformed values.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def equals(left: Variant, right: Variant) -> bool: ...
 @overload
 def equals(left: Any, right: Any) -> pa.BooleanArray: ...
 def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
-    """Compare values by meaning, row by row, whatever their bytes and layouts.
+    """Compare values row by row, by meaning instead of by bytes or layout.
 
-    Integers and decimals are one class of numbers (``1`` equals ``1.00``), timestamps of both units are; float and
-    double are classes of their own, NaN equals NaN. The order of fields does not matter, that of elements does.
+    Integers and decimals are compared as numbers (``1`` equals ``1.00``), and so are timestamps of both units. Float
+    and double are separate types, and NaN equals NaN. The order of fields does not matter, the order of elements does.
 
     Parameters
     ----------
     left, right
-        Columns of the same length, or a `Variant` to compare all rows with. Two of them give a bool.
+        Columns of the same length, or a `Variant` to compare with all rows. Two Variants give a bool.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
     SchemaError
         If the lengths differ.
     MalformedVariantError
-        If the bytes of a value are malformed, with the row; equal bytes are equal unread.
+        If the bytes of a value are malformed, with the row; equal bytes are not read.
 
     Examples
     --------
@@ -61,11 +61,11 @@ def equals(left: Any, right: Any) -> bool | pa.BooleanArray:
     """
     if isinstance(left, Variant) and isinstance(right, Variant):
         return left == right
-    return compared(left, right, null_on_error=False)
+    return compare_columns(left, right, null_on_error=False)
 
 
 def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
-    r"""Compare values as `equals` does; null where that would raise for a row.
+    r"""Compare values as `equals` does; null for rows that would raise.
 
     Examples
     --------
@@ -76,11 +76,11 @@ def try_equals(left: Any, right: Any) -> bool | pa.BooleanArray | None:
     """
     if isinstance(left, Variant) and isinstance(right, Variant):
         return or_none(lambda: left == right)
-    return compared(left, right, null_on_error=True)
+    return compare_columns(left, right, null_on_error=True)
 
 
-def compared(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
-    """Compare two columns; with ``null_on_error`` null for rows that would raise."""
+def compare_columns(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
+    """Compare two columns; with ``null_on_error``, rows that would raise are null."""
     if isinstance(left, Variant):
         left, right = right, left
     first = as_variant_array(left).to_unshredded()
@@ -91,37 +91,40 @@ def compared(left: Any, right: Any, *, null_on_error: bool) -> pa.BooleanArray:
     else:
         second = as_variant_array(right).to_unshredded()
     if len(first) != len(second):
-        raise SchemaError(f"{len(first)} values cannot be compared with {len(second)}", reason="length")
+        raise SchemaError(
+            f"cannot compare columns of {len(first):,} and {len(second):,} rows: pass columns of the same length",
+            reason="length",
+        )
     valid = present_rows(first.storage) & present_rows(second.storage)
     result = valid & _same_bytes(first.storage, second.storage)
-    rest = np.flatnonzero(valid & ~result)
-    if len(rest):
-        some = [side.take(rest) for side in (first, second)]
-        same, decided = _same_meaning(some[0].storage, some[1].storage)
-        result[rest[same]] = True
-        rest = rest[~decided]
-        answers = row_by_row(rest.tolist(), lambda row: first[row] == second[row], null_on_error=null_on_error)
-        result[rest] = [answer is True for answer in answers]
-        valid[rest] = [answer is not None for answer in answers]
+    undecided = np.flatnonzero(valid & ~result)
+    if len(undecided):
+        sides = [side.take(undecided) for side in (first, second)]
+        equal, decided = _same_meaning(sides[0].storage, sides[1].storage)
+        result[undecided[equal]] = True
+        undecided = undecided[~decided]
+        results = row_by_row(undecided.tolist(), lambda row: first[row] == second[row], null_on_error=null_on_error)
+        result[undecided] = [answer is True for answer in results]
+        valid[undecided] = [answer is not None for answer in results]
     return from_numpy(result, ~valid)
 
 
 def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.bool_]:
-    """Which rows have the same metadata and the same value; anything for SQL NULL."""
-    ours, theirs = metadata_parts(left.field("metadata")), metadata_parts(right.field("metadata"))
-    if not len(ours.dictionary) or not len(theirs.dictionary):
+    """Return a mask of the rows with the same metadata and the same value bytes; undefined for SQL NULL."""
+    left_metadata, right_metadata = metadata_parts(left.field("metadata")), metadata_parts(right.field("metadata"))
+    if not len(left_metadata.dictionary) or not len(right_metadata.dictionary):
         return np.zeros(len(left), np.bool_)
-    # The first place of equal bytes stands for all of them.
-    first = to_numpy(pc.index_in(ours.dictionary, ours.dictionary))
-    other = to_numpy(pc.index_in(theirs.dictionary, ours.dictionary).fill_null(-1))
+    # The index of the first equal bytes identifies all of them.
+    first = to_numpy(pc.index_in(left_metadata.dictionary, left_metadata.dictionary))
+    other = to_numpy(pc.index_in(right_metadata.dictionary, left_metadata.dictionary).fill_null(-1))
     values = [storage.field("value").cast(pa.large_binary()) for storage in (left, right)]
     same = to_numpy(pc.equal(*values).fill_null(False))
-    equal: npt.NDArray[np.bool_] = (first[ours.indices] == other[theirs.indices]) & same
+    equal: npt.NDArray[np.bool_] = (first[left_metadata.indices] == other[right_metadata.indices]) & same
     return equal
 
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which rows mean the same, and which the kernel decided."""
+    """Return a mask of the rows that are equal, and a mask of those that the kernel could decide."""
     batches = [ValueBatch.of(side, present_rows(side)) for side in (left, right)]
     table = NameNumbers(batches)
     (nodes, row_start, refused), (other, other_start, other_refused) = map(canonical_nodes, batches, table.maps)

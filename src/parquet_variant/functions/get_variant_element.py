@@ -1,7 +1,7 @@
-"""`get_variant_element` and `get_variant_scalar`: the values at a path that are of a type, by Vortex's RFC for Variant.
+"""`get_variant_element` and `get_variant_scalar`: values at a path that have a type, as in Vortex's RFC for Variant.
 
-Owns the public operations, and `VariantScalar`, which tells every kind of null apart. Leaves the walk to `extract_path`
-and what counts as the same value to `slot_casts`.
+Owns the public operations, and `VariantScalar`, which distinguishes every kind of null. `compute.extract_path` extracts
+the values, `compute.slot_casts` decides which values have a type already.
 """
 
 from __future__ import annotations
@@ -23,31 +23,30 @@ from parquet_variant.types import VariantType
 
 
 def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> pa.Array:
-    """Get the values at a path that are of a type; null for everything else.
+    """Get the values at a path that have a type, without casts.
 
-    Missing, of another type, and Variant null all become null, and nothing is cast: a string is no number here. What
-    `variant_get` would give unchanged is of the type: exact numbers in any integer or decimal type that holds them
-    exactly (1.00 is 1), float in double, timestamps in a unit that holds them exactly, a list or struct element by
-    element.
+    Missing values, values of another type and Variant null become null. A value has the type if `variant_get` would
+    return it unchanged: exact numbers have any integer or decimal type that holds them exactly (1.00 is 1), a float
+    has the type double, a timestamp any unit that holds it exactly, a list or struct is compared element by element.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout.
     path
-        Where the values are; every ``[*]`` gives a list.
+        The path of the values; every ``[*]`` makes a list.
     dtype
         The type, by name or as a pyarrow type.
 
     Returns
     -------
     pyarrow.Array
-        Always nullable, whether the column is or not.
+        The values, null for those without the type.
 
     Raises
     ------
     CastError
-        For a type that no Variant can be given as.
+        For a type that is not a cast target.
     MalformedVariantError
         If bytes that are read are malformed.
 
@@ -67,16 +66,16 @@ def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> 
 
 @dataclass(frozen=True, slots=True)
 class VariantScalar:
-    """One value at a path, or why there is none.
+    """The value at a path of one row, or the reason why it has none.
 
     Parameters
     ----------
     state
-        ``"null"``: the row is SQL NULL (the RFC's outer null); ``"missing"``: nothing is at the path;
-        ``"variantnull"``: a value is there and says null; ``"other-type"``: a value is there, of another type than
-        asked for; ``"value"``.
+        ``"null"``: the row is SQL NULL (the RFC's outer null); ``"missing"``: the row lacks the path;
+        ``"variantnull"``: the value is Variant null; ``"other-type"``: the value has another type; ``"value"``: it has
+        the requested type.
     value
-        The value as a scalar of the type asked for; a null scalar in every state but ``"value"``. For ``variant`` a
+        The value as a scalar of the requested type; a null scalar in every state but ``"value"``. For ``variant`` a
         `Variant` (Variant null for ``"variantnull"``), or None.
 
     Examples
@@ -90,16 +89,16 @@ class VariantScalar:
 
     @property
     def is_null(self) -> bool:
-        """Whether there is no Variant at all: the row is SQL NULL or nothing is at the path."""
+        """Whether the row is SQL NULL or lacks the path."""
         return self.state in ("null", "missing")
 
     @property
     def is_variant_null(self) -> bool:
-        """Whether a Variant is there whose payload is null."""
+        """Whether the value is Variant null."""
         return self.state == "variantnull"
 
     def as_py(self) -> Any:
-        """The value as a Python object; None for every null."""
+        """Return the value as a Python object; None for every kind of null."""
         if self.value is None:
             return None
         return self.value.to_python() if isinstance(self.value, Variant) else self.value.as_py()
@@ -108,25 +107,25 @@ class VariantScalar:
 def get_variant_scalar(
     array: Any, index: int, path: AnyPath = "$", dtype: str | pa.DataType = "variant"
 ) -> VariantScalar:
-    """Get one row's value at a path, as a type, without casts (the rules of `get_variant_element`).
+    """Get the value at a path of one row, without casts (see `get_variant_element`).
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout.
     index
-        The row; negative ones count from the end.
+        The row; a negative number counts from the end.
     path
-        Where the value is, without wildcards.
+        The path of the value, without wildcards.
     dtype
         The type, by name or as a pyarrow type.
 
     Raises
     ------
     IndexError
-        If there is no such row.
+        If the row does not exist.
     CastError
-        For a type that no Variant can be given as.
+        For a type that is not a cast target.
     MalformedVariantError
         If bytes that are read are malformed.
 
@@ -143,7 +142,7 @@ def get_variant_scalar(
     none = None if as_variant else pa.scalar(None, as_target(dtype))
     row = as_variant_array(array)[index]
     if isinstance(row, VariantArray):
-        raise bad_option(f"index is {index!r}: give the number of one row")
+        raise bad_option(f"index is {index!r}: pass the number of one row")
     if row is None:
         return VariantScalar("null", none)
     value = row.get(path)

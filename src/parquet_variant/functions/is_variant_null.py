@@ -1,6 +1,6 @@
 """`is_variant_null`: which values are Variant null.
 
-Owns the public operation and its `try_` twin. Leaves the steps down a path to `shredded_walk`.
+Owns the public operation and its `try_` twin. `compute.shredded_walk` follows the path.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def is_variant_null(array: Variant, path: AnyPath = ...) -> bool: ...
 @overload
 def is_variant_null(array: Any, path: AnyPath = ...) -> pa.BooleanArray: ...
 def is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArray:
-    """Tell which values are Variant null: a value that says null, not SQL NULL and not a missing field.
+    """Return which values are Variant null, as opposed to SQL NULL and missing fields.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     path
-        Where to look, without wildcards.
+        The path of the values, without wildcards.
 
     Returns
     -------
     pyarrow.BooleanArray or bool
-        Never null: False for SQL NULL and where nothing is at the path, as in Spark.
+        Never null: False for SQL NULL and missing paths, as in Spark.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArray:
 
 
 def try_is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArray | None:
-    r"""Tell which values are Variant null, as `is_variant_null` does; null where that would raise for a row.
+    r"""Return which values are Variant null, as `is_variant_null` does; null for rows that would raise.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def try_is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArr
 
 
 class _IsNull:
-    """Ends a path with the question."""
+    """Ends a path with a test for Variant null."""
 
     def of_positions(self, value_positions: ValuePositions) -> pa.Array:
         return from_numpy(value_positions.slots().kinds == PrimitiveId.NULL)
@@ -89,7 +89,7 @@ class _IsNull:
         positions, value_positions = group.in_bytes()
         nulls = np.zeros(group.size, np.bool_)
         if group.is_required:
-            # Neither typed nor in bytes: a required value that is missing is Variant null.
+            # A required value that is in neither column is Variant null.
             typed = None if group.typed is None else group.typed_valid()
             nulls[:] = group.typed is None if typed is None else ~typed
             if group.present is not None:

@@ -1,7 +1,7 @@
 """`parse_json`: JSON text to Variants.
 
-Owns the public operation and its `try_` twin over text and over arrays of text. Leaves one value to
-`encoding.json_reader` and batches to `kernels.shredding.json_batch`.
+Owns the public operation and its `try_` twin for strings and columns of strings. `encoding.json_reader` parses single
+strings, `kernels.shredding.json_batch` batches.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from parquet_variant.errors import JsonError, SchemaError, check_choice
 from parquet_variant.kernels.arrow_buffers import row_chunks
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-# What is one text, not a column of them.
-ONE_TEXT = (str, bytes, bytearray, memoryview)
-# Text of one kernel call: bounds the node table, and keeps every column below Arrow's 2 GiB of 32-bit offsets.
+# Types of a single JSON text, as opposed to a column.
+TEXT_TYPES = (str, bytes, bytearray, memoryview)
+# Bytes of text in one kernel call: bounds the node table, and keeps columns below the 2 GiB of 32-bit Arrow offsets.
 _CHUNK_BYTES = 256 << 20
 Result = TypeVar("Result")
 
@@ -47,28 +47,34 @@ def parse_json(
     Parameters
     ----------
     source
-        Text gives a `Variant`. An array of text (pyarrow, polars, a list) gives a `VariantArray`; null stays SQL NULL.
+        One string, or a column of strings (pyarrow, polars, a list), in which null is SQL NULL.
     schema
-        For arrays: what to shred at once, as a `ShreddingSchema` or DDL; the same result as `shred_variant` after
-        parsing, in less time.
+        For columns: a schema to shred into, as a `ShreddingSchema` or DDL. The result is that of `shred_variant` after
+        parsing, but takes less time.
     dictionary
-        For arrays: ``"row"`` gives each distinct key set its own metadata, so that a value's bytes do not depend on its
-        neighbours; ``"batch"`` makes one for all rows.
+        For columns: ``"row"`` makes one metadata per distinct key set, so that the bytes of a value do not depend on
+        other rows; ``"batch"`` makes one metadata for all rows.
     types
-        Strings that are to be dates, timestamps, UUIDs or binary, by path: ``{"$.created_at": "timestamp"}``; those
-        whose text `to_json` would not give back stay strings (see `pv.ingest`).
+        Types of strings by path: ``{"$.created_at": "timestamp"}``. Strings become dates, timestamps, UUIDs or binary;
+        those that `to_json` would not write back unchanged stay strings, unless the type ends in ``!`` (see
+        `pv.ingest`).
     threads
-        How many parse parts of a large column, unless one dictionary is made for all rows; by default one for each CPU
-        that this process may use.
+        Number of threads for a large column (default: one per CPU of this process). With ``dictionary="batch"`` one
+        thread parses.
     **options
         ``floats="decimal" | "double"``, ``on_duplicate_key="last" | "error"``,
         ``on_lone_surrogate="error" | "replace"``, ``max_depth=1000``, ``max_size=128 MiB``; see
         `parquet_variant.kernels.shredding.json_batch.JsonOptions`.
 
+    Returns
+    -------
+    Variant or VariantArray
+        A `Variant` for one string, a `VariantArray` for a column.
+
     Raises
     ------
     JsonError
-        With the row (for arrays), the byte offset in its text, and what was expected there.
+        For invalid JSON, with the row (for columns) and the byte offset in its text.
 
     Examples
     --------
@@ -82,13 +88,13 @@ def parse_json(
     ...
     parquet_variant.errors.JsonError: found 'tru', expected a value (row 1, byte offset 6)
     """
-    if isinstance(source, ONE_TEXT) and types is None:
+    if isinstance(source, TEXT_TYPES) and types is None:
         from parquet_variant.encoding.json_reader import parse_json as parse_one
 
         return parse_one(source if isinstance(source, str) else bytes(source), **options)
-    one = isinstance(source, ONE_TEXT)
+    is_single = isinstance(source, TEXT_TYPES)
     array = parse_json_array(
-        [source] if one else source,
+        [source] if is_single else source,
         schema=schema,
         dictionary=dictionary,
         null_on_error=False,
@@ -96,7 +102,7 @@ def parse_json(
         types=types,
         threads=threads,
     )
-    if one:
+    if is_single:
         value = array[0]
         assert value is not None
         return value
@@ -112,7 +118,7 @@ def try_parse_json(
     threads: int | None = None,
     **options: Any,
 ) -> Variant | VariantArray | None:
-    """Parse JSON text as `parse_json` does, but give null where that would raise.
+    """Parse JSON text as `parse_json` does; null for text that would raise.
 
     Examples
     --------
@@ -122,7 +128,7 @@ def try_parse_json(
     >>> pv.try_parse_json(["[1]", "[1", None]).to_pylist()
     [[1], None, None]
     """
-    if isinstance(source, ONE_TEXT):
+    if isinstance(source, TEXT_TYPES):
         return or_none(lambda: parse_json(source, types=types, **options), JsonError)
     return parse_json_array(
         source,
@@ -145,7 +151,7 @@ def parse_json_array(
     types: Mapping[str, str] | None = None,
     threads: int | None = None,
 ) -> VariantArray:
-    """Parse an array of text; with ``null_on_error`` bad rows are null."""
+    """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
     from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
     from parquet_variant.shredding.typed_texts import TextTypes
 
@@ -155,7 +161,7 @@ def parse_json_array(
         offsets, address, valid, owner = binary_parts(text)
     except SchemaError:
         raise SchemaError(
-            f"parse_json takes text, not {text.type}; for other values use cast_to_variant", reason="not-text"
+            f"parse_json takes strings, not {text.type}: use cast_to_variant for other types", reason="not-text"
         ) from None
     check_choice("dictionary", dictionary, ("row", "batch"))
     json_options, text_types = JsonOptions(**options), TextTypes({} if types is None else types)
@@ -165,11 +171,11 @@ def parse_json_array(
         start, stop = rows
         base = int(offsets[start])
         data = _view(address + base, int(offsets[stop]) - base, owner)
-        some = offsets[start : stop + 1] - base
+        row_offsets = offsets[start : stop + 1] - base
         parsed = parse_text(
             data,
-            some[:-1],
-            some[1:],
+            row_offsets[:-1],
+            row_offsets[1:],
             valid[start:stop] if len(valid) else None,
             json_options,
             null_on_error=null_on_error,
@@ -185,7 +191,7 @@ def parse_json_array(
 
 
 def _text_column(source: Any) -> pa.Array:
-    """The text as an Arrow array; what is not UTF-8 among Python objects stays as it is, for the parser to judge."""
+    """Return the text as an Arrow array; Python strings that are not valid UTF-8 are left for the parser to report."""
     if isinstance(source, Iterator):
         source = list(source)
     try:
@@ -194,35 +200,35 @@ def _text_column(source: Any) -> pa.Array:
         except (pa.ArrowInvalid, UnicodeEncodeError):
             raw = [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in source]
             return as_arrow(raw, pa.binary())
-    except TypeError:  # pyarrow's among them
-        raise _no_text(source) from None
+    except TypeError:  # also raised by pyarrow
+        raise _not_text(source) from None
 
 
-def _no_text(source: Any) -> SchemaError:
-    text = (str, bytes, bytearray, memoryview, type(None))
-    row, other = next((row, value) for row, value in enumerate(source) if not isinstance(value, text))
-    kind = type(other).__name__
+def _not_text(source: Any) -> SchemaError:
+    text_types = (str, bytes, bytearray, memoryview, type(None))
+    row, value = next((row, value) for row, value in enumerate(source) if not isinstance(value, text_types))
+    kind = type(value).__name__
     return SchemaError(
-        f"expected JSON text, found {kind}: Python values become Variants with from_python", reason="not-text", row=row
+        f"expected JSON text, found {kind}: use from_python for Python objects", reason="not-text", row=row
     )
 
 
 def _in_threads(
-    parsed: Callable[[tuple[int, int]], Result], offsets: np.ndarray[Any, Any], threads: int | None
+    parse_rows: Callable[[tuple[int, int]], Result], offsets: np.ndarray[Any, Any], threads: int | None
 ) -> Iterator[Result]:
-    """What is parsed of each run of rows, by several threads if there is enough text for them."""
+    """Return the parsed row ranges, parsed by several threads if there is enough text."""
     total = int(offsets[-1] - offsets[0])
     if threads is None and total < 2 * in_slices.MIN_SLICE_BYTES:
-        return map(parsed, row_chunks(offsets, _CHUNK_BYTES))
+        return map(parse_rows, row_chunks(offsets, _CHUNK_BYTES))
     from parquet_variant.io.parallel import in_order, thread_count
 
     workers = thread_count(threads)
-    most = min(max(-(-total // workers), in_slices.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
-    return in_order(parsed, row_chunks(offsets, most), workers)
+    chunk_bytes = min(max(-(-total // workers), in_slices.MIN_SLICE_BYTES), _CHUNK_BYTES // workers)
+    return in_order(parse_rows, row_chunks(offsets, chunk_bytes), workers)
 
 
 def _view(address: int, size: int, owner: pa.Array) -> np.ndarray[Any, Any]:
-    """The bytes at an address as a NumPy array that keeps their owner alive."""
+    """Return the bytes at an address as a NumPy array that keeps their owner alive."""
     if size == 0:
         return np.empty(0, np.uint8)
     return np.frombuffer(pa.foreign_buffer(address, size, base=owner), np.uint8)

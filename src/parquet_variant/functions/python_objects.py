@@ -1,6 +1,6 @@
 """`from_python` and `to_python`: Python objects to Variants, and back.
 
-Owns the public operations and their `try_` twins. Leaves which type gives which to `encoding.python_values`.
+Owns the public operations and their `try_` twins. `encoding.python_values` has the mapping of types.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def from_python(values: list[Any], *, max_depth: int = ...) -> VariantArray: ...
 @overload
 def from_python(values: Any, *, max_depth: int = ...) -> Any: ...
 def from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | VariantArray:
-    """Make Variants of Python objects: one of one object, a column of a list of them.
+    """Convert Python objects to Variants: one object, or a list of objects as a column.
 
-    For Arrow data `cast_to_variant` is faster.
+    For Arrow data, `cast_to_variant` is faster.
 
     Parameters
     ----------
     values
-        A list, or any other iterable that is not itself one value, gives a `VariantArray`; None in it is SQL NULL,
-        ``Variant.from_python(None)`` a Variant null. One value (a dict, a text, a number, None) gives a `Variant`; for
-        a list that is one value there is `Variant.from_python`.
+        A list, or another iterable that is not a single value, becomes a `VariantArray`, in which None is SQL NULL and
+        ``Variant.from_python(None)`` is Variant null. A single value (a dict, a string, a number, None) becomes a
+        `Variant`; use `Variant.from_python` for a list that is a single value.
     max_depth
-        The most containers inside each other.
+        Maximum nesting depth.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | Variant
 
 
 def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | VariantArray | None:
-    """Make Variants of Python objects as `from_python` does; null for those that have no Variant type.
+    """Convert Python objects as `from_python` does; null for objects that have no Variant type.
 
     Examples
     --------
@@ -74,32 +74,32 @@ def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | Var
 
 
 def variants_of(values: Iterable[Any], max_depth: int, *, null_on_error: bool) -> list[Variant | None]:
-    """The value of each object; with ``null_on_error`` None for those that would raise."""
+    """Return the Variant of each object; with ``null_on_error``, None for objects that would raise."""
     objects = list(values)
 
     def of_row(row: int) -> Variant | None:
         value = objects[row]
-        ready = value is None or isinstance(value, Variant)
-        return value if ready else Variant.from_python(value, max_depth=max_depth)
+        is_variant = value is None or isinstance(value, Variant)
+        return value if is_variant else Variant.from_python(value, max_depth=max_depth)
 
     return row_by_row(range(len(objects)), of_row, null_on_error=null_on_error)
 
 
 def to_python(array: Any) -> Any:
-    """Give values as Python objects.
+    """Convert values to Python objects.
 
     Parameters
     ----------
     array
-        A `VariantArray` of any layout gives a list, None for SQL NULL and for Variant null; a single `Variant` gives
-        one object.
+        A `VariantArray` of any layout becomes a list, with None for SQL NULL and for Variant null; a single `Variant`
+        becomes one object.
 
     Raises
     ------
     MalformedVariantError
         If the bytes of a value are malformed, with the row.
     CastError
-        For the timestamps that numpy uses for NaT, with the row.
+        For timestamps that NumPy reserves for NaT, with the row.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def to_python(array: Any) -> Any:
 
 
 def try_to_python(array: Any) -> Any:
-    r"""Give values as Python objects, as `to_python` does; None where that would raise.
+    r"""Convert values to Python objects as `to_python` does; None for values that would raise.
 
     Examples
     --------

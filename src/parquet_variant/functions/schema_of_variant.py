@@ -1,8 +1,9 @@
-"""`schema_of_variant` and `schema_of_variant_agg`: the type of each value, and the one of them all, as Spark says it.
+"""`schema_of_variant` and `schema_of_variant_agg`: the type of each value, and the common type of all, in Spark's
+notation.
 
-Owns the public operations, their `try_` twins, and the walk over a column path by path. Leaves batches of texts to
-`kernels.operations.type_text`, the types, merging them and their text to `encoding.schema_of`, which also decides the
-rows that the kernel leaves.
+Owns the public operations, their `try_` twins, and the aggregate's walk over a column path by path. Batches of type
+strings are written by `kernels.operations.type_text`; `encoding.schema_of` has the types, their merging and their
+strings, and handles the rows that the kernel refuses.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def schema_of_variant(array: Variant) -> str: ...
 @overload
 def schema_of_variant(array: Any) -> pa.StringArray: ...
 def schema_of_variant(array: Any) -> str | pa.StringArray:
-    """Tell the type of each value, as Spark's ``schema_of_variant`` does.
+    """Return the type of each value, as Spark's ``schema_of_variant`` does.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def schema_of_variant(array: Any) -> str | pa.StringArray:
 
 
 def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
-    r"""Tell the type of each value, as `schema_of_variant` does; null where that would raise.
+    r"""Return the type of each value, as `schema_of_variant` does; null for rows that would raise.
 
     Examples
     --------
@@ -103,39 +104,39 @@ def try_schema_of_variant(array: Any) -> str | pa.StringArray | None:
 
 
 def type_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.StringArray:
-    """The type of each row of an unshredded storage; with ``null_on_error`` null for rows that would raise."""
-    pieces = [_chunk(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
-    texts = pa.concat_arrays([text for text, _ in pieces])
+    """Return the type of each row of an unshredded storage; with ``null_on_error``, null for rows that would raise."""
+    pieces = [_chunk_types(storage.slice(start, stop - start)) for start, stop in value_chunks(storage)]
+    types = pa.concat_arrays([text for text, _ in pieces])
     refused = np.concatenate([flags for _, flags in pieces])
     return with_fallback_texts(
-        texts, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
+        types, storage, refused, lambda value: str(schema_of(value)), null_on_error=null_on_error
     )
 
 
-def _chunk(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
-    """The types that the kernel finds, and the rows that it leaves."""
+def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint8]]:
+    """Return the types of the rows of a chunk, and a flag for each row that the kernel refused."""
     batch = ValueBatch.of(storage, present_rows(storage))
     table = NameNumbers([batch])
     starts, ranks = table.maps[0]
-    spelled, order = _spelled(table.values)
+    quoted, order = _quoted_names(table.values)
     nodes, row_start, refused = canonical_nodes(batch, (starts, order[ranks]))
     words = _words()
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_types(
         nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH, address_of(words.text),
-        words.starts, spelled.address, spelled.offsets, offsets, refused,
+        words.starts, quoted.address, quoted.offsets, offsets, refused,
     )  # fmt: skip
     return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
 
 
-def _spelled(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
-    """NameNumbers as they stand in a type, in the order in which they stand there, and the place there of each name."""
-    texts = [name.decode() for name in names.to_pylist()]
-    in_order = sorted(range(len(texts)), key=lambda number: name_order(texts[number]))
-    order = np.empty(len(texts), np.int64)
-    order[in_order] = np.arange(len(texts))
-    spelled = [f"{quote_name(texts[number])}: " for number in in_order]
-    return binary_parts(pa.array([*spelled, " " * 8], pa.large_string())), order  # the kernel may read on behind a name
+def _quoted_names(names: pa.Array) -> tuple[Any, npt.NDArray[np.int64]]:
+    """Return the quoted names in the order of their fields in a type, and the position of each name in it."""
+    strings = [name.decode() for name in names.to_pylist()]
+    in_order = sorted(range(len(strings)), key=lambda number: name_order(strings[number]))
+    order = np.empty(len(strings), np.int64)
+    order[in_order] = np.arange(len(strings))
+    quoted = [f"{quote_name(strings[number])}: " for number in in_order]
+    return binary_parts(pa.array([*quoted, " " * 8], pa.large_string())), order  # the kernel reads beyond a name
 
 
 class _Words(NamedTuple):
@@ -162,17 +163,17 @@ _DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
 
 
 def schema_of_variant_agg(array: Any) -> str:
-    """Tell the one type that holds all values, as Spark's ``schema_of_variant_agg`` does.
+    """Return the common type of all values, as Spark's ``schema_of_variant_agg`` does.
 
     Parameters
     ----------
     array
-        A `VariantArray` of any layout, or a single `Variant`. SQL NULL rows do not count.
+        A `VariantArray` of any layout, or a single `Variant`. SQL NULL rows are ignored.
 
     Returns
     -------
     str
-        ``VOID`` where there is no value.
+        The type; ``VOID`` if there are no values.
 
     Raises
     ------
@@ -193,9 +194,9 @@ def schema_of_variant_agg(array: Any) -> str:
 
 
 def try_schema_of_variant_agg(array: Any) -> str:
-    r"""Tell the one type that holds all values that can be read, as `schema_of_variant_agg` does.
+    r"""Return the common type of all valid values, as `schema_of_variant_agg` does.
 
-    Rows for which `try_schema_of_variant` gives null do not count, as if they were SQL NULL.
+    Rows for which `try_schema_of_variant` returns null are ignored, like SQL NULL.
 
     Examples
     --------
@@ -216,7 +217,7 @@ def try_schema_of_variant_agg(array: Any) -> str:
 
 def _of_positions(value_positions: ValuePositions, depth: int) -> SparkType:
     if depth > MAX_DEPTH:
-        raise VariantError(f"values are nested deeper than {MAX_DEPTH}", reason="depth")
+        raise VariantError(f"a value is nested more than {MAX_DEPTH} levels deep", reason="depth")
     slots = value_positions.slots()
     kind = merge_all(_scalars(slots))
     if (slots.kinds == KIND.ARRAY).any():
@@ -238,8 +239,8 @@ def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
             yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)
 
 
-def _decimal_types(slots: ScalarSlots, chosen: npt.NDArray[np.bool_]) -> set[SparkType]:
-    numbers = np.unique(np.stack([slots.a[chosen], slots.b[chosen], slots.scales[chosen].astype(np.int64)]), axis=1)
+def _decimal_types(slots: ScalarSlots, mask: npt.NDArray[np.bool_]) -> set[SparkType]:
+    numbers = np.unique(np.stack([slots.a[mask], slots.b[mask], slots.scales[mask].astype(np.int64)]), axis=1)
     return {decimal_type((high << 64) | (low & 0xFFFFFFFFFFFFFFFF), scale) for low, high, scale in numbers.T.tolist()}
 
 

@@ -1,7 +1,6 @@
-"""`shred_variant` and `unshred_variant`: values taken apart into typed columns, and put together again.
+"""`shred_variant`, `unshred_variant` and `infer_shredding_schema`.
 
-Owns the public operations, `infer_shredding_schema` among them. Leaves the work to `array.storages`, the profile and
-the choice of a schema to `shredding`.
+Owns the public operations. `array.storages` converts between layouts; `shredding` infers schemas.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ def shred_variant(
 ) -> VariantArray:
     r"""Shred an array under a schema.
 
-    A value goes to a typed column only if that holds exactly the same value: integers and decimals to any numeric
-    column that holds them, everything else to its own type. What does not fit stays in the residual.
+    A value is stored in a typed column only if the column holds exactly the same value: integers and decimals in any
+    numeric column that holds them, other values in a column of their own type. Other values stay in the residual.
 
     Parameters
     ----------
     array
-        A column of Variants, or a single `Variant`, which is an array of one row; one that is shredded already is
-        unshredded first, unless it has this schema and layout.
+        A column of Variants, or a single `Variant`, which becomes a column of one row. A shredded column is unshredded
+        first, unless it has this schema and layout already.
     schema
-        What to shred, as an object or DDL (``"a bigint, b struct<c: string>"``).
+        The shredding schema, as an object or DDL (``"a bigint, b struct<c: string>"``).
     layout
         ``"final"``, or one of the drafts: ``"draft-paths"``, ``"draft-object"``.
     threads
-        How many work on slices of a large column; by default one for each CPU that this process may use.
+        Number of threads for a large column (default: one per CPU of this process).
 
     Raises
     ------
     MalformedVariantError
-        For bytes that are no Variant, with the row.
+        For malformed bytes, with the row.
     SchemaError
-        For DDL that cannot be read.
+        For invalid DDL, and for a schema with too many Parquet levels (``too-deep``).
 
     Examples
     --------
@@ -70,24 +69,24 @@ def shred_variant(
 
 
 def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> VariantArray:
-    """Put shredded values together again, whatever the layout.
+    """Unshred a column of any layout.
 
     Parameters
     ----------
     array
-        A column of any layout; an unshredded one is returned as it is.
+        A column of any layout; an unshredded column is returned unchanged.
     on_conflict
-        What happens where ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` takes
-        what is typed (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
+        Handling of rows whose ``value`` and ``typed_value`` contradict each other: ``"error"`` raises, ``"typed"`` uses
+        ``typed_value`` (spec: "engines should fail. If engines choose to read …, the typed_value column must be used").
     threads
-        How many work on slices of a large column; by default one for each CPU that this process may use.
+        Number of threads for a large column (default: one per CPU of this process).
 
     Raises
     ------
     ConflictError
-        With row and path.
+        For contradictory columns, with row and path.
     MalformedVariantError
-        For bytes that are no Variant.
+        For malformed bytes.
 
     Examples
     --------
@@ -121,30 +120,30 @@ def limited_depth(array: VariantArray, levels: int) -> VariantArray:
 
 
 def infer_shredding_schema(data: Any, policy: str | Policy = "auto", *, threads: int | None = None) -> ShreddingSchema:
-    """Choose a shredding schema.
+    """Infer a shredding schema.
 
     Parameters
     ----------
     data
         A column of Variants, or its profile.
     policy
-        ``"auto"``, ``"spark"`` or ``"tiles"``; or an instance of a policy with other constants, or of one that must be
-        told more (``ExplicitPolicy``, ``HintsPolicy``, ``WorkloadPolicy``).
+        ``"auto"``, ``"spark"`` or ``"tiles"``; or a policy object, for other constants and for policies that have
+        arguments (``ExplicitPolicy``, ``HintsPolicy``, ``WorkloadPolicy``).
     threads
-        How many look at parts of a large column; by default one for each CPU that this process may use.
+        Number of threads for a large column (default: one per CPU of this process).
 
     Returns
     -------
     ShreddingSchema
-        Its `to_ddl` and `to_json` can be edited and given back to whatever takes a schema. For the reasons see
-        `parquet_variant.shredding.infer.infer`.
+        The schema; its `to_ddl` and `to_json` can be edited and passed wherever a schema is accepted. For the reasons
+        see `parquet_variant.shredding.infer.infer`.
 
     Raises
     ------
     VariantError
         For an unknown policy (``bad-policy``).
     MalformedVariantError
-        For values that are no Variants.
+        For malformed bytes.
 
     Examples
     --------

@@ -24,22 +24,27 @@ def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | No
 def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> str | pa.Array:
     r"""Write values as compact JSON text.
 
-    Doubles are the shortest text that reads back as the same double, decimals are exact, binary is base64, timestamps
-    are ISO 8601; docs/json.md has the whole table.
+    Doubles are written as the shortest text that parses to the same double, decimals exactly, binary as base64, and
+    timestamps as ISO 8601; docs/json.md has the complete table.
 
     Parameters
     ----------
     source
-        A value gives text. An array, of any layout, gives an Arrow array of text, null for SQL NULL.
+        A `Variant`, or a column of any layout.
     on_conflict
         For shredded arrays, as in `unshred_variant`.
     threads
-        How many work on slices of a large column; by default one for each CPU that this process may use.
+        Number of threads for a large column (default: one per CPU of this process).
+
+    Returns
+    -------
+    str or pyarrow.Array
+        A string for a `Variant`; for a column an array of strings, null for SQL NULL.
 
     Raises
     ------
     MalformedVariantError
-        For bytes that are no Variant, with the row.
+        For malformed bytes, with the row.
     ConflictError
         As in `unshred_variant`.
 
@@ -55,7 +60,7 @@ def to_json(source: Any, *, on_conflict: OnConflict = "error", threads: int | No
 
 
 def try_to_json(source: Any, *, threads: int | None = None) -> str | pa.Array | None:
-    r"""Write values as JSON text, as `to_json` does; null where that would raise.
+    r"""Write values as JSON text, as `to_json` does; null for values that would raise.
 
     Parameters
     ----------

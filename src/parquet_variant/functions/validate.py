@@ -1,7 +1,7 @@
-"""`validate`: every structural fault of a column.
+"""`validate`: all structural faults of a column.
 
-Owns the public operation and the report. Leaves the quick yes to `kernels.operations.validate`, what is wrong to
-`encoding.validate`, and contradictions between columns to the layouts.
+Owns the public operation and the report. `kernels.operations.validate` finds valid rows, `encoding.validate` describes
+the faults, and the layouts find contradictions between columns.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _MAX_DEPTH = 1000
 
 
 def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
-    r"""Report every structural fault of a column; an empty table means that there is none.
+    r"""Report every structural fault of a column; a valid column gives an empty table.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     max_depth
-        The most containers inside each other.
+        Maximum nesting depth.
 
     Returns
     -------
     pyarrow.Table
-        A line for each fault, by row: ``row``; ``path``, where in the column's layout the bytes are (``$`` in an
-        unshredded one); ``part``, ``"metadata"`` or ``"value"``, and ``offset``, the bytes before the fault in it;
-        ``reason``, a code that `encoding.validate` lists; ``message``. Contradictions between the columns of a shredded
+        One row per fault, ordered by row: ``row``; ``path`` of the shredded column with the bytes (``$`` in an
+        unshredded column); ``part``, ``"metadata"`` or ``"value"``, and ``offset``, the byte offset of the fault in it;
+        ``reason``, a code listed in `encoding.validate`; ``message``. Contradictions between the columns of a shredded
         array have no part and no offset.
 
     Examples
@@ -84,7 +84,7 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
 
 
 def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
-    """Which rows of an unshredded storage the kernel knows to be without fault; SQL NULL counts as sound."""
+    """Return a mask of the rows of an unshredded storage that the kernel finds valid, SQL NULL included."""
     metadata = metadata_parts(storage.field("metadata"))
     return _sound(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
 
@@ -115,7 +115,7 @@ def _check_column(
     max_depth: int,
     faults: list[dict[str, Any]],
 ) -> None:
-    """Record the faults of one binary column; ``rows`` tells which row each entry belongs to, if not its own."""
+    """Record the faults of one binary column; ``rows`` has the row of each entry, None for entry i in row i."""
     dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
     for entry in np.flatnonzero(~_sound(values, valid, metadata, dictionary_of, max_depth)).tolist():
         row = entry if rows is None else int(rows[entry])
@@ -123,20 +123,20 @@ def _check_column(
         blob = metadata.dictionary[index].as_py() if index >= 0 else b""
         for fault in find_faults(blob, values[entry].as_py() or b"", max_depth):
             if path.segments and fault.part == "metadata":
-                continue  # told with the row's own value
+                continue  # reported with the top-level value of the row
             faults.append(_fault(row, str(path), fault.part, fault.offset, fault.reason, fault.message))
 
 
-def _fault(row: int, *rest: Any) -> dict[str, Any]:
-    """A row of the report."""
-    return dict(zip(REPORT.names, (row, *rest), strict=True))
+def _fault(row: int, *values: Any) -> dict[str, Any]:
+    """Return a row of the report."""
+    return dict(zip(REPORT.names, (row, *values), strict=True))
 
 
 def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str, Any]]) -> None:
     """Record the faults of every binary column of a shredded storage, and of the metadata."""
     metadata = metadata_parts(storage.field("metadata"))
     nulls = pa.array([b"\0"] * len(metadata.dictionary), pa.binary())
-    # Each metadata is judged by itself, beside a Variant null; its rows are told.
+    # Each distinct metadata is checked once, with a Variant null as value, and its faults reported for its rows.
     faulty: list[dict[str, Any]] = []
     index_of = MetadataParts(np.arange(len(metadata.dictionary), dtype=np.int32), metadata.dictionary)
     _check_column(nulls, np.empty(0, np.uint8), index_of, None, VariantPath(), max_depth, faulty)
@@ -162,25 +162,29 @@ def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str
         if not pa.types.is_struct(typed.type) and not is_list(typed.type):
             slots = faulty_slots(typed)
             faults.extend(
-                _fault(int(rows[at]), str(path), None, None, reason, message) for at, reason, message in slots
+                _fault(int(rows[position]), str(path), None, None, reason, message)
+                for position, reason, message in slots
             )
 
 
 def _check_rows(column: VariantArray, faults: list[dict[str, Any]]) -> VariantArray:
-    """Record what keeps rows from being put together, beyond what is recorded; gives the rows without typed columns."""
+    """Record the faults that prevent assembling rows, unless already recorded.
+
+    Returns the unshredded rows, with SQL NULL for rows that cannot be assembled.
+    """
     try:
         return column.to_unshredded()
     except VariantError:
         pass
-    known = {fault["row"] for fault in faults}
+    recorded = {fault["row"] for fault in faults}
     pieces = []
     for row in range(len(column)):
-        one = column[row : row + 1]
+        single = column[row : row + 1]
         try:
-            pieces.append(one.to_unshredded())
+            pieces.append(single.to_unshredded())
         except VariantError as error:
             pieces.append(VariantArray.from_variants([None]))
-            if row not in known:
+            if row not in recorded:
                 faults.append(_fault(row, error.path or "$", None, None, error.reason, error.message))
     canonical = VariantArray.from_variants([]).storage.type
     return VariantArray(pa.concat_arrays([piece.storage.cast(canonical) for piece in pieces]))

@@ -1,7 +1,7 @@
-"""Values made of others: fields and elements inserted, set, deleted and appended, nulls stripped, bytes made canonical.
+"""Functions that change values: insert, set, delete, append, strip nulls, normalize.
 
-Owns the public operations and their `try_` twins. Leaves the work to `walks.editing`, what an edit means to
-`encoding.edits`, and the canonical form to `encoding.builder`.
+Owns the public operations and their `try_` twins. `functions.editing` applies the edits, `encoding.edits` defines what
+an edit does, and `encoding.builder` writes the canonical form.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, overload
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.edits import MAX_SIZE, Edit, EditKind, value_path
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.functions.editing import edited
+from parquet_variant.functions.editing import apply_edits
 from parquet_variant.path import AnyPath
 
 
@@ -22,32 +22,32 @@ def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = ...
 def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE) -> Variant | VariantArray | None:
     """Insert a value at a path, with the semantics of Spark 4.3's ``variant_insert``.
 
-    A key adds a field, which must not be there yet. An index inserts an element and shifts those from there on; beyond
-    the end the array is padded with Variant nulls. Missing objects and arrays on the way are made.
+    A key adds a field, which must not exist yet. An index inserts an element and shifts the following ones; beyond the
+    end, the array is padded with Variant nulls. Missing objects and arrays along the path are created.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     path
-        Where, without wildcards: ``$.a``, ``$.a[0]``, ``$['a.b']``.
+        The path, without wildcards: ``$.a``, ``$.a[0]``, ``$['a.b']``.
     value
-        What goes in: a `Variant`, any Python object that has a Variant type (None is Variant null), or one for each
-        row: a `VariantArray`, or an Arrow array of any type that `cast_to_variant` takes. SQL NULL (a null of an array,
-        a null Arrow scalar) makes the row SQL NULL.
+        The value to insert: a `Variant`, or any Python object that has a Variant type (None is Variant null). One value
+        per row: a `VariantArray`, or an Arrow array of any type that `cast_to_variant` takes. SQL NULL (a null of an
+        array, a null Arrow scalar) makes the row SQL NULL.
     max_size
         The most bytes, metadata and value together, that a changed value may have.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Rows that change are canonical, the others keep their bytes. SQL NULL stays SQL NULL.
+        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
 
     Raises
     ------
     PathError
-        For a path that cannot be read, has a wildcard or is ``$``; with the row and reason ``duplicate-key`` where the
-        field is there, ``path-mismatch`` where a step meets a value of another kind (a Variant null is one).
+        For an invalid path, a path with a wildcard, and ``$``; with the row and reason ``duplicate-key`` if the field
+        exists, ``path-mismatch`` if a step meets a value of another kind (such as a Variant null).
     MalformedVariantError
         If the bytes of a value are malformed.
     VariantError
@@ -61,7 +61,7 @@ def variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int = MAX
     >>> pv.variant_insert(pv.parse_json('["a","b"]'), "$[1]", pv.parse_json("[]")).to_json()
     '["a",[],"b"]'
     """
-    return edited(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value)
+    return apply_edits(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value)
 
 
 @overload
@@ -71,9 +71,9 @@ def try_variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int =
 def try_variant_insert(
     array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
-    """Do what `variant_insert` does, but give SQL NULL for rows where that would raise.
+    """Apply `variant_insert` does, but return SQL NULL for rows that would raise.
 
-    Parameters, results and errors are those of `variant_insert`; a path that cannot be read still raises.
+    Parameters, results and errors are those of `variant_insert`; an invalid path still raises.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def try_variant_insert(
     >>> pv.try_variant_insert(pv.parse_json(['{"a": 1}', "{}", "5"]), "$.a", 2).to_pylist()
     [None, {'a': 2}, None]
     """
-    return edited(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value, null_on_error=True)
+    return apply_edits(array, [Edit(EditKind.INSERT, value_path(path), max_size)], value, null_on_error=True)
 
 
 @overload
@@ -97,30 +97,30 @@ def variant_set(
 ) -> Variant | VariantArray | None:
     """Set the value at a path, with the semantics of Spark 4.3's ``variant_set``.
 
-    What is there is replaced. A missing field, element or container on the way is made, arrays padded with Variant
-    nulls; without ``create_if_missing`` the value is left as it is.
+    An existing value is replaced. A missing field, element or container along the path is created, and arrays are
+    padded with Variant nulls; without ``create_if_missing`` such rows do not change.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     path
-        Where, without wildcards: ``$.a``, ``$.a[0]``, ``$['a.b']``.
+        The path, without wildcards: ``$.a``, ``$.a[0]``, ``$['a.b']``.
     create_if_missing
-        Whether to make what is not there.
+        Whether to create the path in rows that lack it.
     value, max_size
         As for `variant_insert`.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Rows that change are canonical, the others keep their bytes. SQL NULL stays SQL NULL.
+        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
 
     Raises
     ------
     PathError
-        For a path that cannot be read, has a wildcard or is ``$``; with the row and reason ``path-mismatch`` where a
-        step meets a value of another kind (a Variant null is one), with or without ``create_if_missing``.
+        For an invalid path, a path with a wildcard, and ``$``; with the row and reason ``path-mismatch`` if a step
+        meets a value of another kind (such as a Variant null), with or without ``create_if_missing``.
     MalformedVariantError, VariantError
         As for `variant_insert`.
 
@@ -134,7 +134,7 @@ def variant_set(
     [{'a': 3}, {'b': 2}, None]
     """
     kind = EditKind.SET if create_if_missing else EditKind.REPLACE
-    return edited(array, [Edit(kind, value_path(path), max_size)], value)
+    return apply_edits(array, [Edit(kind, value_path(path), max_size)], value)
 
 
 @overload
@@ -148,9 +148,9 @@ def try_variant_set(
 def try_variant_set(
     array: Any, path: AnyPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
-    """Do what `variant_set` does, but give SQL NULL for rows where that would raise.
+    """Apply `variant_set` does, but return SQL NULL for rows that would raise.
 
-    Parameters, results and errors are those of `variant_set`; a path that cannot be read still raises.
+    Parameters, results and errors are those of `variant_set`; an invalid path still raises.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def try_variant_set(
     [{'a': 2}, None]
     """
     kind = EditKind.SET if create_if_missing else EditKind.REPLACE
-    return edited(array, [Edit(kind, value_path(path), max_size)], value, null_on_error=True)
+    return apply_edits(array, [Edit(kind, value_path(path), max_size)], value, null_on_error=True)
 
 
 @overload
@@ -171,27 +171,27 @@ def variant_array_append(
 ) -> Variant | VariantArray | None:
     """Append a value to the array at a path, with the semantics of Spark 4.3's ``variant_array_append``.
 
-    An array is appended as one element. Where nothing is at the path, the value is left as it is.
+    An array is appended as one element. Rows without a value at the path do not change.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     path
-        Where the array is, without wildcards; ``$`` is the value itself.
+        The path of the array, without wildcards; ``$`` is the value itself.
     value, max_size
         As for `variant_insert`.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Rows that change are canonical, the others keep their bytes. SQL NULL stays SQL NULL.
+        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
 
     Raises
     ------
     PathError
-        For a path that cannot be read or has a wildcard; with the row and reason ``path-mismatch`` where a step meets a
-        value of another kind, or what is at the path is no array.
+        For an invalid path and a path with a wildcard; with the row and reason ``path-mismatch`` if a step meets a
+        value of another kind, or the value at the path is not an array.
     MalformedVariantError, VariantError
         As for `variant_insert`.
 
@@ -202,7 +202,7 @@ def variant_array_append(
     >>> pv.variant_array_append(rows, "$.a", [2, 3]).to_pylist()
     [{'a': [1, [2, 3]]}, {'b': 2}]
     """
-    return edited(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value)
+    return apply_edits(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value)
 
 
 @overload
@@ -212,9 +212,9 @@ def try_variant_array_append(array: Any, path: AnyPath, value: Any, *, max_size:
 def try_variant_array_append(
     array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
-    """Do what `variant_array_append` does, but give SQL NULL for rows where that would raise.
+    """Apply `variant_array_append` does, but return SQL NULL for rows that would raise.
 
-    Parameters, results and errors are those of `variant_array_append`; a path that cannot be read still raises.
+    Parameters, results and errors are those of `variant_array_append`; an invalid path still raises.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def try_variant_array_append(
     >>> pv.try_variant_array_append(pv.parse_json(["[1]", "{}"]), "$", 2).to_pylist()
     [[1, 2], None]
     """
-    return edited(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value, null_on_error=True)
+    return apply_edits(array, [Edit(EditKind.APPEND, value_path(path, root=True), max_size)], value, null_on_error=True)
 
 
 @overload
@@ -230,27 +230,27 @@ def variant_delete(array: Variant, *paths: AnyPath | None) -> Variant: ...
 @overload
 def variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
 def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray:
-    """Remove what is at some paths, with the semantics of Spark 4.3's ``variant_delete``.
+    """Delete the values at paths, with the semantics of Spark 4.3's ``variant_delete``.
 
-    Paths are followed from left to right: each sees what the ones before it left. What is not there is passed over,
-    also where a step meets a value of another kind.
+    Paths are applied from left to right, each to the result of the previous one. A missing path is ignored, also if a
+    step meets a value of another kind.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     *paths
-        What to remove, without wildcards; None is passed over.
+        The paths to delete, without wildcards; None is ignored.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Rows that change are canonical, the others keep their bytes. SQL NULL stays SQL NULL.
+        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
 
     Raises
     ------
     PathError
-        For a path that cannot be read, has a wildcard or is ``$``.
+        For an invalid path, a path with a wildcard, and ``$``.
     MalformedVariantError
         If the bytes of a value are malformed.
 
@@ -261,7 +261,7 @@ def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray
     >>> pv.variant_delete(rows, "$.a", "$.b[0]", "$.b[0]").to_pylist()
     [{'b': [3]}, 5, None]
     """
-    return edited(array, [Edit(EditKind.DELETE, value_path(path)) for path in paths if path is not None])
+    return apply_edits(array, [Edit(EditKind.DELETE, value_path(path)) for path in paths if path is not None])
 
 
 @overload
@@ -269,9 +269,9 @@ def try_variant_delete(array: Variant, *paths: AnyPath | None) -> Variant | None
 @overload
 def try_variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
 def try_variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray | None:
-    r"""Do what `variant_delete` does, but give SQL NULL for rows where that would raise.
+    r"""Apply `variant_delete` does, but return SQL NULL for rows that would raise.
 
-    Parameters, results and errors are those of `variant_delete`; a path that cannot be read still raises.
+    Parameters, results and errors are those of `variant_delete`; an invalid path still raises.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def try_variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantA
     [{}, None]
     """
     edits = [Edit(EditKind.DELETE, value_path(path)) for path in paths if path is not None]
-    return edited(array, edits, null_on_error=True)
+    return apply_edits(array, edits, null_on_error=True)
 
 
 @overload
@@ -291,19 +291,19 @@ def strip_nulls(array: Any, include_arrays: bool = ...) -> VariantArray: ...
 def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArray:
     """Remove fields and elements that are Variant null, at every depth, as Spark 4.3's ``variant_strip_nulls`` does.
 
-    Containers that become empty stay, and so does a value that is itself null.
+    Containers that become empty are kept, and so is a top-level null.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout, or a single `Variant`.
     include_arrays
-        Whether nulls are removed from arrays too.
+        Whether nulls are also removed from arrays.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Rows that change are canonical, the others keep their bytes. SQL NULL stays SQL NULL.
+        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
 
     Raises
     ------
@@ -319,7 +319,7 @@ def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArr
     >>> pv.to_json(pv.strip_nulls(rows, include_arrays=False)).to_pylist()
     ['{"b":[1,null,{}]}', 'null']
     """
-    return edited(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)])
+    return apply_edits(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)])
 
 
 @overload
@@ -327,7 +327,7 @@ def try_strip_nulls(array: Variant, include_arrays: bool = ...) -> Variant | Non
 @overload
 def try_strip_nulls(array: Any, include_arrays: bool = ...) -> VariantArray: ...
 def try_strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArray | None:
-    r"""Do what `strip_nulls` does, but give SQL NULL for rows where that would raise.
+    r"""Apply `strip_nulls` does, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `strip_nulls`.
 
@@ -338,7 +338,9 @@ def try_strip_nulls(array: Any, include_arrays: bool = True) -> Variant | Varian
     >>> pv.try_strip_nulls(pv.VariantArray.from_variants(rows)).to_pylist()
     [[1], None]
     """
-    return edited(array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)], null_on_error=True)
+    return apply_edits(
+        array, [Edit(EditKind.STRIP_NULLS if include_arrays else EditKind.STRIP_FIELDS)], null_on_error=True
+    )
 
 
 @overload
@@ -346,11 +348,11 @@ def variant_normalize(array: Variant) -> Variant: ...
 @overload
 def variant_normalize(array: Any) -> VariantArray: ...
 def variant_normalize(array: Any) -> Variant | VariantArray:
-    """Write values in canonical bytes, so that values of the same types that are equal have the same bytes.
+    """Write values in canonical bytes, so that equal values of the same types have the same bytes.
 
-    Metadata gets exactly the keys of its value, sorted and unique; fields and their values the order of the keys' UTF-8
-    bytes; all widths are the narrowest. Scalars keep their types: an int64 of 1 is not made an int8. For arrays by
-    writers that leave fields unsorted (DuckDB 2.0), sort them by UTF-16 (Spark) or repeat metadata.
+    Metadata has exactly the keys of its value, sorted and unique; fields and their values are ordered by the UTF-8
+    bytes of the keys; all widths are the narrowest. Scalars keep their types: an int64 of 1 does not become an int8.
+    Useful for data of writers that leave fields unsorted (DuckDB 2.0), sort them by UTF-16 (Spark) or repeat metadata.
 
     Parameters
     ----------
@@ -374,7 +376,7 @@ def variant_normalize(array: Any) -> Variant | VariantArray:
     >>> [part.hex() for part in (pv.variant_normalize(sloppy).metadata, pv.variant_normalize(sloppy).value)]
     ['11020001026162', '020200010002040c020c01']
     """
-    return edited(array, [Edit(EditKind.NORMALIZE)])
+    return apply_edits(array, [Edit(EditKind.NORMALIZE)])
 
 
 @overload
@@ -382,7 +384,7 @@ def try_variant_normalize(array: Variant) -> Variant | None: ...
 @overload
 def try_variant_normalize(array: Any) -> VariantArray: ...
 def try_variant_normalize(array: Any) -> Variant | VariantArray | None:
-    r"""Do what `variant_normalize` does, but give SQL NULL for rows where that would raise.
+    r"""Apply `variant_normalize` does, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `variant_normalize`.
 
@@ -393,4 +395,4 @@ def try_variant_normalize(array: Any) -> Variant | VariantArray | None:
     >>> pv.try_variant_normalize(pv.VariantArray.from_variants(rows)).to_pylist()
     [[1], None]
     """
-    return edited(array, [Edit(EditKind.NORMALIZE)], null_on_error=True)
+    return apply_edits(array, [Edit(EditKind.NORMALIZE)], null_on_error=True)

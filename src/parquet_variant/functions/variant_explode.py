@@ -1,6 +1,6 @@
-"""`variant_explode` and `variant_explode_outer`: a row for each field and element of values.
+"""`variant_explode` and `variant_explode_outer`: one row per field or element of each value.
 
-Owns the public operations, their `try_` twins and the table. Leaves finding the children to `value_positions`.
+Owns the public operations, their `try_` twins and the resulting table. `compute.value_positions` finds the children.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
 
 def variant_explode(array: Any) -> pa.Table:
-    """Make a row for each element of arrays and each field of objects, as Spark's ``variant_explode`` does.
+    """Return one row per element of arrays and per field of objects, as Spark's ``variant_explode`` does.
 
-    Any other value, and SQL NULL, give no row.
+    Scalars and SQL NULL give no rows.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def variant_explode(array: Any) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``row``, the number of the row that it comes from; ``pos``, the position in the array, or among the fields as
-        they are stored; ``key``, null for elements; ``value``, a Variant storage (`VariantArray` takes the column).
+        ``row``, the number of the source row; ``pos``, the position in the array, or among the stored fields;
+        ``key``, null for elements; ``value``, a Variant storage (which `VariantArray` accepts).
 
     Raises
     ------
@@ -50,11 +50,11 @@ def variant_explode(array: Any) -> pa.Table:
     >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
     [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3')]
     """
-    return exploded(array, outer=False)
+    return explode(array, outer=False)
 
 
 def try_variant_explode(array: Any) -> pa.Table:
-    r"""Explode values as `variant_explode` does; those for which that would raise count as SQL NULL.
+    r"""Explode values as `variant_explode` does; values that would raise count as SQL NULL.
 
     Examples
     --------
@@ -63,13 +63,13 @@ def try_variant_explode(array: Any) -> pa.Table:
     >>> pv.try_variant_explode(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
     [{'row': 0, 'pos': 0}]
     """
-    return exploded(array, outer=False, null_on_error=True)
+    return explode(array, outer=False, null_on_error=True)
 
 
 def variant_explode_outer(array: Any) -> pa.Table:
-    """Make a row for each element of arrays and each field of objects, as Spark's ``variant_explode_outer`` does.
+    """Return one row per element of arrays and per field of objects, as Spark's ``variant_explode_outer`` does.
 
-    Any other value, an empty container and SQL NULL give one row that is null but for its number.
+    Scalars, empty containers and SQL NULL give one row in which only ``row`` is not null.
 
     Parameters, results and errors are those of `variant_explode`.
 
@@ -81,11 +81,11 @@ def variant_explode_outer(array: Any) -> pa.Table:
     >>> list(zip(*(table[name].to_pylist() for name in ("row", "pos", "key")), json.to_pylist()))
     [(0, 0, None, '1'), (0, 1, None, 'null'), (1, 0, 'a', '[2]'), (1, 1, 'b', '3'), (2, None, None, None)]
     """
-    return exploded(array, outer=True)
+    return explode(array, outer=True)
 
 
 def try_variant_explode_outer(array: Any) -> pa.Table:
-    r"""Explode values as `variant_explode_outer` does; those for which that would raise count as SQL NULL.
+    r"""Explode values as `variant_explode_outer` does; values that would raise count as SQL NULL.
 
     Examples
     --------
@@ -94,18 +94,19 @@ def try_variant_explode_outer(array: Any) -> pa.Table:
     >>> pv.try_variant_explode_outer(pv.VariantArray.from_variants(rows)).select(["row", "pos"]).to_pylist()
     [{'row': 0, 'pos': 0}, {'row': 1, 'pos': None}]
     """
-    return exploded(array, outer=True, null_on_error=True)
+    return explode(array, outer=True, null_on_error=True)
 
 
-def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
-    """Explode a column, or one `Variant`.
+def explode(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table:
+    """Explode a column, or a single `Variant`.
 
-    With ``outer``, rows without children get a row of nulls; with ``null_on_error``, rows that would raise have none.
+    With ``outer``, rows without children become a row of nulls; with ``null_on_error``, rows that would raise are
+    omitted.
     """
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
     value_positions = ValuePositions.of_storage(_readable(storage) if null_on_error else storage)
-    value_positions.spans()  # raises for values that have no end, which below would count as scalars
+    value_positions.spans()  # raises for truncated values, which would count as scalars below
     offsets, _, elements = value_positions.elements()
     field_offsets, _, ids, fields = value_positions.fields()
     rows = np.concatenate([_rows(elements), _rows(fields)])
@@ -116,12 +117,12 @@ def exploded(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Tabl
     values = pa.concat_arrays([elements.storage(), fields.storage()])
     if outer:
         rows = np.concatenate([rows, np.flatnonzero((np.diff(offsets) == 0) & (np.diff(field_offsets) == 0))])
-    places = np.argsort(rows, kind="stable")
-    order = from_numpy(places, places >= len(positions))
+    order_of_rows = np.argsort(rows, kind="stable")
+    order = from_numpy(order_of_rows, order_of_rows >= len(positions))
     field = pa.field("value", values.type, metadata=EXTENSION_METADATA)
     schema = pa.schema([pa.field("row", pa.int64(), nullable=False), ("pos", pa.int32()), ("key", pa.string()), field])
     pos = from_numpy(positions.astype(np.int32))
-    columns = [from_numpy(rows[places]), pos.take(order), keys.take(order), values.take(order)]
+    columns = [from_numpy(rows[order_of_rows]), pos.take(order), keys.take(order), values.take(order)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -130,9 +131,9 @@ def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]
 
 
 def _readable(storage: pa.StructArray) -> pa.StructArray:
-    """The storage with SQL NULL for the rows that cannot be exploded."""
+    """Return the storage with SQL NULL for the rows that cannot be exploded."""
     rows = np.flatnonzero(~sound_rows(storage)).tolist()
-    pieces = row_by_row(rows, lambda row: exploded(storage.slice(row, 1), outer=False), null_on_error=True)
+    pieces = row_by_row(rows, lambda row: explode(storage.slice(row, 1), outer=False), null_on_error=True)
     mask = np.zeros(len(storage), np.bool_)
     mask[rows] = [piece is None for piece in pieces]
     return only_rows(storage, ~mask & to_numpy(storage.is_valid())).storage

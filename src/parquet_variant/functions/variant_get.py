@@ -1,7 +1,8 @@
-"""`variant_get`: the values at a path, as a type.
+"""`variant_get`: values at a path, cast to a type.
 
-Owns the public operation and its `try_` twin on arrays and on single values. Leaves typed extraction to `extract_path`,
-and as Variant, and the casts to `encoding.cast`.
+Owns the public operation and its `try_` twin for columns and single values. `compute.extract_path` extracts from
+columns,
+`encoding.cast` casts single values.
 """
 
 from __future__ import annotations
@@ -31,36 +32,36 @@ def variant_get(
 def variant_get(
     array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC"
 ) -> VariantArray | pa.Array | Variant | Any:
-    """Get the values at a path, as a type; the casts are those of Spark's ``variant_get``.
+    """Get the values at a path, cast to a type as Spark's ``variant_get`` does.
 
     Parameters
     ----------
     array
         A `VariantArray` of any layout (or an Arrow struct array of a Variant storage), or a single `Variant`.
     path
-        Where the values are: ``$.a.b[0]['x.y']``. Every ``[*]`` gives a list of what is at each element of an array,
-        null where an element has nothing there.
+        The path of the values: ``$.a.b[0]['x.y']``. Every ``[*]`` makes a list with one entry per element of an
+        array, null where an element lacks the path that follows.
     type
         ``"variant"``, a type's name (see `compute.target_type`) or an Arrow type. For a path with wildcards it is the
         type of the result (``"array<double>"``), or the type of every value (``"double"``).
     zone
-        The session time zone: a region or an offset. Casts between instants and local times use it.
+        The session time zone, a region or an offset, for casts between instants and local times.
 
     Returns
     -------
     VariantArray
-        For ``"variant"`` and a path without wildcards: SQL NULL where nothing is at the path.
+        For ``"variant"`` and a path without wildcards; SQL NULL where the path is missing.
     pyarrow.Array
-        For any other type: null where nothing is at the path, and for Variant null.
+        For any other type; null where the path is missing and for Variant null.
     object
-        For a single Variant, a Python object or a Variant; None where nothing is at the path.
+        For a single `Variant`: a Python object or a Variant; None if the path is missing.
 
     Raises
     ------
     CastError
-        If a value has no such cast, with its row and path; `try_variant_get` gives null instead.
+        If a value cannot be cast, with its row and path; `try_variant_get` returns null instead.
     PathError
-        If the path cannot be read.
+        For an invalid path.
     MalformedVariantError
         If bytes that are read are malformed.
 
@@ -84,9 +85,9 @@ null instead (row 0, path $['a'])
 
 
 def try_variant_get(array: Any, path: AnyPath, type: str | pa.DataType = "variant", *, zone: str = "UTC") -> Any:
-    """Get the values at a path as a type; null for a value, at any depth, that has no such cast.
+    """Get the values at a path, cast to a type; null for a value, at any depth, that cannot be cast.
 
-    Parameters, results and errors are those of `variant_get`, without the CastError for values.
+    Parameters, results and errors are those of `variant_get`, except that values raise no CastError.
 
     Examples
     --------
@@ -101,13 +102,13 @@ def try_variant_get(array: Any, path: AnyPath, type: str | pa.DataType = "varian
 
 
 def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool, zone: str) -> Any:
-    """`variant_get` if ``safe``, else `try_variant_get`."""
+    """Return the values at a path, cast to a type: `variant_get` if ``safe``, else `try_variant_get`."""
     parsed = VariantPath.parse(path)
     as_variant = isinstance(type, str) and type.strip().lower() == "variant"
     if isinstance(array, Variant):
         target = None if as_variant else value_target(as_target(type), parsed)
         try:
-            return _of_one(array, parsed.segments, target, safe, zone)
+            return _value_of_variant(array, parsed.segments, target, safe, zone)
         except VariantError as error:
             raise error.at(path=str(parsed)) from None
     storage = as_variant_array(array).storage
@@ -119,15 +120,15 @@ def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool
     return result if values_type == target else in_target_form(result, target)
 
 
-def _of_one(
+def _value_of_variant(
     variant: Variant, segments: tuple[Segment, ...], target: pa.DataType | None, safe: bool, zone: str
 ) -> Variant | list[Any] | Any:
-    wildcard = next((at for at, segment in enumerate(segments) if isinstance(segment, Wildcard)), len(segments))
+    wildcard = next((index for index, segment in enumerate(segments) if isinstance(segment, Wildcard)), len(segments))
     value = variant.get(VariantPath(segments[:wildcard]))
     if value is None:
         return None
     if wildcard < len(segments):
         if not value.may_be(BasicType.ARRAY):
             return None
-        return [_of_one(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
+        return [_value_of_variant(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
     return value if target is None else cast_variant(value, target, zone=zone, safe=safe)

@@ -1,6 +1,6 @@
-"""`variant_type`: what each value is.
+"""`variant_type`: the type of each value.
 
-Owns the public operation and its `try_` twin. Leaves the types to `types`.
+Owns the public operation and its `try_` twin. `types` has the types.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def variant_type(array: Variant) -> VariantType: ...
 @overload
 def variant_type(array: Any) -> pa.StringArray: ...
 def variant_type(array: Any) -> VariantType | pa.StringArray:
-    """Tell what each value is: one of the names of `VariantType`.
+    """Return the type of each value, as a name of `VariantType`.
 
-    Integers and decimals of every width are told apart; `schema_of_variant` tells more of arrays and objects.
+    Integers and decimals of every width are separate types; `schema_of_variant` describes arrays and objects further.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
         value_positions = ValuePositions.of_storage(group.storage()) if typed is None else assembled_values(group)
         kinds = value_positions.slots().kinds
     if group.present is None:
-        kinds[kinds == get.MISSING] = 0  # a value that is neither typed nor in bytes is Variant null
+        kinds[kinds == get.MISSING] = 0  # a value that is in neither column is Variant null
     else:
         kinds[(kinds == get.MISSING) & group.present] = 0
     numbers = _NUMBER_OF_KIND[kinds]
@@ -84,7 +84,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
 
 
 def type_of(variant: Variant) -> VariantType:
-    """The type of one value whose bytes end where they should; text and children are not looked at."""
+    """Return the type of one value, after checking that its bytes are complete; children and UTF-8 are not checked."""
     kind, value = variant.type, variant.value
     if kind in (VariantType.OBJECT, VariantType.ARRAY, VariantType.STRING):
         value_size(value, 0, len(value))
@@ -93,7 +93,7 @@ def type_of(variant: Variant) -> VariantType:
 
 
 def try_variant_type(array: Any) -> VariantType | pa.StringArray | None:
-    r"""Tell what each value is, as `variant_type` does; null where that would raise.
+    r"""Return the type of each value, as `variant_type` does; null for rows that would raise.
 
     Examples
     --------
