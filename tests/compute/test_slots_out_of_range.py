@@ -75,10 +75,10 @@ def test_validate_names_the_row(column: str, tmp_path: Path) -> None:
 def test_a_time_outside_the_day_in_bytes() -> None:
     value = pv.Variant(_METADATA, bytes([17 << 2]) + (10**12).to_bytes(8, "little"))
     array = pv.VariantArray.from_variants([value])
-    with pytest.raises(pv.MalformedVariantError, match="not a time of day|outside the day"):
+    with pytest.raises(pv.MalformedVariantError, match="day"):
         pv.to_json(array)
     time = pv.ShreddingSchema.from_arrow(pa.time64("us"))
-    with pytest.raises(pv.MalformedVariantError, match="not a time of day|outside the day"):
+    with pytest.raises(pv.MalformedVariantError, match="day"):
         pv.shred_variant(array, time)
     assert pv.try_to_json(array).to_pylist() == [None]
 
