@@ -1,0 +1,108 @@
+"""Environments of other engines, which `make judges` creates; every test here is skipped where they are missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+JUDGES = Path(os.environ.get("JUDGES", ROOT / ".judges"))
+
+
+class EngineError(Exception):
+    """An error that the other engine raised."""
+
+
+@dataclass
+class EngineProcess:
+    """A Spark session in another process, which runs SQL and Python code.
+
+    Parameters
+    ----------
+    process
+        The process; requests and answers are JSON lines.
+    version
+        The version of Spark.
+    """
+
+    process: subprocess.Popen[str]
+    version: str
+
+    def _ask(self, request: dict[str, str]) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise EngineError("the engine's process ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise EngineError(answer["error"])
+        return answer["rows"]
+
+    def sql(self, query: str) -> list[list[Any]]:
+        """Run a query and return its rows."""
+        rows: list[list[Any]] = self._ask({"sql": query})
+        return rows
+
+    def python(self, code: str) -> Any:
+        """Run code with ``spark`` in scope and return its variable ``result``."""
+        return self._ask({"python": code})
+
+
+def _jars(*names: str) -> str:
+    """The paths of jars, or a skip if one is missing."""
+    paths = []
+    for name in names:
+        found = sorted((JUDGES / "jars").glob(f"{name}-[0-9]*.jar"))
+        if not found:
+            pytest.skip(f"{name} is missing in {JUDGES / 'jars'}: run make judges (it needs Maven Central)")
+        paths.append(str(found[-1]))
+    return ",".join(paths)
+
+
+def _start(spark_version: str, configuration: dict[str, str]) -> Iterator[EngineProcess]:
+    python = JUDGES / f"spark{spark_version}/bin/python"
+    if not python.exists():
+        pytest.skip(f"{python} is missing: run make judges (it needs PySpark {spark_version} and Maven Central)")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": str(python)}
+    command = [str(python), str(Path(__file__).with_name("engine_process.py")), json.dumps(configuration)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        if not first:
+            pytest.fail(f"the session of PySpark {spark_version} did not start: run the command by hand: {command}")
+        yield EngineProcess(process, json.loads(first)["rows"][0][0])
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture(scope="session", params=["4.1", "4.2"])
+def delta_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
+    """A Spark session with delta-spark."""
+    version = request.param
+    yield from _start(
+        version,
+        {
+            "spark.jars": _jars(
+                f"delta-spark_{version}_2.13",
+                "delta-storage",
+                "delta-kernel-api",
+                "delta-kernel-defaults",
+                "delta-kernel-unitycatalog",
+            ),
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        },
+    )
