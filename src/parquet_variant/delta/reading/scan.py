@@ -20,7 +20,6 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import PLACES, Mask, live_rows
-from parquet_variant.delta.reading.scan_columns import only_variant, typed_columns, variant_place
 from parquet_variant.delta.reading.scan_report import DeltaScanReport, add_reports
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.parallel import in_order, thread_count
@@ -34,6 +33,7 @@ from parquet_variant.query.question import PlannedQuery, Question, in_short
 from parquet_variant.query.selection import Selected
 from parquet_variant.tables.columns import align_column, by_field_id, by_name, unchanged
 from parquet_variant.tables.partitions import partition_array
+from parquet_variant.tables.scan_columns import only_variant, typed_columns, variant_place
 from parquet_variant.tables.schema import Field, PrimitiveType, TableType, fields_at
 from parquet_variant.tables.storage import LocalStorage
 

@@ -1,0 +1,92 @@
+"""Which data files a query needs: manifests by summaries, then files by partition values, then by metrics.
+
+Owns `plan_files`. A table of many files is planned manifest by manifest: only what is left is kept in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+
+from parquet_variant.iceberg.metadata.manifests import ManifestEntry
+from parquet_variant.iceberg.reading.deletes import DeleteIndex
+from parquet_variant.iceberg.reading.pruning import (
+    QueryColumns,
+    matching_by_metrics,
+    matching_by_partition,
+    matching_manifests,
+)
+from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.tables.pruning import FILES_AT_ONCE
+
+
+@dataclass
+class PlannedFiles:
+    """The data files that are left of a snapshot, and how many were pruned for which reason."""
+
+    files: list[TableFile] = field(default_factory=list)
+    total: int = 0
+    by_partition: int = 0
+    by_statistics: int = 0
+
+
+def plan_files(snapshot: Snapshot, query: QueryColumns | None = None, *, metrics: bool = False) -> PlannedFiles:
+    """Return the data files of a snapshot that may hold a match, with the delete files that apply to them.
+
+    `query`: the filter and its columns; None for all files.
+    `metrics`: whether all metrics of the files are kept, which changes of the table need.
+    """
+    planned = PlannedFiles()
+    index = DeleteIndex.of(snapshot)
+    manifests = [m for m in snapshot.manifests if not m.is_deletes and m.may_be_live]
+    keep = np.ones(len(manifests), dtype=bool)
+    columns: frozenset[int] | None = None if metrics else frozenset()
+    if query is not None:
+        keep = matching_manifests(query, snapshot.schema, snapshot.metadata, manifests)
+        if not metrics:
+            columns = query.field_ids(snapshot.schema)
+    for manifest, is_needed in zip(manifests, keep, strict=True):
+        if not is_needed and manifest.added_files is not None and manifest.existing_files is not None:
+            count = manifest.added_files + manifest.existing_files
+            planned.total += count
+            planned.by_partition += count
+            continue
+        entries = (entry for entry in snapshot.entries(manifest, columns) if entry.is_live)
+        while part := list(islice(entries, FILES_AT_ONCE)):
+            planned.total += len(part)
+            for entry in _matching(snapshot, query, manifest.spec_id, part, planned):
+                planned.files.append(TableFile(entry, index.of_file(entry)))
+    return planned
+
+
+def _matching(
+    snapshot: Snapshot, query: QueryColumns | None, spec_id: int, entries: list[ManifestEntry], planned: PlannedFiles
+) -> Iterator[ManifestEntry]:
+    """Yield the entries whose files may hold a match, and count the others."""
+    if query is None:
+        yield from entries
+        return
+    spec = snapshot.metadata.specs[spec_id]
+    by_partition = matching_by_partition(query, snapshot.schema, spec, [entry.file for entry in entries])
+    planned.by_partition += int(len(entries) - by_partition.sum())
+    left = [entry for entry, keep in zip(entries, by_partition, strict=True) if keep]
+    by_metrics = matching_by_metrics(query, snapshot.schema, [entry.file for entry in left])
+    planned.by_statistics += int(len(left) - by_metrics.sum())
+    yield from (entry for entry, keep in zip(left, by_metrics, strict=True) if keep)
+
+
+def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile]) -> list[TableFile]:
+    """Return those of some files of a snapshot that may hold a match."""
+    chosen: list[TableFile] = []
+    for spec_id in dict.fromkeys(file.file.spec_id for file in files):
+        members = [file for file in files if file.file.spec_id == spec_id]
+        spec = snapshot.metadata.specs[spec_id]
+        described = [member.file for member in members]
+        keep = matching_by_partition(query, snapshot.schema, spec, described)
+        keep &= matching_by_metrics(query, snapshot.schema, described)
+        chosen += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
+    return chosen
