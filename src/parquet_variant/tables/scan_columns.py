@@ -57,8 +57,8 @@ def variant_place(schema: StructType, column: str | None) -> tuple[str, ...]:
     matching = [place for place in places if ".".join(place) == column]
     if not matching:
         names = ", ".join(".".join(place) for place in places) or "none"
-        problem = (
-            "the table has several Variant columns" if column is None else f"there is no Variant column {column!r}"
-        )
+        problem = "the table has several Variant columns"
+        if column is not None or not places:
+            problem = "the table has no Variant column" + ("" if column is None else f" {column!r}")
         raise TableError(f"{problem}: choose one with column=, from {names}", reason="unknown-column")
     return matching[0]

@@ -28,10 +28,11 @@ def shared_schema(schema: Schema) -> shared.StructType:
     >>> shared_schema(schema_of_arrow(pa.schema([("n", pa.int32())]))).fields[0].type
     PrimitiveType(name='integer')
     """
-    return _struct(schema.struct)
+    return shared_struct(schema.struct)
 
 
-def _struct(struct: StructType) -> shared.StructType:
+def shared_struct(struct: StructType) -> shared.StructType:
+    """Return the fields of a struct in the form that table formats share."""
     return shared.StructType(tuple(shared_field(f) for f in struct.fields))
 
 
@@ -42,7 +43,7 @@ def shared_field(f: NestedField) -> shared.Field:
 
 def _type(kind: IcebergType) -> shared.TableType:
     if isinstance(kind, StructType):
-        return _struct(kind)
+        return shared_struct(kind)
     if isinstance(kind, ListType):
         return shared.ArrayType(_type(kind.element), not kind.element_required, kind.element_id)
     if isinstance(kind, MapType):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry
 from parquet_variant.iceberg.reading.deletes import FileDeletes
 
+NO_DELETES = FileDeletes()
+
 
 @dataclass(frozen=True)
 class TableFile:
@@ -21,7 +23,7 @@ class TableFile:
     """
 
     entry: ManifestEntry
-    deletes: FileDeletes = FileDeletes()
+    deletes: FileDeletes = NO_DELETES
     new_vector: DataFile | None = None
 
     @property

@@ -1,0 +1,207 @@
+"""Whole rows of a data file under a schema of the table: without deleted rows, with row lineage.
+
+Owns reading one file. Columns are converted in `columns`; typed paths with skipping inside of files are in `scan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.iceberg.metadata.partitioning import result_types
+from parquet_variant.iceberg.metadata.schema import FILE_PATH, LAST_UPDATED, METADATA_COLUMNS, POSITION, ROW_ID
+from parquet_variant.iceberg.metadata.table_schema import shared_struct
+from parquet_variant.iceberg.metadata.types import NestedField, StructType, arrow_field, arrow_type
+from parquet_variant.iceberg.reading.columns import FileColumns, OnVariant
+from parquet_variant.iceberg.reading.deletes import deleted_positions
+from parquet_variant.iceberg.reading.equality_deletes import matches_deletes
+from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.parquet.format.footer_cache import without_views
+from parquet_variant.parquet.writing.conform import conform
+from parquet_variant.tables.columns import align_table, by_logical_name
+
+Mask = npt.NDArray[np.bool_]
+METADATA_IDS = {f.id for f in METADATA_COLUMNS.values()}
+
+
+def unshredded(array: VariantArray) -> VariantArray:
+    """Return Variants as rows of tables have them: unshredded, with shared dictionaries of names."""
+    storage = array.to_unshredded().storage
+    metadata = storage.field("metadata")
+    if not pa.types.is_dictionary(metadata.type):
+        mask = storage.is_null() if storage.null_count else None
+        parts = [metadata.dictionary_encode(), storage.field("value")]
+        storage = pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=mask)
+    return VariantArray.from_storage(conform(storage, "unshredded"))
+
+
+def as_stored(array: VariantArray) -> VariantArray:
+    """Return Variants unchanged."""
+    return array
+
+
+@contextmanager
+def open_data_file(snapshot: Snapshot, file: TableFile) -> Iterator[pq.ParquetFile]:
+    """Open a data file; every failure inside is an `IcebergError` that names the file."""
+    if file.file.format != "parquet":
+        raise IcebergError(
+            f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet",
+            reason="unsupported-feature",
+            file=file.path,
+        )
+    if file.file.key_metadata is not None:
+        raise IcebergError("the data file is encrypted", reason="unsupported-feature", file=file.path)
+    filesystem, path = snapshot.table.files.filesystem(file.path)
+    try:
+        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+        with pq.ParquetFile(filesystem.open_input_file(path), coerce_int96_timestamp_unit="us") as parquet:
+            yield parquet
+    except FileNotFoundError:
+        raise IcebergError("the data file is missing", reason="missing-file", file=file.path) from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise IcebergError(f"the data file cannot be read: {error}", reason="bad-data-file", file=file.path) from error
+    except TableError as error:
+        raise error.at(file=file.path) from None
+
+
+def file_columns(snapshot: Snapshot, file: TableFile, arrow: pa.Schema) -> FileColumns:
+    """Return the columns of a data file."""
+    metadata = snapshot.metadata
+    spec = metadata.specs[file.file.spec_id]
+    types = result_types(spec, metadata.schemas_newest_first)
+    return FileColumns.of(arrow, metadata.name_mapping, spec, file.file.partition, types, file.path)
+
+
+def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> Mask | None:
+    """Return which rows of an open data file are not deleted; None if all are live.
+
+    Raises `IcebergError`: reason ``"bad-data-file"`` if the file has another number of rows than its manifest states.
+    """
+    rows = parquet.metadata.num_rows
+    if rows != file.file.record_count:
+        raise IcebergError(
+            f"the data file has {rows} rows, its manifest states {file.file.record_count}",
+            reason="bad-data-file",
+            file=file.path,
+        )
+    if not file.deletes:
+        return None
+    live = np.ones(rows, dtype=bool)
+    live[deleted_positions(snapshot.table.files, file.file, file.deletes).astype(np.int64)] = False
+    if file.deletes.equalities:
+        live &= ~matches_deletes(snapshot, file, _column_reader(snapshot, file, parquet), rows)
+    return live
+
+
+def _column_reader(
+    snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile
+) -> Callable[[tuple[NestedField, ...]], pa.Array]:
+    """Return what reads a column of a data file by the fields on the way to it."""
+
+    def read(way: tuple[NestedField, ...]) -> pa.Array:
+        table = read_columns(snapshot, file, parquet, StructType(way[:1]), as_stored)
+        column = one_chunk(table[way[0].name])
+        for f in way[1:]:
+            column = pc.struct_field(column, f.name)
+        return column
+
+    return read
+
+
+def read_columns(
+    snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType, on_variant: OnVariant
+) -> pa.Table:
+    """Return columns of an open data file in the table's types: all rows, deleted ones included.
+
+    `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
+    """
+    columns = file_columns(snapshot, file, parquet.schema_arrow)
+    wanted = [f for f in fields.fields if f.id not in METADATA_IDS]
+    lineage = [f for f in fields.fields if f.id in (ROW_ID.id, LAST_UPDATED.id)]
+    indices = {f.id: columns.index(f) for f in (*wanted, *lineage)}
+    names = [parquet.schema_arrow.field(index).name for index in indices.values() if index >= 0]
+    rows = parquet.metadata.num_rows
+    data = without_views(parquet.read(columns=names), parquet.metadata) if names else None
+    arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
+    for f in fields.fields:
+        index = indices.get(f.id, -1)
+        stored = None if index < 0 or data is None else data.column(parquet.schema_arrow.field(index).name)
+        if f.id in METADATA_IDS:
+            arrays[f.name] = metadata_column(f, file, rows, stored)
+        elif stored is None:
+            arrays[f.name] = columns.missing(f, rows)
+        else:
+            chunks = stored.chunks or [pa.nulls(0, stored.type)]
+            done = [columns.array(chunk, f, on_variant) for chunk in chunks]
+            arrays[f.name] = pa.chunked_array(_one_type(done))
+    schema = [arrow_field(f).with_type(arrays[f.name].type) for f in fields.fields]
+    return pa.table(list(arrays.values()), schema=pa.schema(schema)) if arrays else pa.table({"": pa.nulls(rows)})
+
+
+def _one_type(arrays: list[pa.Array]) -> list[pa.Array]:
+    kind = arrays[0].type
+    return [array if array.type == kind else array.cast(kind) for array in arrays]
+
+
+def metadata_column(f: NestedField, file: TableFile, rows: int, stored: pa.ChunkedArray | None) -> pa.Array:
+    """Return a metadata column for all rows of a data file.
+
+    `stored`: what the file has for a lineage column; null is inherited.
+    """
+    if f.id == FILE_PATH.id:
+        return pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(rows, np.int32)), pa.array([file.path])
+        ).dictionary_decode()
+    positions = pa.array(np.arange(rows, dtype=np.int64))
+    if f.id == POSITION.id:
+        return positions
+    first = file.file.first_row_id
+    if first is None:
+        return pa.nulls(rows, pa.int64())
+    if f.id == ROW_ID.id:
+        inherited = pc.add(positions, pa.scalar(first, pa.int64()))
+    else:
+        inherited = pa.array(np.full(rows, file.entry.sequence_number or 0, dtype=np.int64))
+    if stored is None:
+        return inherited
+    return pc.coalesce(one_chunk(stored).cast(pa.int64()), inherited)
+
+
+def read_file(
+    snapshot: Snapshot,
+    file: TableFile,
+    fields: StructType,
+    *,
+    chosen: Mask | None = None,
+    on_variant: OnVariant = unshredded,
+) -> pa.Table:
+    """Return rows of a data file: those that are not deleted, or those that a mask chooses by position."""
+    with open_data_file(snapshot, file) as parquet:
+        mask = live_rows(snapshot, file, parquet) if chosen is None else chosen
+        if mask is None:
+            return read_columns(snapshot, file, parquet, fields, on_variant)
+        # Deleted rows are dropped before anything is made of the others: a change may be about few rows of a file.
+        rows = read_columns(snapshot, file, parquet, fields, as_stored).filter(pa.array(mask))
+    return rows if on_variant is as_stored else with_variants(rows, fields, on_variant)
+
+
+def with_variants(rows: pa.Table, fields: StructType, on_variant: OnVariant) -> pa.Table:
+    """Return rows in the table's names with every Variant, at any depth, converted."""
+    shared = shared_struct(fields)
+    return align_table(rows, shared, by_logical_name, lambda _, array: on_variant(array))
+
+
+def empty_rows(fields: Sequence[NestedField]) -> pa.Table:
+    """Return a table without rows in the columns of some fields."""
+    schema = pa.schema([arrow_field(f) for f in fields])
+    return pa.table([pa.nulls(0, arrow_type(f.type)) for f in fields], schema=schema)

@@ -1,0 +1,160 @@
+"""Reading whole rows of a table.
+
+Owns `read_table` and `read`. One file is read in `data_files`, typed paths with skipping in `scan`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+import pyarrow as pa
+
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import IcebergError
+from parquet_variant.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.iceberg.metadata.types import VARIANT, StructType
+from parquet_variant.iceberg.reading.data_files import empty_rows, read_file, unshredded, with_variants
+from parquet_variant.iceberg.reading.planning import plan_files
+from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.io.parallel import in_order, thread_count
+
+
+def read_table(
+    table: str | os.PathLike[str] | Snapshot,
+    columns: Sequence[str] | None = None,
+    *,
+    catalog: CatalogOption = None,
+    snapshot_id: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    branch: str | None = None,
+    tag: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+    threads: int | None = None,
+) -> pa.Table:
+    """Read all rows of a table.
+
+    Parameters
+    ----------
+    table, catalog, snapshot_id, timestamp, branch, tag, storage_options, allow_outside
+        The table and its snapshot; see `snapshot`.
+    columns
+        Names of top-level columns, in the order of the result; all by default. ``_row_id``,
+        ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can be named, too.
+    threads
+        Number of files that are read at the same time (default: one per CPU).
+
+    Returns
+    -------
+    pyarrow.Table
+        Variants, at the top and nested, are unshredded ``struct<metadata, value>``; their fields carry the extension
+        name ``arrow.parquet.variant``, so `VariantArray.from_storage` takes them.
+
+    Raises
+    ------
+    IcebergError
+        As `snapshot`; ``"unknown-column"``; ``"missing-file"``, ``"bad-data-file"`` or ``"bad-deletion-vector"`` for
+        files that cannot be read; ``"outside-table"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.iceberg.read_table(folder).num_rows
+    1
+    """
+    current = snapshot(
+        table,
+        catalog=catalog,
+        snapshot_id=snapshot_id,
+        timestamp=timestamp,
+        branch=branch,
+        tag=tag,
+        storage_options=storage_options,
+        allow_outside=allow_outside,
+    )
+    fields = current.schema.struct if columns is None else current.schema.select(columns).struct
+    parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
+    if not parts:
+        return with_variants(empty_rows(fields.fields), fields, unshredded)
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def read(
+    table: str | os.PathLike[str] | Snapshot,
+    column: str | None = None,
+    *,
+    catalog: CatalogOption = None,
+    snapshot_id: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    branch: str | None = None,
+    tag: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    allow_outside: bool = False,
+    threads: int | None = None,
+) -> VariantArray:
+    """Read a Variant column of all rows.
+
+    Parameters
+    ----------
+    table, catalog, snapshot_id, timestamp, branch, tag, storage_options, allow_outside, threads
+        As `read_table`.
+    column
+        The column; by default the only top-level Variant column.
+
+    Returns
+    -------
+    VariantArray
+        Unshredded.
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-column"`` if there is no such Variant column, or several and none was named; and as `read_table`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.iceberg.read(folder).to_pylist()
+    [{'n': 1}]
+    """
+    current = snapshot(
+        table,
+        catalog=catalog,
+        snapshot_id=snapshot_id,
+        timestamp=timestamp,
+        branch=branch,
+        tag=tag,
+        storage_options=storage_options,
+        allow_outside=allow_outside,
+    )
+    names = [f.name for f in current.schema.fields if f.type == VARIANT]
+    if column is None and len(names) == 1:
+        column = names[0]
+    if column not in names:
+        problem = f"{column!r} is not a Variant column" if column is not None else "there is not one Variant column"
+        raise IcebergError(
+            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column"
+        )
+    return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
+
+
+def rows_of_files(
+    current: Snapshot, fields: StructType, files: Sequence[TableFile], *, threads: int = 1
+) -> Iterator[pa.Table]:
+    """Yield the rows of each file, in order.
+
+    No more files than one are in memory besides those that threads read.
+    """
+
+    def rows_of(file: TableFile) -> pa.Table:
+        return read_file(current, file, fields)
+
+    yield from in_order(rows_of, files, threads)
