@@ -57,6 +57,7 @@ _NAMES = {
     "types": "VariantType",
     # Public packages.
     "delta": "delta",
+    "iceberg": "iceberg",
     "parquet": "parquet",
     "spark": "spark",
     "testing": "testing",

@@ -1,5 +1,6 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant import delta as delta
+from parquet_variant import iceberg as iceberg
 from parquet_variant import parquet as parquet
 from parquet_variant import spark as spark
 from parquet_variant import testing as testing
@@ -117,6 +118,7 @@ __all__ = [
     "from_python",
     "get_variant_element",
     "get_variant_scalar",
+    "iceberg",
     "infer",
     "infer_shredding_schema",
     "ingest",

@@ -12,7 +12,10 @@ from importlib import import_module
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-PACKAGES = ("parquet_variant", *(f"parquet_variant.{name}" for name in ("delta", "parquet", "spark", "vortex")))
+PACKAGES = (
+    "parquet_variant",
+    *(f"parquet_variant.{name}" for name in ("delta", "iceberg", "parquet", "spark", "vortex")),
+)
 _HEADER = "# Generated from the table in __init__.py: change that, then run make snapshots.\n"
 
 

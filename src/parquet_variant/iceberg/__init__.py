@@ -1,1 +1,18 @@
-"""Iceberg tables with Variant columns, shredded or not: create, write, read, change and maintain, without a JVM."""
+"""Iceberg tables with Variant columns, shredded or not: create, write, read, change and maintain, without a JVM.
+
+Owns the public names of ``pv.iceberg`` and loads each on first use.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.lazy_names import lazy_names
+
+_NAMES = {
+    "iceberg.reading.history": "history",
+    "iceberg.reading.read": "read read_table",
+    "iceberg.reading.scan": "IcebergScan extract scan",
+    "iceberg.reading.snapshot": "Snapshot snapshot",
+    "iceberg.writing.write": "CommitResult append commit_files overwrite plan write",
+}
+__getattr__, __dir__ = lazy_names(__name__, _NAMES)
+__all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

@@ -56,6 +56,8 @@ class DirectoryCatalog(Catalog):
     def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
         """See `Catalog.stage`."""
         location = normal_location(identifier[0]).rstrip("/")
+        if "://" not in location:
+            location = f"file://{location}"  # Locations in metadata have a scheme.
         placed = TableMetadata.parse({**metadata.document, "location": location})
         return LoadedTable(self, identifier, placed, None, self.options)
 

@@ -66,7 +66,7 @@ class FileColumns:
 
         `mapping`: the table's name mapping.
         `spec`, `values`, `types`: the partition of the file.
-        Raises `IcebergError`: reason ``"bad-data-file"`` for a file without field ids of a table without a name mapping.
+        Raises `IcebergError`: reason ``"bad-data-file"`` if neither the file nor a name mapping has field ids.
         """
         has_ids = any(field_id(f) is not None for f in arrow)
         if not has_ids and mapping is None and len(arrow):

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.errors import IcebergError, TableError, VariantFileError
 from parquet_variant.iceberg.metadata.partitioning import result_types
 from parquet_variant.iceberg.metadata.schema import FILE_PATH, LAST_UPDATED, METADATA_COLUMNS, POSITION, ROW_ID
 from parquet_variant.iceberg.metadata.table_schema import shared_struct
@@ -52,7 +52,19 @@ def as_stored(array: VariantArray) -> VariantArray:
 
 @contextmanager
 def open_data_file(snapshot: Snapshot, file: TableFile) -> Iterator[pq.ParquetFile]:
-    """Open a data file; every failure inside is an `IcebergError` that names the file."""
+    """Open a data file; see `data_file_errors`."""
+    check_readable(file)
+    filesystem, path = snapshot.table.files.filesystem(file.path)
+    with (
+        data_file_errors(file),
+        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+        pq.ParquetFile(filesystem.open_input_file(path), coerce_int96_timestamp_unit="us") as parquet,
+    ):
+        yield parquet
+
+
+def check_readable(file: TableFile) -> None:
+    """Refuse formats and encryption that cannot be read."""
     if file.file.format != "parquet":
         raise IcebergError(
             f"data files in the format {file.file.format} cannot be read: rewrite the table with Parquet",
@@ -61,15 +73,20 @@ def open_data_file(snapshot: Snapshot, file: TableFile) -> Iterator[pq.ParquetFi
         )
     if file.file.key_metadata is not None:
         raise IcebergError("the data file is encrypted", reason="unsupported-feature", file=file.path)
-    filesystem, path = snapshot.table.files.filesystem(file.path)
+
+
+@contextmanager
+def data_file_errors(file: TableFile) -> Iterator[None]:
+    """Turn what goes wrong with a data file into an `IcebergError` that names it."""
     try:
-        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
-        with pq.ParquetFile(filesystem.open_input_file(path), coerce_int96_timestamp_unit="us") as parquet:
-            yield parquet
+        yield
     except FileNotFoundError:
         raise IcebergError("the data file is missing", reason="missing-file", file=file.path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise IcebergError(f"the data file cannot be read: {error}", reason="bad-data-file", file=file.path) from error
+    except VariantFileError as error:
+        reason = "missing-file" if error.reason == "not-found" else "bad-data-file"
+        raise IcebergError(f"the data file cannot be read: {error.message}", reason=reason, file=file.path) from None
     except TableError as error:
         raise error.at(file=file.path) from None
 
@@ -87,13 +104,7 @@ def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> M
 
     Raises `IcebergError`: reason ``"bad-data-file"`` if the file has another number of rows than its manifest states.
     """
-    rows = parquet.metadata.num_rows
-    if rows != file.file.record_count:
-        raise IcebergError(
-            f"the data file has {rows} rows, its manifest states {file.file.record_count}",
-            reason="bad-data-file",
-            file=file.path,
-        )
+    rows = check_rows(file, parquet.metadata.num_rows)
     if not file.deletes:
         return None
     live = np.ones(rows, dtype=bool)
@@ -101,6 +112,17 @@ def live_rows(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile) -> M
     if file.deletes.equalities:
         live &= ~matches_deletes(snapshot, file, _column_reader(snapshot, file, parquet), rows)
     return live
+
+
+def check_rows(file: TableFile, rows: int) -> int:
+    """Return the number of rows of a data file if it is the one that the manifest states; see `live_rows`."""
+    if rows != file.file.record_count:
+        raise IcebergError(
+            f"the data file has {rows} rows, its manifest states {file.file.record_count}",
+            reason="bad-data-file",
+            file=file.path,
+        )
+    return rows
 
 
 def _column_reader(

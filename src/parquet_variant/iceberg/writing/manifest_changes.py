@@ -82,16 +82,16 @@ def next_manifests(base: Snapshot, parent: Snapshot, change: SnapshotChange, wri
     made = NextManifests()
     if parent.snapshot_id != base.snapshot_id and not change.removes_all:
         _check_unchanged(base, parent, change)
-    made.files += writer.added(change.added, deletes=False)
-    made.files += writer.added(change.vectors, deletes=True)
+    added = [*writer.added(change.added, deletes=False), *writer.added(change.vectors, deletes=True)]
     if change.is_replacement:
+        made.files = added
         return made
     rewriting = _Rewriting(parent, writer, made, removes_all=change.removes_all)
     rewriting.remove(change.removed, deletes=False)
     vectors = {file.referenced_data_file for file in change.vectors}
     gone = {entry.file.path for entry in change.removed}
     rewriting.remove([*change.removed_deletes, *_vectors_of(parent, vectors | gone, change)], deletes=True)
-    made.files += _merged(rewriting.apply(), parent, writer)
+    made.files = [*_merged(rewriting.apply(), parent, writer), *added]
     return made
 
 

@@ -18,15 +18,21 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
+<<<<<<< HEAD
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.manifests import DataFile
+=======
+from parquet_variant.iceberg.locations import normal_location
+from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
+>>>>>>> 69200dd (Iceberg: scans of typed paths, history, writes, and the public package pv.iceberg)
 from parquet_variant.iceberg.metadata.murmur3 import hash_rows
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
 from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
-from parquet_variant.iceberg.metadata.types import PrimitiveType, arrow_field
+from parquet_variant.iceberg.metadata.types import PrimitiveType, arrow_field, arrow_type
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
 from parquet_variant.iceberg.writing.properties import WriteProperties
 from parquet_variant.interop.table_of import is_rows, table_of
@@ -43,11 +49,13 @@ LINEAGE = (ROW_ID, LAST_UPDATED)
 
 
 @dataclass(frozen=True)
-class IcebergWritePlan(TableWritePlan[DataFile]):
+class IcebergWritePlan(TableWritePlan[TableFile]):
     """All that a task needs to write files for an Iceberg table; can be pickled.
 
     Parameters
     ----------
+    location
+        Location of the files as the metadata has it; `uri` is the same place as this process opens it.
     columns
         The table's schema, with field ids and defaults.
     spec, order
@@ -56,6 +64,7 @@ class IcebergWritePlan(TableWritePlan[DataFile]):
         The table's properties.
     """
 
+    location: str = ""
     columns: Schema = field(default_factory=lambda: Schema(0, _NO_FIELDS), repr=False)
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     order: SortOrder = field(default_factory=SortOrder)
@@ -66,7 +75,7 @@ class IcebergWritePlan(TableWritePlan[DataFile]):
         """The ``write.*`` properties."""
         return WriteProperties(self.table_properties)
 
-    def write_files(self, data: Any, *, data_change: bool = True) -> list[DataFile]:
+    def write_files(self, data: Any, *, data_change: bool = True) -> list[TableFile]:
         """Write rows to new files; see `TableWritePlan.write_files`. Rows of sorted tables are held in memory."""
         if not self.order.is_sorted:
             return super().write_files(data, data_change=data_change)
@@ -157,11 +166,11 @@ class IcebergWritePlan(TableWritePlan[DataFile]):
 
     def describe(
         self, path: str, partition: tuple[Any, ...], info: FileInfo, metrics: FileMetrics, data_change: bool = True
-    ) -> DataFile:
-        """Return a written file as manifests describe it."""
+    ) -> TableFile:
+        """Return a written file as a manifest describes it."""
         found = manifest_metrics(self.columns, self.write_properties, info, metrics, _shredded(info, self.columns))
-        return DataFile(
-            path=f"{self.uri}/{path}",
+        file = DataFile(
+            path=f"{self.location}/{path}",
             format="parquet",
             record_count=info.rows,
             size=info.bytes,
@@ -176,10 +185,7 @@ class IcebergWritePlan(TableWritePlan[DataFile]):
             split_offsets=split_offsets(info),
             sort_order_id=self.order.id,
         )
-
-    def relative(self, file: DataFile) -> str:
-        """Return the path of a file of this plan relative to the directory of data files."""
-        return file.path.removeprefix(f"{self.uri}/")
+        return TableFile(ManifestEntry(Status.ADDED, file))
 
 
 _NO_FIELDS = Schema.parse({"fields": []}).struct
@@ -209,7 +215,7 @@ def plan_write(
         order = SortOrder()
     sorts = options is not None and options.get("sort_by")
     return IcebergWritePlan(
-        uri=snapshot.table.data_location(),
+        uri=normal_location(snapshot.table.data_location()),
         schema=shared_schema(schema),
         storage_options=dict(snapshot.table.options),
         shred=True,
@@ -219,6 +225,7 @@ def plan_write(
         # The specification requires the annotation of every Variant, and metadata stands before value in it.
         options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
         job=job,
+        location=snapshot.table.data_location(),
         columns=schema,
         spec=metadata.spec,
         order=SortOrder() if sorts else order,
@@ -237,8 +244,6 @@ def lineage_field(name: str) -> pa.Field:
 
 
 def _in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
-    from parquet_variant.iceberg.metadata.types import arrow_type
-
     target = arrow_type(kind)
     return values if values.type == target else values.cast(target)
 
