@@ -1,3 +1,4 @@
+# Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.iceberg.reading.history import history as history
 from parquet_variant.iceberg.reading.read import read as read
 from parquet_variant.iceberg.reading.read import read_table as read_table
@@ -29,3 +30,5 @@ __all__ = [
     "snapshot",
     "write",
 ]
+
+def __dir__() -> list[str]: ...

@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.iceberg.metadata.table_schema import shared_field, shared_schema

@@ -18,13 +18,9 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-<<<<<<< HEAD
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.iceberg.metadata.manifests import DataFile
-=======
 from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
->>>>>>> 69200dd (Iceberg: scans of typed paths, history, writes, and the public package pv.iceberg)
 from parquet_variant.iceberg.metadata.murmur3 import hash_rows
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
 from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema
