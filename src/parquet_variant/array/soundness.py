@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import SchemaError
+from parquet_variant.kernels.arrow_buffers import numpy_type
 
 
 def refuse_unsound(array: pa.Array) -> None:
@@ -120,7 +121,7 @@ def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str)
 def _check_indices(indices: pa.Array, size: int, path: str) -> None:
     if not len(indices):
         return
-    dtype = np.dtype(indices.type.to_pandas_dtype())
+    dtype = np.dtype(numpy_type(indices.type))
     every = np.frombuffer(indices.buffers()[1], dtype, len(indices), indices.offset * dtype.itemsize)
     if every.min() >= 0 and every.max() < size:
         return

@@ -21,7 +21,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import bitmap, filled_binary, from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.values.slot_columns import iso_timestamps
 from parquet_variant.types import MAX_OFFSET, PrimitiveId
@@ -113,7 +113,7 @@ def _decimals(slots: ScalarSlots) -> Bools:
 
 
 def _number_column(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
-    return from_numpy(values.astype(arrow.to_pandas_dtype(), copy=False), ~done), done
+    return from_numpy(values.astype(numpy_type(arrow), copy=False), ~done), done
 
 
 def _boolean(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:

@@ -36,6 +36,24 @@ def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None =
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
 
 
+_NUMPY_TYPES: dict[pa.DataType, type[np.generic]] = {
+    pa.from_numpy_dtype(kind): kind
+    for kind in (
+        np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+        np.float16, np.float32, np.float64,
+    )
+}  # fmt: skip
+
+
+def numpy_type(arrow: pa.DataType) -> type[np.generic]:
+    """Return NumPy's type of Arrow's booleans or numbers; `pyarrow.DataType.to_pandas_dtype` needs pandas before 26.
+
+    >>> numpy_type(pa.int16())
+    <class 'numpy.int16'>
+    """
+    return _NUMPY_TYPES[arrow]
+
+
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
     """The booleans or numbers of a column, which under nulls are whatever stands there; numbers are not copied.
 
@@ -44,12 +62,12 @@ def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
     """
     data, start, stop = array.buffers()[1], array.offset, array.offset + len(array)
     if data is None or start == stop:
-        return np.empty(0, array.type.to_pandas_dtype())
+        return np.empty(0, numpy_type(array.type))
     if pa.types.is_boolean(array.type):
         first = start >> 3
         bits = np.unpackbits(np.frombuffer(data, np.uint8)[first:], count=stop - 8 * first, bitorder="little")
         return bits[start - 8 * first :].view(np.bool_)
-    return np.frombuffer(data, array.type.to_pandas_dtype(), stop)[start:]
+    return np.frombuffer(data, numpy_type(array.type), stop)[start:]
 
 
 def from_bytes(values: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Array:

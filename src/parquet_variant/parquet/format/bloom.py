@@ -73,7 +73,9 @@ class BloomFilters:
         return lambda leaf: self._excludes(row_group, leaf)
 
     def _excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
-        if self.file.metadata.row_group(row_group).column(leaf.leaf).bloom_filter_offset is None:
+        chunk = self.file.metadata.row_group(row_group).column(leaf.leaf)
+        # pyarrow before 25 does not say where the filter is.
+        if getattr(chunk, "bloom_filter_offset", None) is None:
             return None
         # Read when the first literal is asked about: a range needs no filter.
         bitset = cache(lambda: self._bitset(row_group, leaf))

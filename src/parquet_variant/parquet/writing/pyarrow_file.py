@@ -1,7 +1,7 @@
-"""A Parquet file of Arrow columns as pyarrow writes it: the reference that `pages.file_writer` is compared with.
+"""A Parquet file writer that uses pyarrow: the reference implementation that `pages.file_writer` is compared with.
 
-Owns pyarrow's options, and putting the VARIANT annotation into a footer that pyarrow cannot write it into. Leaves row
-groups' sizes and names of files to `writer`.
+Owns the options passed to pyarrow and the insertion of the VARIANT annotation, which pyarrow cannot write, into the
+footer. Leaves the sizes of row groups and the names of files to `writer`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.parquet.format.footer import TAIL, patch_tail
 from parquet_variant.parquet.writing.arrow_leaves import leaf_paths
 from parquet_variant.parquet.writing.encodings import DICTIONARY_BYTES
 
-# Pages are compressed one by one: larger ones are smaller in all.
+# Each page is compressed on its own, so large pages make smaller files.
 _PAGE_BYTES = 16 << 20
-# Values of a column that are encoded at a time: eight times pyarrow's default, for fewer calls.
+# Values of a column per call of the encoder: eight times pyarrow's default, for fewer calls.
 _BATCH_VALUES = 8_192
 
 
-class _Sink(io.RawIOBase):
-    """A file that passes bytes on until told to hold them back, so that the footer can be changed on its way out."""
+class _FooterSink(io.RawIOBase):
+    """A file that passes bytes on, or collects them once `tail` is a list, so that the footer can be changed."""
 
     def __init__(self, stream: pa.NativeFile) -> None:
         self.stream, self.size = stream, 0
@@ -49,12 +49,13 @@ class _Sink(io.RawIOBase):
 class PyarrowFileWriter:
     """Write Arrow columns into a Parquet file, with the methods of `PageFileWriter`.
 
-    `stream`: what the bytes are written to.
-    `schema`: the columns.
+    `stream`: the open output file.
+    `schema`: the Arrow schema of the columns.
     `variants`: schema paths of the groups that get the VARIANT annotation.
-    `no_statistics`: dotted leaf paths without statistics.
-    `bloom_filters`: dotted leaf paths that get a bloom filter.
+    `no_statistics`: dotted paths of leaf columns without statistics.
+    `bloom_filters`: dotted paths of leaf columns that get a Bloom filter.
     `options`: ``compression``, and the result of `choose_encodings`.
+    Raises `VariantFileError` if the installed pyarrow cannot write the Bloom filters.
     """
 
     def __init__(
@@ -67,9 +68,11 @@ class PyarrowFileWriter:
         bloom_filters: Collection[str],
         **options: Any,
     ) -> None:
-        self._sink, self._variants = _Sink(stream), variants
+        self._sink, self._variants = _FooterSink(stream), variants
         self._pending: list[pa.Table] = []
         leaves = (".".join(leaf) for field in schema for leaf in leaf_paths(field, (field.name,)))
+        if bloom_filters:
+            options["bloom_filter_options"] = dict.fromkeys(bloom_filters, True)
         try:
             self._writer = pq.ParquetWriter(
                 self._sink,
@@ -82,7 +85,6 @@ class PyarrowFileWriter:
                 write_page_index=True,
                 write_batch_size=_BATCH_VALUES,
                 store_schema=False,
-                bloom_filter_options=dict.fromkeys(bloom_filters, True) or None,
                 **options,
             )
         except pa.ArrowNotImplementedError as error:
@@ -90,21 +92,28 @@ class PyarrowFileWriter:
             raise SchemaError(
                 f"Parquet has no type for a column: {line}; cast it first", reason="unsupported-type"
             ) from None
+        except TypeError:
+            if not bloom_filters:
+                raise
+            raise VariantFileError(
+                f"pyarrow {pa.__version__} does not write Bloom filters: use writer='native', or pyarrow 24 or newer",
+                reason="bad-option",
+            ) from None
 
     def write_batch(self, table: pa.Table) -> None:
-        """Add rows to the row group."""
+        """Add rows to the current row group."""
         self._pending.append(table)
 
     def end_row_group(self) -> None:
-        """Write what was added since the last one; nothing if there was nothing."""
+        """Write the rows added since the last row group as a row group, if there are any."""
         if self._pending:
-            # pyarrow gives up a dictionary when the next chunk has another one.
+            # pyarrow stops using a dictionary when the next chunk has a different one.
             table = pa.concat_tables(self._pending).unify_dictionaries()
             self._pending = []
             self._writer.write_table(table, row_group_size=len(table))
 
     def close(self, key_values: Mapping[str, str]) -> tuple[bytes, int]:
-        """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
+        """Write pending rows and the footer with key-value metadata; return the footer's bytes and the file's size."""
         self.end_row_group()
         self._writer.add_key_value_metadata(dict(key_values))
         self._sink.tail = []
@@ -116,6 +125,6 @@ class PyarrowFileWriter:
         return patched[-TAIL - length : -TAIL], self._sink.size - len(tail) + len(patched)
 
     def abort(self) -> None:
-        """Write nothing any more."""
-        self._sink.tail = []  # Whatever pyarrow still wants to write goes nowhere.
+        """Close pyarrow's writer and discard what it still writes."""
+        self._sink.tail = []
         self._writer.close()
