@@ -14,6 +14,7 @@ FileMode: TypeAlias = Literal["error", "overwrite"]
 # The format of the input, what to do with a line that is not JSON, and the format of the output.
 InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
 OnError: TypeAlias = Literal["fail", "quarantine", "null"]
+OnInexact: TypeAlias = Literal["report", "fail"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "vortex"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import warnings
 from datetime import date, datetime
 from pathlib import Path
 
@@ -120,6 +122,7 @@ def test_more_partitions_than_files_that_may_be_open(tmp_path, monkeypatch):
     assert all(row["k"] == row["n"] % 10 for row in table.to_pylist())
 
 
+@pytest.mark.filterwarnings("ignore:partition_by=kind")
 def test_an_overwrite_removes_partitions_that_are_gone(source, tmp_path):
     dest = tmp_path / "table"
     pv.ingest(source, dest, partition_by=_BY)
@@ -218,3 +221,35 @@ def test_names_with_every_kind_of_character_come_back(tmp_path):
 def test_nothing_is_partitioned_by_nothing():
     assert not PartitionBy.of(())
     assert PartitionBy.of({}).names == ()
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_many_partitions_and_null_partitions_warn_before_anything_is_written(tmp_path: Path, format: str) -> None:
+    source = tmp_path / "a.ndjson"
+    source.write_text(
+        "".join(f'{{"id": {n}, "day": "2026-01-{n % 28 + 1:02d}", "k": {n % 999}}}\n' for n in range(3000))
+    )
+    for by, words in [
+        (["id=$.id:int"], r"3,000 partitions"),
+        (["day=$.day:date", "k=$.k:int"], r"3,000 partitions"),
+        (["day=$.dya:date"], r"dya.* has no value of type date32"),
+        (["day=$.day:int"], r"day.* has no value of type int32"),
+    ]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match=words):
+                pv.ingest(source, tmp_path / "out", format=format, partition_by=by)
+        assert not (tmp_path / "out").exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pv.ingest(source, tmp_path / "out", format=format, partition_by=["k=$.k:int"])
+
+
+def test_the_number_of_partitions_is_estimated_from_a_sample(tmp_path: Path) -> None:
+    lines = "".join(f'{{"id": {n}, "pad": "{"x" * 200}"}}\n' for n in range(40_000))
+    for name, data in (("a.ndjson", lines.encode()), ("a.ndjson.gz", gzip.compress(lines.encode()))):
+        (tmp_path / name).write_bytes(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match=r"about [\d,]+ partitions"):
+                pv.ingest(tmp_path / name, tmp_path / "out", partition_by="id=$.id:int")

@@ -16,7 +16,7 @@ USAGE_PROBLEM = 2
 INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|partition_by|root|row_group_bytes"
+    r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|on_inexact|partition_by|root|row_group_bytes"
     r"|schema|mode|preview|exact|layout|sort_by|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
 )
@@ -40,6 +40,11 @@ def report_failure(error: BaseException | str, code: int, *, as_json: bool = Fal
     else:
         print(f"variant: error: {one_line(error)}", file=sys.stderr)
     return code
+
+
+def report_warning(message: str) -> None:
+    """Print a warning as one line to stderr, with parameters of functions as options."""
+    print(f"variant: warning: {one_line(message)}", file=sys.stderr)
 
 
 def one_line(error: BaseException | str) -> str:

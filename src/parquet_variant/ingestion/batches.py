@@ -24,6 +24,7 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.ingestion.bad_records import BadRecord
 from parquet_variant.ingestion.chunks import Chunk, open_chunks, whole_text
 from parquet_variant.ingestion.formats.wrapped import values_at
+from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.json_column import JsonRows, open_rows
 from parquet_variant.ingestion.lines import Lines, split_lines
 from parquet_variant.ingestion.request import TextOptions
@@ -38,6 +39,8 @@ Result = TypeVar("Result")
 _ROW_BYTES = 256
 # Stored bytes of small files that are read together.
 _GROUP_BYTES = 1 << 20
+# Digits of a number that messages show.
+_SHOWN_DIGITS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Pass(Generic[Result]):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Generic[Result]):
+class ChunkResult(Generic[Result]):
     """The outcome for a chunk.
 
     Parameters
@@ -64,6 +67,8 @@ class Batch(Generic[Result]):
         The rows of the table that contains the JSON column, if there is one.
     typed
         Counts of strings that were to be typed.
+    inexact
+        The numbers that are not kept exactly.
     """
 
     result: Result
@@ -71,19 +76,21 @@ class Batch(Generic[Result]):
     text_bytes: int
     table: pa.Table | None = None
     typed: Counts = field(default_factory=Counter)
+    inexact: InexactNumbers = field(default_factory=InexactNumbers)
 
-    def combined(self, other: Batch[Result], work: Pass[Result]) -> Batch[Result]:
+    def combined(self, other: ChunkResult[Result], work: Pass[Result]) -> ChunkResult[Result]:
         """Return the outcome for both chunks of text."""
-        return Batch(
+        return ChunkResult(
             work.combine(self.result, other.result),
             self.bad + other.bad,
             self.text_bytes + other.text_bytes,
             typed=self.typed + other.typed,
+            inexact=self.inexact + other.inexact,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Texts:
+class _RowTexts:
     """The texts of some rows in one buffer, and how messages name the rows.
 
     ``number`` returns the position of a row in the file, counted in ``unit``. ``refused`` contains rows that could not
@@ -104,9 +111,20 @@ class _Texts:
         return self.refused.get(row) or (bytes(self.data[self.starts[row] : self.stops[row]]), error)
 
 
+@dataclass(frozen=True, slots=True)
+class _Parsed(Generic[Result]):
+    """The outcome of parsing texts; ``rows`` contains the index of the text of each result row."""
+
+    result: Result
+    rows: npt.NDArray[np.int64]
+    bad: list[BadRecord]
+    typed: Counts
+    inexact: InexactNumbers
+
+
 def steps(
     splits: Sequence[Split], options: TextOptions, work: Pass[Result], sample: float = 1.0
-) -> Iterator[Callable[[], Batch[Result]]]:
+) -> Iterator[Callable[[], ChunkResult[Result]]]:
     """Yield one function per chunk, or per group of small files, that parses it and returns its outcome."""
     for group in _groups(splits, options):
         if len(group) > 1:
@@ -133,25 +151,28 @@ def _groups(splits: Sequence[Split], options: TextOptions) -> Iterator[list[Spli
         yield group
 
 
-def _process_together(group: list[Split], options: TextOptions, work: Pass[Result], sample: float) -> Batch[Result]:
-    """Process small files as one text. If anything is invalid, process them one by one to find its position."""
+def _process_together(
+    group: list[Split], options: TextOptions, work: Pass[Result], sample: float
+) -> ChunkResult[Result]:
+    """Process small files as one text. If anything is invalid or inexact, process them one by one for its position."""
     try:
         texts = [whole_text(split, options.layout) for split in group]
         # All lines of a small file are in the sample, unless the file was compressed.
         if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
             chunk = Chunk(group[0].file, b"\n".join(texts))
             batch = _process_chunk(chunk, split_lines(chunk), replace(options, on_error="fail"), work, 1.0)
-            return replace(batch, text_bytes=sum(map(len, texts)))
+            if not batch.inexact.count:
+                return replace(batch, text_bytes=sum(map(len, texts)))
     except VariantError:
         pass
     file_steps = (step for split in group for step in _steps_of(split, options, work, sample))
-    empty = Batch(work.from_tape(_null_rows(0)), [], 0)
+    empty = ChunkResult(work.from_tape(_null_rows(0)), [], 0)
     return reduce(lambda left, right: left.combined(right, work), (step() for step in file_steps), empty)
 
 
 def _steps_of(
     split: Split, options: TextOptions, work: Pass[Result], sample: float
-) -> Iterator[Callable[[], Batch[Result]]]:
+) -> Iterator[Callable[[], ChunkResult[Result]]]:
     name = split.file.name
     if options.json_column is not None:
         source = _dataframe_partition(name) if options.of_dataframe else name
@@ -181,7 +202,7 @@ def _steps_of(
         is_null = options.on_error == "null"
         element = last[0].first_line + len(last[1].text) if last else 1
         bad = [] if is_null else [BadRecord.of(name, element, b"", error)]
-        yield partial(_unchanged, Batch(work.from_tape(_null_rows(int(is_null))), bad, 0))
+        yield partial(_unchanged, ChunkResult(work.from_tape(_null_rows(int(is_null))), bad, 0))
 
 
 def _dataframe_partition(file: str) -> str:
@@ -190,7 +211,7 @@ def _dataframe_partition(file: str) -> str:
     return f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
 
 
-def _unchanged(batch: Batch[Result]) -> Batch[Result]:
+def _unchanged(batch: ChunkResult[Result]) -> ChunkResult[Result]:
     return batch
 
 
@@ -202,12 +223,12 @@ def _null_rows(count: int) -> Tape:
 
 def _process_chunk(
     chunk: Chunk, lines: Lines, options: TextOptions, work: Pass[Result], sample: float
-) -> Batch[Result]:
+) -> ChunkResult[Result]:
     """Parse the lines of a chunk and return the outcome for those in the sample."""
     data, starts, stops = _text_buffers(lines.text)
     rows = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(chunk.offset + starts, sample))
     text_bytes = len(chunk.data) if sample >= 1 else int((stops[rows] - starts[rows]).sum())
-    texts = _Texts(
+    texts = _RowTexts(
         chunk.file.name,
         chunk.unit,
         data,
@@ -217,20 +238,20 @@ def _process_chunk(
         lambda row: chunk.first_line + int(lines.number[row]),
         chunk.refused,
     )
-    result, _, bad, typed = _parsed(texts, rows, options, work)
+    parsed = _parsed(texts, rows, options, work)
     chunk.release()
-    return Batch(result, bad, text_bytes, typed=typed)
+    return ChunkResult(parsed.result, parsed.bad, text_bytes, typed=parsed.typed, inexact=parsed.inexact)
 
 
 def _process_rows(
     source: str, rows: JsonRows, options: TextOptions, work: Pass[Result], sample: float
-) -> Batch[Result]:
+) -> ChunkResult[Result]:
     """Parse the JSON column of table rows and return the outcome for the rows in the sample."""
     offsets, address, valid, owner = binary_parts(rows.text)
     base, end = int(offsets[0]), int(offsets[-1])
     buffer = pa.foreign_buffer(address + base, end - base, base=owner) if end > base else b""
     starts, stops = offsets[:-1] - base, offsets[1:] - base
-    texts = _Texts(
+    texts = _RowTexts(
         source,
         "row",
         np.frombuffer(buffer, np.uint8),
@@ -242,7 +263,8 @@ def _process_rows(
     )
     positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
-    result, parsed_rows, bad, typed = _parsed(texts, indexes, options, work)
+    parsed = _parsed(texts, indexes, options, work)
+    bad, parsed_rows = parsed.bad, parsed.rows
     if bad:
         other_columns = rows.table.drop_columns(str(options.json_column))
         bad = [
@@ -250,7 +272,8 @@ def _process_rows(
         ]
     is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
     table = rows.table if is_complete else rows.table.take(parsed_rows)
-    return Batch(result, bad, int((stops[indexes] - starts[indexes]).sum()), table, typed)
+    text_bytes = int((stops[indexes] - starts[indexes]).sum())
+    return ChunkResult(parsed.result, bad, text_bytes, table, parsed.typed, parsed.inexact)
 
 
 def _json_compatible_row(table: pa.Table, row: int) -> dict[str, Any]:
@@ -268,13 +291,11 @@ def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
     return np.frombuffer(data_buffer or b"", np.uint8), offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
 
 
-def _parsed(
-    texts: _Texts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]
-) -> tuple[Result, npt.NDArray[np.int64], list[BadRecord], Counts]:
+def _parsed(texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]) -> _Parsed[Result]:
     """Parse some of the texts. If any are invalid, the others are parsed again without them.
 
-    Returns the result, the index of the text of each result row, the quarantined lines, and the counts of typed
-    strings.
+    Raises `JsonError` for an invalid text if ``on_error`` is ``"fail"``, and for a number that is not kept exactly if
+    ``on_inexact`` is ``"fail"``.
     """
     fail, null = options.on_error == "fail", options.on_error == "null"
     bad: list[BadRecord] = []
@@ -295,10 +316,11 @@ def _parsed(
             )
             faults = parsed.faults
             if null or not faults:
+                inexact = _inexact_numbers(texts, rows, parsed.inexact, options)
                 result, parsed_rows, typed = _result_of(parsed.tape, options, work)
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
-                return result, rows if parsed_rows is None else rows[parsed_rows], bad, typed
+                return _Parsed(result, rows if parsed_rows is None else rows[parsed_rows], bad, typed, inexact)
         except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
             if parse_error.row is None:
                 raise
@@ -320,6 +342,26 @@ def _parsed(
                 bad.append(BadRecord.of(texts.file, line, text, error))
         if is_null is None:
             rows = np.delete(rows, [row for row, _ in faults])
+
+
+def _inexact_numbers(
+    texts: _RowTexts, rows: npt.NDArray[np.int64], numbers: Sequence[tuple[int, bytes]], options: TextOptions
+) -> InexactNumbers:
+    """Return the count of the numbers and the position of the first one; raise `JsonError` if the options say so."""
+    if not numbers:
+        return InexactNumbers()
+    row, text = numbers[0]
+    line = texts.number(int(rows[row]))
+    shown = text.decode()
+    shown = shown if len(shown) <= _SHOWN_DIGITS else f"{shown[:_SHOWN_DIGITS]}…"
+    if options.on_inexact == "fail":
+        raise JsonError(
+            f"{texts.unit} {line}: the number {shown} cannot be kept exactly (it becomes {float(text)!r}); store it as "
+            "a string, or accept the loss with on_inexact='report'",
+            reason="inexact-number",
+            file=texts.file,
+        )
+    return InexactNumbers(len(numbers), f"{shown} at {texts.unit} {line} of {texts.file}")
 
 
 def _advice(file: str | None) -> str:

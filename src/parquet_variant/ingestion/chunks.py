@@ -21,7 +21,7 @@ from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.decompression import decompressed, detect_codec
 from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingestion.formats.layout import BOM, Layout, detect, is_json_sequence, start_of_text
+from parquet_variant.ingestion.formats.layout import BOM, TextLayout, detect, is_json_sequence, start_of_text
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 from parquet_variant.ingestion.input_files import InputFile
 from parquet_variant.ingestion.line_chunks import (
@@ -104,7 +104,7 @@ def open_chunks(
     file: InputFile,
     byte_range: tuple[int, int] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
-    format: InputFormat | Layout = "auto",
+    format: InputFormat | TextLayout = "auto",
 ) -> Iterator[Chunk]:
     """Yield the text of a file as chunks of whole lines.
 
@@ -116,7 +116,7 @@ def open_chunks(
       the chunk contains one element per line. ``"documents"``: values over any number of lines, or several on one line.
       ``"auto"``: an array if the first array in the file ends at the end of the file; documents if the first line is
       not a JSON value, but the text from its start contains one. ``"csv"``, ``"xml"``: a row becomes an object. A
-      `Layout` adds options of these formats and the path of the rows in a document.
+      `TextLayout` adds options of these formats and the path of the rows in a document.
     Raises `VariantFileError` for a file that cannot be read (``"missing"``, ``"unreadable"``), damaged compression
     (``"bad-compression"``), text in UTF-16 (``"encoding"``), a line over 256 MiB (``"line-too-long"``); `JsonError` for
     a JSON array that is truncated (``"truncated"``) or followed by other text (``"trailing-text"``), after its elements
@@ -138,10 +138,10 @@ def open_chunks(
                 yield from _line_chunks(file, range_text(stored, first, end), chunk_bytes, start, first)
         return
     with file.open_text() as stream:
-        yield from _chunks_of(stream, file, chunk_bytes, Layout.of(format))
+        yield from _chunks_of(stream, file, chunk_bytes, TextLayout.of(format))
 
 
-def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: Layout) -> Iterator[Chunk]:
+def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: TextLayout) -> Iterator[Chunk]:
     """Yield the chunks of a whole text."""
     head, detected = detect(stream, file.name, layout.format)
     blocks = _blocks(head, stream, SPLITTER_BLOCK_BYTES)
@@ -162,7 +162,7 @@ def _chunks_of(stream: Any, file: InputFile, chunk_bytes: int, layout: Layout) -
         yield from _split_chunks(file, blocks, chunk_bytes, DocumentSplitter(is_json_sequence(head)), "document")
 
 
-def whole_text(split: Split, layout: Layout) -> bytes:
+def whole_text(split: Split, layout: TextLayout) -> bytes:
     """Return the lines of `open_chunks` of a small file, which is opened once.
 
     Raises `VariantFileError` or `JsonError` as `open_chunks` does, and for a row that could not be converted.

@@ -26,6 +26,8 @@ _MAGIC: tuple[tuple[bytes, Codec], ...] = (
 # pzstd writes a skippable frame before the data; the first byte of its magic number is any from 0x50 to 0x5F.
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 _READ_BYTES = 256 << 10
+# The assumed ratio of the text to the stored bytes of a compressed file.
+COMPRESSION_RATIO = 10
 # The window size for `zlib` that selects the gzip format.
 _GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
 

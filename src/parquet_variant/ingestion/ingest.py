@@ -74,6 +74,11 @@ def ingest(
         ``"fail"``: the first invalid line raises `JsonError`, and nothing is written. ``"quarantine"``: invalid lines
         are counted and written to ``_bad_records`` in `dest`, with file, line number and reason. ``"null"``: invalid
         lines become SQL NULL and are not counted.
+    on_inexact
+        What to do with numbers that no Variant type keeps exactly: those of more than 38 digits, those with an exponent
+        and more digits than a double, and those out of the range of a double, such as ``1E400``. ``"report"``: they
+        become the nearest double and are counted in the result. ``"fail"``: the first one raises `JsonError` with file
+        and line, and nothing is written.
     mode
         What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     input_format
@@ -170,7 +175,7 @@ def profile(
     **text
         Options for reading JSON. ``sample``: share of the text, above 0 and up to 1 (default: 1). ``on_error``:
         ``"fail"``, or invalid lines are skipped (``"quarantine"``) or SQL NULL (``"null"``). ``input_format``,
-        ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse``: as for `ingest`.
+        ``on_inexact``, ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse``: as for `ingest`.
 
     Returns
     -------

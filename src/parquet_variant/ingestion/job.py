@@ -7,8 +7,9 @@ tasks, `task` is the work of one task, `destinations` write the output formats, 
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -18,11 +19,14 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.ingestion.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.destinations.registry import open_destination
+from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.json_column import find_tables, output_fields, plan_table_splits, split_rows
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
+from parquet_variant.ingestion.partition_warnings import partition_warnings
 from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.splits import Split, pack_splits, plan_splits
@@ -43,8 +47,6 @@ _MIN_SPLIT_BYTES = 4 << 20
 # A sample of up to 8 MiB is read where the job is planned, because a Spark job for it would take longer.
 _SAMPLE_BYTES = 8 << 20
 _MIN_SAMPLE_SHARE = 1 / 8
-# The assumed compression ratio of compressed files.
-_COMPRESSION_RATIO = 10
 # The number of files whose codec is looked up to estimate the size of the text.
 _CODEC_SAMPLE_FILES = 64
 # The text from which encodings are chosen; it contains at least as many rows as that needs.
@@ -65,8 +67,12 @@ class IngestJob:
         self._request = replace(request, sources=(), rows=None)
         self._destination = open_destination(self._request)
 
-    def run(self, engine: Engine) -> IngestResult:
-        """Run all steps and return the result; if a step fails, restore the destination. Raises as `pv.ingest` does."""
+    def run(self, engine: Engine, warn: Callable[[str], None] | None = None) -> IngestResult:
+        """Run all steps and return the result; if a step fails, restore the destination. Raises as `pv.ingest` does.
+
+        `engine`: the engine that runs the tasks.
+        `warn`: receives warnings about the data before anything is written; by default `warnings.warn`.
+        """
         destination = self._destination
         if destination is None:
             return IngestResult(self._request.dest, (), 0, 0, None, 0, 0, None)
@@ -79,6 +85,8 @@ class IngestJob:
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
             self._request.check_schema(schema)
+            for warning in partition_warnings(self._request, tasks):
+                (warn or _warn)(warning)
             encodings = planned_encodings(self._request, schema, tasks)
             work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields))
             written = engine.run("write", work, tasks)
@@ -123,7 +131,7 @@ class IngestJob:
             sample_files = self._files[:: ceil(len(self._files) / _CODEC_SAMPLE_FILES)]
             compressed_bytes = sum(file.size for file in sample_files if file.codec)
             compressed_share = compressed_bytes / max(sum(file.size for file in sample_files), 1)
-            text_bytes = round(text_bytes * (1 + (_COMPRESSION_RATIO - 1) * compressed_share))
+            text_bytes = round(text_bytes * (1 + (COMPRESSION_RATIO - 1) * compressed_share))
         sample = self._request.text.sample
         if sample is None:
             sample = max(_MIN_SAMPLE_SHARE, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
@@ -181,6 +189,7 @@ def _result(
     inference: InferenceResult | None,
 ) -> IngestResult:
     bad = sum(part.bad for part in written)
+    inexact = sum((part.inexact for part in written), InexactNumbers())
     return IngestResult(
         dest=destination.dest,
         files=tuple(files),
@@ -192,7 +201,13 @@ def _result(
         schema=schema,
         inference=inference,
         typed_texts=TypedText.of_counts(sum((part.typed for part in written), Counter())),
+        inexact_numbers=inexact.count,
+        first_inexact=inexact.first,
     )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 # A function of the module, because Spark pickles it by name.

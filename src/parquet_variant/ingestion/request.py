@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.choices import InputFormat, Mode, OnError, OutputFormat, VortexLayout
+from parquet_variant.choices import InputFormat, Mode, OnError, OnInexact, OutputFormat, VortexLayout
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
-from parquet_variant.ingestion.formats.layout import Layout, option_name
+from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.line_chunks import CHUNK_BYTES
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
@@ -38,6 +38,7 @@ class TextKeywords(TypedDict, total=False):
 
     sample: float | None
     on_error: OnError
+    on_inexact: OnInexact
     input_format: InputFormat
     root: str | VariantPath | None
     json_column: str | None
@@ -83,6 +84,9 @@ class TextOptions:
     on_error
         ``"fail"``: the first invalid line ends the job. ``"quarantine"``: it is written to the bad records. ``"null"``:
         it becomes SQL NULL.
+    on_inexact
+        ``"report"``: numbers that no type keeps exactly become the nearest double and are counted. ``"fail"``: the
+        first one ends the job.
     layout
         The arrangement of the values in the text.
     json_column
@@ -100,7 +104,8 @@ class TextOptions:
     """
 
     on_error: OnError = "fail"
-    layout: Layout = field(default_factory=Layout)
+    on_inexact: OnInexact = "report"
+    layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
     of_dataframe: bool = False
     texts: TextTypes = field(default_factory=TextTypes)
@@ -110,6 +115,7 @@ class TextOptions:
 
     def __post_init__(self) -> None:
         check_choice("on_error", self.on_error, get_args(OnError))
+        check_choice("on_inexact", self.on_inexact, get_args(OnInexact))
         if self.json_column is not None and not (isinstance(self.json_column, str) and self.json_column):
             raise bad_option(
                 f"json_column is {self.json_column!r}: it must be the name of the column that contains JSON"
@@ -141,7 +147,7 @@ class TextOptions:
             input_format = "auto"  # the first bytes of a table show its format, and CSV is the default
         elif format_options and input_format not in ("csv", "xml") and options.get("json_column") is None:
             check_names("parse option", format_options, json_names)
-        layout = Layout.of(input_format, root=root, parse=format_options)
+        layout = TextLayout.of(input_format, root=root, parse=format_options)
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
         texts = TextTypes(dict(types or {}), detect)

@@ -37,6 +37,11 @@ class IngestResult:
         The decision for every path; None if the schema was an option.
     typed_texts
         Counts of the strings that were to be typed as dates, timestamps, UUIDs or binary.
+    inexact_numbers
+        Number of numbers that lost precision: no type of Variant keeps them exactly, and they became the nearest
+        double (more than 38 digits, or an exponent with more digits than a double, or out of its range).
+    first_inexact
+        The text and the position of the first of these numbers; None if there is none.
     """
 
     dest: str
@@ -49,14 +54,18 @@ class IngestResult:
     schema: ShreddingSchema | None
     inference: InferenceResult | None = None
     typed_texts: tuple[TypedText, ...] = ()
+    inexact_numbers: int = 0
+    first_inexact: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("dest", "bad_records_path"):
+        for name in ("dest", "bad_records_path", "first_inexact"):
             if (text := getattr(self, name)) is not None:
                 object.__setattr__(self, name, without_secrets(text))
 
     def __repr__(self) -> str:
         bad = f", {self.bad_records:,} invalid lines in {self.bad_records_path}" if self.bad_records else ""
+        if self.inexact_numbers:
+            bad += f", {self.inexact_numbers:,} numbers that lost precision (first: {self.first_inexact})"
         sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
         return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
 

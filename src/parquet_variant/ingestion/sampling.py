@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.ingestion.chunks import read_ranges
-from parquet_variant.ingestion.formats.layout import Layout
+from parquet_variant.ingestion.formats.layout import TextLayout
 from parquet_variant.ingestion.splits import Split, is_splittable
 
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines per block.
@@ -29,7 +29,7 @@ def in_sample(offsets: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
     return (mixed >> np.uint64(11)).astype(np.float64) < share * 2.0**53
 
 
-def sampled_text(split: Split, share: float, format: InputFormat | Layout) -> bytes | None:
+def sampled_text(split: Split, share: float, format: InputFormat | TextLayout) -> bytes | None:
     """Return the sampled lines of a split; None for a file that can only be read as a whole.
 
     `split`: part of a file.

@@ -12,7 +12,7 @@ from typing import Any
 
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingestion.formats.layout import Layout, detect
+from parquet_variant.ingestion.formats.layout import TextLayout, detect
 from parquet_variant.ingestion.input_files import InputFile
 
 
@@ -72,9 +72,9 @@ class Split:
             )
 
 
-def is_splittable(file: InputFile, format: InputFormat | Layout) -> bool:
+def is_splittable(file: InputFile, format: InputFormat | TextLayout) -> bool:
     """Return whether byte ranges of a file can be read separately: it is uncompressed, with one value per line."""
-    layout = Layout.of(format)
+    layout = TextLayout.of(format)
     if layout.prefix is not None or file.codec is not None:
         return False
     with file.errors(), file.open_stored() as stream:
@@ -82,7 +82,7 @@ def is_splittable(file: InputFile, format: InputFormat | Layout) -> bool:
 
 
 def plan_splits(
-    files: Iterable[InputFile], split_bytes: int = 128 << 20, format: InputFormat | Layout = "auto"
+    files: Iterable[InputFile], split_bytes: int = 128 << 20, format: InputFormat | TextLayout = "auto"
 ) -> list[Split]:
     """Divide files into splits of about `split_bytes`; a file that is not splittable becomes one split."""
     splits: list[Split] = []

@@ -20,6 +20,7 @@ from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.batches import Pass, steps
+from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.io.engine import check_interrupted
@@ -59,7 +60,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class ParsedRows:
+class TaskRows:
     """Rows that were parsed and shredded.
 
     Parameters
@@ -128,6 +129,8 @@ class WrittenSplits:
         Data files in their final place in a table, for its log.
     typed
         Counts of strings that were to be typed.
+    inexact
+        The numbers that are not kept exactly.
     """
 
     files: tuple[StagedFile, ...]
@@ -137,6 +140,7 @@ class WrittenSplits:
     file_bytes: int
     adds: tuple[Add, ...] = ()
     typed: Counts = field(default_factory=Counter)
+    inexact: InexactNumbers = field(default_factory=InexactNumbers)
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
@@ -187,8 +191,9 @@ class SplitRows:
         self.bad = 0
         self.text_bytes = 0
         self.typed: Counts = Counter()
+        self.inexact = InexactNumbers()
 
-    def __iter__(self) -> Iterator[ParsedRows]:
+    def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
         all_steps = steps(self.splits, self.text, _shredding(self.plan.schema))
         with ExitStack() as stack:
@@ -196,29 +201,32 @@ class SplitRows:
                 check_interrupted()
                 self.text_bytes += batch.text_bytes
                 self.typed += batch.typed
+                self.inexact += batch.inexact
                 if batch.bad:
                     bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
                     self.bad += len(batch.bad)
                 if len(batch.result):
-                    yield ParsedRows(batch.result, batch.table, self.text.json_column)
+                    yield TaskRows(batch.result, batch.table, self.text.json_column)
 
     def written(
         self, files: tuple[StagedFile, ...], rows: int, file_bytes: int, adds: tuple[Add, ...] = ()
     ) -> WrittenSplits:
         """Return the result of the pass, with the file of bad records if there are any."""
         bad_files = (self._quarantine,) if self.bad else ()
-        return WrittenSplits((*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds, self.typed)
+        return WrittenSplits(
+            (*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds, self.typed, self.inexact
+        )
 
 
-def read_arrays(splits: Sequence[Split], schema: ShreddingSchema | None, text: TextOptions) -> Iterator[ParsedRows]:
+def read_arrays(splits: Sequence[Split], schema: ShreddingSchema | None, text: TextOptions) -> Iterator[TaskRows]:
     """Yield the rows of some splits, shredded if a schema is set.
 
     Raises `JsonError` or `VariantFileError` as `profile_splits` does.
     """
     for step in steps(splits, text, _shredding(schema)):
         batch = step()
-        yield ParsedRows(batch.result, batch.table, text.json_column)
+        yield TaskRows(batch.result, batch.table, text.json_column)
 
 
 def first_rows(

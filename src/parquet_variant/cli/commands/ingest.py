@@ -118,15 +118,17 @@ def command(
 
 
 def _run(job: IngestJob, engine: Engine, threads: int | None, progress: Progress) -> IngestResult:
+    from parquet_variant.cli.failure import report_warning
+
     if engine == "spark":
         from parquet_variant.cli.spark_session import spark_session
         from parquet_variant.spark.engine import SparkEngine
 
         with spark_session(progress) as session:
-            return job.run(SparkEngine(session, progress))
+            return job.run(SparkEngine(session, progress), report_warning)
     from parquet_variant.io.engine import ThreadEngine
 
-    return job.run(ThreadEngine(threads, progress))
+    return job.run(ThreadEngine(threads, progress), report_warning)
 
 
 def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
@@ -166,6 +168,11 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
     print(f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})")
     if result.bad_records:
         print(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
+    if result.inexact_numbers:
+        print(
+            f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}; to refuse such "
+            "numbers, use --on-inexact fail"
+        )
     for each in result.typed_texts:
         print(each)
     if result.schema is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
-from parquet_variant.choices import DEFAULT_COMPRESSION, InputFormat, OnError
+from parquet_variant.choices import DEFAULT_COMPRESSION, InputFormat, OnError, OnInexact
 
 if TYPE_CHECKING:
     from parquet_variant.shredding.policies.decision import Policy as ShreddingPolicy
@@ -56,6 +56,9 @@ Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
 OnErrorOption: TypeAlias = Annotated[
     OnError, typer.Option(help="A bad line is an error, or put aside and counted, or SQL NULL.")
+]
+OnInexactOption: TypeAlias = Annotated[
+    OnInexact, typer.Option(help="Numbers that no type keeps exactly are counted, or an error.")
 ]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
 SortKeys: TypeAlias = Annotated[
@@ -172,6 +175,7 @@ class JsonOptions:
     """How JSON is read."""
 
     on_error: OnErrorOption = "fail"
+    on_inexact: OnInexactOption = "report"
     input_format: FormatOption = "auto"
     root: Root = None
     json_column: JsonColumn = None

@@ -19,7 +19,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.destination import Destination, FileDestination, Work
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import ParsedRows, SplitRows, TaskPlan, WrittenSplits
+from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.conform import conform
@@ -100,7 +100,7 @@ def _write(
     columns: dict[str, Any] = {request.column: variants}
     if tables := [chunk.table for chunk in chunks if chunk.table is not None]:
         table, name = pa.concat_tables(tables), str(request.text.json_column)
-        columns = ParsedRows(variants, table, name).columns(request.column)
+        columns = TaskRows(variants, table, name).columns(request.column)
         texts = as_arrow(table.column(name))
         columns[request.column] = JsonColumn.of(variants, texts) if request.write.get("exact") else JsonColumn(variants)
     info = write(path, columns, **request.write)

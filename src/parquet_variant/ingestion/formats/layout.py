@@ -1,4 +1,4 @@
-"""`Layout`: how JSON values are arranged in a text (lines, an array, documents, a path, CSV rows or XML elements).
+"""`TextLayout`: how JSON values are arranged in a text (lines, an array, documents, a path, CSV rows or XML elements).
 
 This module checks the options and detects the layout from the start of a text. The other modules of this package read
 the layouts.
@@ -81,7 +81,7 @@ class XmlOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TextLayout:
     """How JSON values are arranged in a text.
 
     Parameters
@@ -95,7 +95,7 @@ class Layout:
 
     Examples
     --------
-    >>> layout = Layout.of("auto", root="$.pages[*].items[*]")
+    >>> layout = TextLayout.of("auto", root="$.pages[*].items[*]")
     >>> layout.prefix, str(layout.path_in_values)
     (('pages',), "$['items'][*]")
     """
@@ -113,12 +113,14 @@ class Layout:
             raise bad_option(f"root applies to JSON, not to {self.format}: remove root=")
 
     @classmethod
-    def of(cls, format: InputFormat | Layout, *, root: str | VariantPath | None = None, parse: Any = None) -> Layout:
+    def of(
+        cls, format: InputFormat | TextLayout, *, root: str | VariantPath | None = None, parse: Any = None
+    ) -> TextLayout:
         """Return the layout for an input format, with the options of the format by name in ``parse``.
 
         Raises `VariantError` or `PathError` for an invalid option or path.
         """
-        if isinstance(format, Layout):
+        if isinstance(format, TextLayout):
             return format
         path = None if root is None else VariantPath.parse(root)
         options = {option_name(name): value for name, value in (parse or {}).items()}

@@ -7,8 +7,10 @@ Leaves the work to `tapes.parse_json`, `tapes.dictionaries` and `shred_tape`, an
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from itertools import starmap
+from math import isfinite
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +34,9 @@ from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]
 _NO_BYTES = np.empty(0, np.uint8)
+# Bytes of a number of 15 digits and a point, and a double that has 15 digits, as smaller ones may not.
+_EXACT_LENGTH = 16
+_SMALLEST_EXACT = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +56,21 @@ class JsonOptions:
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """A tape, and the rows that could not be parsed (null in the tape)."""
+    """A tape, and the rows that could not be parsed (null in the tape).
 
-    tape: Tape  # The parsed rows.
-    faults: list[tuple[int, JsonError]]  # ``(row, error)`` of each bad row, in order.
+    Parameters
+    ----------
+    tape
+        The parsed rows.
+    faults
+        ``(row, error)`` of each invalid row, in order.
+    inexact
+        ``(row, text)`` of each number that is not kept exactly, in order.
+    """
+
+    tape: Tape
+    faults: list[tuple[int, JsonError]]
+    inexact: list[tuple[int, bytes]] = field(default_factory=list)
 
 
 def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
@@ -119,24 +135,49 @@ def parse_text(
     ]
     if faults and not null_on_error:
         raise faults[0][1]
-    _round_doubles(nodes, doubles[:double_count], data)
+    inexact = [
+        (first_row + int(np.searchsorted(row_start, node, side="right")) - 1, text)
+        for node, text in _round_doubles(nodes, doubles[:double_count], data)
+    ]
     release(doubles[:double_count])
     if dropped:
         count, tables = compact(nodes, row_start, paths, shapes)
         paths, shapes = starmap(adopt, tables)
-    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults)
+    return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults, inexact)
 
 
-def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> None:
-    """Replace text by the bits of the nearest double; Python's `float` is the definition."""
+def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> list[tuple[int, bytes]]:
+    """Replace text by the bits of the nearest double; Python's `float` is the definition.
+
+    Returns ``(node, text)`` of each number that differs from the shortest text of its double.
+    """
     if not len(which):
-        return
+        return []
     text, base = data.tobytes(), data.ctypes.data
-    texts = nodes[which, 1] - base
+    starts = nodes[which, 1] - base
     lengths = nodes[which, 2]
-    values = [float(text[at : at + length]) for at, length in zip(texts.tolist(), lengths.tolist(), strict=True)]
-    nodes[which, 1] = np.array(values, np.float64).view(np.int64)
+    values = np.array(
+        [float(text[start : start + size]) for start, size in zip(starts.tolist(), lengths.tolist(), strict=True)],
+        np.float64,
+    )
+    nodes[which, 1] = values.view(np.int64)
     nodes[which, 2] = 0
+    # A double keeps up to 15 digits, so that the texts of nearly all numbers need no comparison.
+    size = np.abs(values)
+    candidates = np.flatnonzero((lengths > _EXACT_LENGTH) | (size < _SMALLEST_EXACT) | ~np.isfinite(values))
+    inexact = []
+    for index in candidates.tolist():
+        number = text[starts[index] : starts[index] + lengths[index]]
+        if not _is_exact(number, float(values[index])):
+            inexact.append((int(which[index]), number))
+    return inexact
+
+
+def _is_exact(text: bytes, value: float) -> bool:
+    """Return whether the shortest decimal of a double is the number in the text."""
+    if value == 0:
+        return not any(digit in text.lower().partition(b"e")[0] for digit in b"123456789")
+    return isfinite(value) and Decimal(text.decode()) == Decimal(repr(value))
 
 
 def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
