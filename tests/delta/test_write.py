@@ -398,3 +398,14 @@ def test_fields_that_must_not_be_null_below_what_may_be(tmp_path: Path, name: st
     changed = [row["s"] for row in pv.delta.changes(tmp_path / "t", since=1).to_pylist()]
     assert all(each in (None, *values) for each in changed)
     assert len(changed) == 5
+
+
+@pytest.mark.parametrize("levels", [20, 25, 30, 49, 60, 200])
+def test_unshredded_objects_of_any_depth_are_written_with_the_bounds_that_fit(tmp_path: Path, levels: int) -> None:
+    text = '{"a":' * levels + "1" + "}" * levels
+    array = pv.parse_json([text] * 3)
+    properties = {"delta.enableVariantShredding": "true"}
+    pv.delta.write(tmp_path / "inferred", array, properties=properties)
+    pv.delta.write(tmp_path / "unshredded", array, schema={}, properties=properties)
+    for name in ("inferred", "unshredded"):
+        assert pv.to_json(pv.delta.read(tmp_path / name)).to_pylist() == [text] * 3

@@ -24,6 +24,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.path import VariantPath, is_within
+from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH, UNSHREDDED_DEPTH
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.types import (
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 # Characters that a bound of a text keeps.
 TEXT_LENGTH = 32
 
-_MAX_LEVELS = 32
+# Objects inside each other that may have bounds: as many as a shredded column may have.
+_MAX_LEVELS = (MAX_PHYSICAL_DEPTH - UNSHREDDED_DEPTH) // 2
 _MAX_DIGITS = 38
 _EMPTY_METADATA = Variant.from_python(None).metadata
 _LAST_CHARACTER = 0x10FFFF
