@@ -12,7 +12,7 @@ from parquet_variant.lazy_names import lazy_names
 _NAMES = {
     "tables.changes.retries": "ChangeResult",
     "delta.dml.delete": "delete",
-    "delta.dml.merge": "Merge merge",
+    "delta.dml.merge": "merge",
     "delta.dml.replacing": "replace_partitions replace_where",
     "delta.dml.update": "update",
     "delta.dml.write": "write",
@@ -31,6 +31,7 @@ _NAMES = {
     "delta.writing.create": "create",
     "delta.writing.data_files": "WritePlan",
     "delta.writing.write": "append commit_files overwrite plan",
+    "tables.changes.merge_builder": "Merge",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

@@ -1,6 +1,5 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.delta.dml.delete import delete as delete
-from parquet_variant.delta.dml.merge import Merge as Merge
 from parquet_variant.delta.dml.merge import merge as merge
 from parquet_variant.delta.dml.replacing import replace_partitions as replace_partitions
 from parquet_variant.delta.dml.replacing import replace_where as replace_where
@@ -34,6 +33,7 @@ from parquet_variant.delta.writing.write import append as append
 from parquet_variant.delta.writing.write import commit_files as commit_files
 from parquet_variant.delta.writing.write import overwrite as overwrite
 from parquet_variant.delta.writing.write import plan as plan
+from parquet_variant.tables.changes.merge_builder import Merge as Merge
 from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 
 __all__ = [

@@ -8,11 +8,16 @@ from __future__ import annotations
 from parquet_variant.lazy_names import lazy_names
 
 _NAMES = {
+    "iceberg.changes.delete": "delete",
+    "iceberg.changes.merge": "merge",
+    "iceberg.changes.update": "update",
     "iceberg.reading.history": "history",
     "iceberg.reading.read": "read read_table",
     "iceberg.reading.scan": "IcebergScan extract scan",
     "iceberg.reading.snapshot": "Snapshot snapshot",
     "iceberg.writing.write": "CommitResult append commit_files overwrite plan write",
+    "tables.changes.merge_builder": "Merge",
+    "tables.changes.retries": "ChangeResult",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -212,3 +213,35 @@ def _leading_bytes(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray
         byte[inside] = data[positions[inside]]
         leading.append(byte)
     return leading[0], leading[1]
+
+
+def keys_between(lower: pa.Array | None, upper: pa.Array | None, keys: Any, files: int) -> Mask:
+    """Return, for each file, whether one of some keys lies between the bounds of a column; True where unknown.
+
+    `lower`, `upper`: the bounds of the column in each file, null where unknown; None if unknown everywhere.
+    `keys`: an Arrow column of the same type, or of a type with the same order.
+    """
+    unknown = np.ones(files, dtype=bool)
+    if lower is None or upper is None or pa.types.is_floating(lower.type) or pa.types.is_nested(lower.type):
+        return unknown
+    try:
+        values = keys.cast(lower.type)
+    except pa.ArrowException:
+        return unknown
+    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    values = pc.drop_null(values)
+    ordered = values.take(pc.sort_indices(values))
+    is_known = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()))
+    may_hold = unknown.copy()
+    # A key lies between the bounds if these have different positions among the ordered keys.
+    first = _positions(ordered, lower, "left")
+    last = _positions(ordered, upper, "right")
+    may_hold[is_known] = (first < last)[is_known]
+    return may_hold
+
+
+def _positions(ordered: pa.Array, bounds: pa.Array, side: str) -> npt.NDArray[np.int64]:
+    """Return the positions of bounds among ordered values, from the ranks of both together, for values of any type."""
+    both = pa.concat_arrays([ordered, bounds.cast(ordered.type)])
+    ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense").to_numpy()
+    return np.searchsorted(ranks[: len(ordered)], ranks[len(ordered) :], side=side)  # type: ignore[call-overload]

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
@@ -26,6 +25,7 @@ from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.tables.expressions import numbered
+from parquet_variant.tables.pruning import keys_between
 
 Mask = npt.NDArray[np.bool_]
 
@@ -64,31 +64,9 @@ def may_hold_keys(current: Snapshot, files: pa.Table, needed: NeededColumn, name
     query = _query(current, {name: needed}, needed.column if needed.path is not None else None, zone)
     (selected,) = query.selection
     lower, upper = column_bounds(replace(current, files=files), selected, query.place)
-    if lower is None or upper is None or selected.output is None or pa.types.is_floating(selected.output):
+    if selected.output is None:
         return unknown
-    if pa.types.is_nested(selected.output):
-        return unknown
-    try:
-        values = keys.cast(lower.type)
-    except pa.ArrowException:
-        return unknown
-    values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    values = pc.drop_null(values)
-    ordered = values.take(pc.sort_indices(values))
-    is_known = np.asarray(pc.and_(lower.is_valid(), upper.is_valid()))
-    may_hold = unknown.copy()
-    # A key lies between the bounds if these have different positions among the ordered keys.
-    first = _positions(ordered, lower, "left")
-    last = _positions(ordered, upper, "right")
-    may_hold[is_known] = (first < last)[is_known]
-    return may_hold
-
-
-def _positions(ordered: pa.Array, bounds: pa.Array, side: str) -> npt.NDArray[np.int64]:
-    """Return the positions of bounds among ordered values, from the ranks of both together, for values of any type."""
-    both = pa.concat_arrays([ordered, bounds.cast(ordered.type)])
-    ranks = pc.rank(both, sort_keys="ascending", tiebreaker="dense").to_numpy()
-    return np.searchsorted(ranks[: len(ordered)], ranks[len(ordered) :], side=side)  # type: ignore[call-overload]
+    return keys_between(lower, upper, keys, len(files))
 
 
 def file_columns(current: Snapshot, file: Add, columns: Mapping[str, NeededColumn], zone: str) -> tuple[pa.Table, Mask]:

@@ -51,14 +51,14 @@ class BucketStatistics(FileStatistics):
 class QueryColumns:
     """The columns that a filter names: what each selects, and where the Variant column of paths is."""
 
-    predicate: Predicate
+    predicate: Predicate | None
     selection: Mapping[str, Selected]
     place: tuple[str, ...] | None
 
     def field_ids(self, schema: Schema) -> frozenset[int]:
         """Return the field ids whose metrics the filter can use."""
         ids = set()
-        for name in columns_of(self.predicate):
+        for name in [] if self.predicate is None else columns_of(self.predicate):
             f = self.field(self.selection[name], schema)
             if f is not None:
                 ids.add(f.id)
@@ -108,6 +108,8 @@ def _matching(
     statistics: Callable[[NestedField, Selected], FileStatistics | None],
 ) -> Mask:
     known: dict[str, FileStatistics] = {}
+    if query.predicate is None:
+        return np.ones(count, dtype=bool)
     for name in columns_of(query.predicate):
         selected = query.selection[name]
         f = query.field(selected, schema)
@@ -116,6 +118,18 @@ def _matching(
             if found is not None:
                 known[name] = found
     return may_match_files(query.predicate, known, count) if known else np.ones(count, dtype=bool)
+
+
+def column_bounds(
+    query: QueryColumns, name: str, schema: Schema, files: Sequence[DataFile]
+) -> tuple[pa.Array | None, pa.Array | None]:
+    """Return the bounds of a column or path in each file, null or None where unknown."""
+    selected = query.selection[name]
+    f = query.field(selected, schema)
+    if f is None:
+        return None, None
+    known = _path_statistics(f, selected, files) if selected.path is not None else column_statistics(f, files)
+    return known.lower, known.upper
 
 
 # ---- bounds and counts

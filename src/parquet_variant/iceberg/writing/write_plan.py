@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
@@ -33,6 +34,8 @@ from parquet_variant.iceberg.writing.metrics import manifest_metrics, metric_lea
 from parquet_variant.iceberg.writing.properties import WriteProperties
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.parquet.format.footer import parse_schema
+from parquet_variant.parquet.reading.read_table import plain_storage
+from parquet_variant.parquet.writing.nested import map_variants
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
@@ -79,6 +82,9 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         tables = [self.with_generated_columns(table_of(batch)) for batch in batches]
         if not tables:
             return []
+        if any(table.schema != tables[0].schema for table in tables):
+            # Tables whose Variants have several layouts do not fit together; they are shredded again below.
+            tables = [map_variants(table, _unshredded) for table in tables]
         rows = pa.concat_tables(tables, promote_options="permissive")
         return super().write_files(self.sorted(rows), data_change=data_change)
 
@@ -182,6 +188,10 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             sort_order_id=self.order.id,
         )
         return TableFile(ManifestEntry(Status.ADDED, file))
+
+
+def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArray:
+    return plain_storage(VariantArray.from_storage(storage))
 
 
 _NO_FIELDS = Schema.parse({"fields": []}).struct

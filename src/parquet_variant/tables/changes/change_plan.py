@@ -160,7 +160,6 @@ class ChangePlan(ABC, Generic[File]):
         """Write rows by change type (``insert``, ``delete``, ``update_preimage``, ``update_postimage``)."""
         return ()
 
-    @abstractmethod
     def with_replaced_columns(
         self, file: File, path: str, info: FileInfo, metrics: FileMetrics, columns: StructType
     ) -> File:
@@ -168,18 +167,20 @@ class ChangePlan(ABC, Generic[File]):
 
         `metrics`: the metrics of the new columns.
         `columns`: the new columns, under the table's names.
+        Files are copied in parts only if `tracks_rows` is False, also for the two methods below.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def with_path_bounds(self, file: File, path: str, info: FileInfo, bounds: PathBounds) -> File:
         """Return the description of a copy of a file in which the values at some Variant paths are new.
 
         `bounds`: column (physical name), path and new bounds; only paths that had bounds may get them.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def known_metrics(self, file: File) -> FileMetrics:
         """Return the null counts of a file's columns, and the paths of its Variants that have bounds."""
+        raise NotImplementedError
 
 
 class ChangeableTable(ABC, Generic[File]):

@@ -1,0 +1,285 @@
+"""Iceberg tables as `tables.changes` sees them: planning, files, and the commit of row changes.
+
+Owns what is Iceberg's about a change: deletion vectors in Puffin, row lineage, the modes and isolation levels of the
+table's properties. Leaves the changes themselves to `tables.changes`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.parts import empty_table
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import TableError
+from parquet_variant.fork_safety import cached_property
+from parquet_variant.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
+from parquet_variant.iceberg.metadata.puffin import write_vectors
+from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
+from parquet_variant.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.iceberg.metadata.types import StructType as IcebergStruct
+from parquet_variant.iceberg.reading.data_files import as_stored, live_rows, open_data_file, read_file, unshredded
+from parquet_variant.iceberg.reading.planning import files_among, plan_files
+from parquet_variant.iceberg.reading.pruning import QueryColumns, column_bounds
+from parquet_variant.iceberg.reading.scan import IcebergScan, IcebergScanTask, scan
+from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.iceberg.writing.properties import WriteProperties
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.iceberg.writing.summaries import ENGINE
+from parquet_variant.iceberg.writing.write_plan import (
+    IcebergWritePlan,
+    lineage_field,
+    plan_write,
+    with_lineage,
+)
+from parquet_variant.query.predicate import And, Predicate, bind, columns_of
+from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, Mask, NeededColumns, TableChange
+from parquet_variant.tables.columns import align_table, by_logical_name
+from parquet_variant.tables.expressions import numbered
+from parquet_variant.tables.pruning import keys_between
+from parquet_variant.tables.schema import StructType
+from parquet_variant.tables.storage import Storage, open_storage
+
+
+@dataclass(frozen=True)
+class IcebergChangePlan(ChangePlan[TableFile]):
+    """What every task of a change to an Iceberg table needs; can be pickled."""
+
+    current: Snapshot
+    write: IcebergWritePlan
+    uses_vectors: bool
+    records_changes: bool = False
+
+    @property
+    def storage(self) -> Storage:  # type: ignore[override]
+        """The directory of new files."""
+        return open_storage(self.write.uri, self.write.storage_options)
+
+    def path(self, file: TableFile) -> str:
+        """Return the location of a file."""
+        return file.path
+
+    def partition(self, file: TableFile) -> tuple[Any, ...]:
+        """See `ChangePlan.partition`."""
+        return file.file.partition
+
+    @property
+    def _every_column(self) -> IcebergStruct:
+        return IcebergStruct((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
+
+    def read_columns(self, file: TableFile, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
+        """See `ChangePlan.read_columns`."""
+        variants: list[str | None] = list(
+            dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)
+        ) or [None]
+        every_row = IcebergScanTask((TableFile(file.entry),), file.size)
+        arrays: dict[str, Any] = {}
+        for number, variant in enumerate(variants):
+            selected = {
+                name: needed
+                for name, needed in columns.items()
+                if (needed.column == variant if needed.path is not None else number == 0)
+            }
+            if selected:
+                query = _query(self.current, selected, variant, zone)
+                parts = list(query.read(every_row))
+                table = pa.concat_tables(parts) if parts else empty_table(query.schema)
+                arrays |= {name: table[name] for name in selected}
+        with open_data_file(self.current, file) as parquet:
+            live = live_rows(self.current, file, parquet)
+        rows = file.file.record_count
+        return numbered(arrays, rows), np.ones(rows, dtype=bool) if live is None else live
+
+    def read_rows(self, file: TableFile, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
+        fields = self._every_column
+        if columns is not None:
+            names = {f.name for f in columns.fields}
+            fields = IcebergStruct(tuple(f for f in self.current.schema.fields if f.name in names))
+        rows = read_file(self.current, file, fields, chosen=chosen, on_variant=as_stored)
+        for name in self.write.hidden_columns:
+            if name in rows.column_names:
+                rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
+        return rows
+
+    def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.unshredded`."""
+        own = shared_schema(self.current.schema) if columns is None else columns
+        plain = align_table(rows, own, by_logical_name, lambda _, array: unshredded(array))
+        for name in self.write.hidden_columns:
+            if columns is None and name in rows.column_names:
+                plain = plain.append_column(rows.schema.field(name), rows[name])
+        return plain
+
+    def like_file(self, rows: pa.Table) -> IcebergWritePlan:
+        """See `ChangePlan.like_file`."""
+        return replace(self.write, shredding=shredded_in(rows, self.current))
+
+    def as_updated(self, rows: pa.Table) -> pa.Table:
+        """Return updated rows, which keep their row ids and get the sequence number of the update."""
+        if LAST_UPDATED.name not in rows.column_names:
+            return rows
+        number = rows.column_names.index(LAST_UPDATED.name)
+        return rows.set_column(number, lineage_field(LAST_UPDATED.name), pa.nulls(len(rows), pa.int64()))
+
+    def with_deleted(self, file: TableFile, deleted: Mask) -> TableFile:
+        """Write a deletion vector to a Puffin file of its own; see `ChangePlan.with_deleted`."""
+        positions = np.flatnonzero(deleted).astype(np.uint64)
+        data, (vector,) = write_vectors([(file.path, positions)], ENGINE)
+        location = f"{self.write.location}/{uuid.uuid4()}-deletes.puffin"
+        self.current.table.files.write(location, data)
+        described = DataFile(
+            path=location,
+            format="puffin",
+            record_count=vector.cardinality,
+            size=len(data),
+            spec_id=file.file.spec_id,
+            partition=file.file.partition,
+            content=Content.POSITION_DELETES,
+            referenced_data_file=file.path,
+            content_offset=vector.offset,
+            content_size=vector.length,
+        )
+        return replace(file, new_vector=described)
+
+
+def shredded_in(rows: pa.Table, current: Snapshot) -> dict[str, ShreddingSchema]:
+    """Return what the file of some rows shreds, by dotted column."""
+    schemas: dict[str, ShreddingSchema] = {}
+
+    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+        schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
+        return array
+
+    align_table(empty_table(rows.schema), shared_schema(current.schema), by_logical_name, see)
+    return schemas
+
+
+class IcebergTable(ChangeableTable[TableFile]):
+    """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
+
+    def __init__(self, current: Snapshot, operation: str) -> None:
+        check_writable(current.metadata)
+        self.current, self.operation = current, operation
+
+    @property
+    def schema(self) -> StructType:
+        """The table's columns."""
+        return shared_schema(self.current.schema)
+
+    @property
+    def version(self) -> int:
+        """The id of the snapshot; 0 for a table without any."""
+        return self.current.snapshot_id or 0
+
+    @property
+    def uri(self) -> str:
+        """The name, for errors."""
+        return self.current.table.name
+
+    @cached_property
+    def files(self) -> list[TableFile]:
+        """All data files."""
+        return plan_files(self.current, metrics=True).files
+
+    @property
+    def _properties(self) -> WriteProperties:
+        return WriteProperties(self.current.properties)
+
+    def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
+        """See `ChangeableTable.plan`."""
+        write = with_lineage(plan_write(self.current, options=options))
+        bare = replace(self.current)  # Without what this process has read of it.
+        return IcebergChangePlan(bare, write, self._properties.is_merge_on_read(self.operation))
+
+    def candidates(
+        self, files: list[TableFile], predicate: Predicate | None, columns: NeededColumns, zone: str
+    ) -> list[TableFile]:
+        """See `ChangeableTable.candidates`."""
+        for part in predicate.parts if isinstance(predicate, And) else (predicate,):
+            if part is None:
+                continue
+            needed = {name: columns[name] for name in columns_of(part)}
+            variants = {column.column for column in needed.values() if column.path is not None}
+            if len(variants) > 1:
+                continue  # A query reads the statistics of one Variant column.
+            query = _query(self.current, needed, next(iter(variants), None), zone)
+            bound = bind(part, {selected.name: selected.output for selected in query.selection}, zone)
+            by_name = {selected.name: selected for selected in query.selection}
+            files = files_among(self.current, QueryColumns(bound, by_name, query.place), files)
+        return files
+
+    def may_hold_keys(self, files: list[TableFile], needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
+        """See `ChangeableTable.may_hold_keys`."""
+        query = _query(self.current, {name: needed}, needed.column if needed.path is not None else None, zone)
+        (selected,) = query.selection
+        if selected.output is None:
+            return np.ones(len(files), dtype=bool)
+        columns = QueryColumns(None, {name: selected}, query.place)
+        lower, upper = column_bounds(columns, name, self.current.schema, [file.file for file in files])
+        return keys_between(lower, upper, keys, len(files))
+
+    def filtered(self, files: list[TableFile], mask: Mask) -> list[TableFile]:
+        """See `ChangeableTable.filtered`."""
+        return [file for file, is_chosen in zip(files, mask, strict=True) if is_chosen]
+
+    def to_files(self, files: list[TableFile]) -> list[TableFile]:
+        """See `ChangeableTable.to_files`."""
+        return list(files)
+
+    def commit(self, operation: str, change: TableChange[TableFile]) -> int:
+        """See `ChangeableTable.commit`."""
+        self.current = commit_snapshot(self.current, self._snapshot_change(change))
+        return self.version
+
+    def _snapshot_change(self, change: TableChange[TableFile]) -> SnapshotChange:
+        vectors, removed, touched = [], [], []
+        added = [file.file for file in change.added]
+        for changed in change.changed:
+            marked = [file.new_vector for file in changed.added if file.new_vector is not None]
+            vectors += marked
+            touched.append(changed.file.entry)
+            if not marked:
+                removed.append(changed.file.entry)
+            added += [file.file for file in changed.added if file.new_vector is None]
+        reads = change.reads
+        is_checked = reads is not None and self._properties.is_serializable(self.operation)
+
+        def reads_added(entries: Sequence[ManifestEntry]) -> bool:
+            assert reads is not None
+            return reads([TableFile(entry) for entry in entries])
+
+        return SnapshotChange(
+            "overwrite" if added else "delete",
+            added=tuple(file for file in added if file.record_count),
+            removed=tuple(removed),
+            vectors=tuple(vectors),
+            touched=tuple(touched),
+            reads_added=reads_added if is_checked else None,
+        )
+
+    def discard(self, change: TableChange[TableFile]) -> None:
+        """See `ChangeableTable.discard`."""
+        written = [*change.added, *(file for changed in change.changed for file in changed.added)]
+        locations = [file.new_vector.path if file.new_vector is not None else file.path for file in written]
+        with suppress(TableError, OSError):
+            self.current.table.files.delete(locations)
+
+    def reload(self) -> IcebergTable:
+        """See `ChangeableTable.reload`."""
+        return IcebergTable(newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation)
+
+
+def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str | None, zone: str) -> IcebergScan:
+    selection = {name: needed.select for name, needed in columns.items()}
+    return scan(current, selection, column=variant, zone=zone)

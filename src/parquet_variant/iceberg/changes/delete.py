@@ -1,0 +1,89 @@
+"""``DELETE FROM table WHERE condition`` over Iceberg tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from parquet_variant.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.iceberg.changes.changeable import IcebergTable
+from parquet_variant.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.tables.changes.operations import delete_rows
+from parquet_variant.tables.changes.retries import ChangeResult
+
+
+def delete(
+    table: str | os.PathLike[str] | Snapshot,
+    where: str | None = None,
+    *,
+    catalog: CatalogOption = None,
+    branch: str = MAIN,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> ChangeResult:
+    """Delete the rows for which a condition is true, in one commit.
+
+    Files that cannot match, by partition values and metrics, are never opened. Of the others, those with matches get a
+    deletion vector, or are rewritten without them where ``write.delete.mode`` is ``copy-on-write``.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    where
+        SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``; all
+        rows by default.
+    branch
+        The branch to change.
+    zone
+        The session time zone.
+    threads
+        Number of files that are changed at the same time (None: one per CPU).
+    progress
+        Called with the step, the finished tasks and the number of tasks.
+    engine
+        Runs the tasks (default: threads of this process).
+    **options
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    ChangeResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unsupported-version"``; ``"too-many-retries"`` if other commits kept changing the same rows.
+    SqlError
+        For a condition that cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}', "3"])})
+    ...     pv.iceberg.delete(folder, "v:n::int = 2").rows_deleted
+    ...     pv.iceberg.read(folder).to_pylist()
+    1
+    [{'n': 1}, 3]
+    """
+    current = table_to_change(table, catalog, branch, storage_options)
+    workers = engine or ThreadEngine(threads, progress)
+    return delete_rows(IcebergTable(current, "delete"), where, zone, workers, options)
+
+
+def table_to_change(
+    table: str | os.PathLike[str] | Snapshot,
+    catalog: CatalogOption,
+    branch: str,
+    storage_options: Mapping[str, str] | None,
+) -> Snapshot:
+    """Return the newest snapshot of the branch that a change is about."""
+    return snapshot(table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options)
