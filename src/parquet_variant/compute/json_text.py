@@ -59,7 +59,16 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     quoted, name_starts = _quoted(names)
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_json_nodes(
-        nodes, row_start, metadata.indices, names.starts, name_starts, quoted.ctypes.data, offsets, refused, _MAX_DEPTH
+        nodes,
+        row_start,
+        metadata.indices,
+        names.starts,
+        names.rank,
+        name_starts,
+        quoted.ctypes.data,
+        offsets,
+        refused,
+        _MAX_DEPTH,
     )
     release(nodes)
     text = adopt_bytes(*exported)
@@ -83,7 +92,7 @@ def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = write_json_rows(
-        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, name_starts,
+        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, names.rank, name_starts,
         quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from parquet_variant.encoding.header import read_uint, uint_width
 from parquet_variant.errors import MalformedVariantError
@@ -25,7 +25,9 @@ class Dictionary:
     Raises `MalformedVariantError` for a version other than 1, or if the list of offsets is cut off.
     """
 
-    __slots__ = ("_decoded", "_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size")
+    __slots__ = (
+        "_decoded", "_has_repeats", "_names", "bytes_at", "is_sorted", "metadata", "offset_size", "offsets_at", "size"
+    )  # fmt: skip
 
     def __init__(self, metadata: bytes) -> None:
         stop = len(metadata)
@@ -49,6 +51,7 @@ class Dictionary:
                 reason="truncated",
                 offset=self.offsets_at,
             )
+        self._has_repeats: bool | None = None
         self._names: dict[int, str] = {}
         self._decoded = 0
 
@@ -74,6 +77,15 @@ class Dictionary:
                 offset=self.offsets_at + field_id * self.offset_size,
             )
         return self.metadata[self.bytes_at + start : self.bytes_at + end]
+
+    @property
+    def has_repeats(self) -> bool:
+        """Whether the dictionary lists a name twice, as DuckDB's dictionaries do."""
+        if self._has_repeats is None:
+            offsets = [self.offset(index) for index in range(self.size + 1)] if self.size else []
+            names = {self.metadata[self.bytes_at + start : self.bytes_at + end] for start, end in pairwise(offsets)}
+            self._has_repeats = len(names) < self.size
+        return self._has_repeats
 
     def is_name(self, field_id: int, name: bytes) -> bool:
         """Whether the name of a field id is ``name``; not, for one that has none."""

@@ -17,7 +17,7 @@ from parquet_variant.encoding.json_writer import json_pieces
 from parquet_variant.encoding.metadata import Dictionary, dictionary_of, metadata_length
 from parquet_variant.encoding.python_values import MAX_DEPTH, build_python, events_to_python, scalar_to_python
 from parquet_variant.encoding.scalars import value_type
-from parquet_variant.encoding.walk import END, KEY, Event, walk
+from parquet_variant.encoding.walk import END, KEY, Event, duplicate_key, field_names, walk
 from parquet_variant.errors import MalformedVariantError, PathError, check_count
 from parquet_variant.path import VariantPath
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
@@ -198,14 +198,12 @@ class Variant:
     def keys(self) -> list[str]:
         """The keys of an object, in the order in which they are stored; TypeError for other values."""
         container = self._container(VariantType.OBJECT)
-        if not container.size:
-            return []
-        dictionary = self._dictionary()
-        return [dictionary.name(container.field_id(self._data, index)) for index in range(container.size)]
+        return field_names(self.metadata, self._data, container)
 
     def values(self) -> list[Variant]:
         """The values of an object, in the order of `keys`; TypeError for other values."""
         container = self._container(VariantType.OBJECT)
+        field_names(self.metadata, self._data, container)
         return [self._child(container, index) for index in range(container.size)]
 
     def items(self) -> list[tuple[str, Variant]]:
@@ -254,9 +252,10 @@ class Variant:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Variant):
             return NotImplemented
+        meaning = self._meaning()
         if self.metadata == other.metadata and self.value == other.value:
             return True
-        return self._meaning() == other._meaning()
+        return meaning == other._meaning()
 
     def __hash__(self) -> int:
         return hash(self._meaning())
@@ -322,7 +321,7 @@ class Variant:
         return container
 
     def _find(self, container: Container, key: str) -> int | None:
-        """The index of the field of that name."""
+        """Return the index of the field with a name, or None. Raises `MalformedVariantError` if there are two."""
         if not container.size:
             return None
         dictionary = self._dictionary()
@@ -331,18 +330,31 @@ class Variant:
         except UnicodeEncodeError:  # a lone surrogate is in no UTF-8 dictionary
             return None
         if container.size > _SCAN_FIELDS:
-            with suppress(MalformedVariantError):  # names that are looked for matter, and no others
-                at = self._search(container, dictionary, name)
-                if at is not None:
-                    return at
-        # Older writers sorted by UTF-16 or not at all: only a scan can say that a key is not there.
-        for index in range(container.size):
-            if dictionary.is_name(container.field_id(self._data, index), name):
-                return index
-        return None
+            # Only the name that is looked up matters: other names may be malformed.
+            with suppress(MalformedVariantError):
+                index = self._search(container, dictionary, name)
+                if index is not None and not dictionary.has_repeats:
+                    if self._count_id(container, container.field_id(self._data, index)) > 1:
+                        raise duplicate_key(key, container)
+                    return index
+        # Older writers sorted by UTF-16 or not at all: only a scan shows that a key is missing, or occurs twice.
+        indices = [
+            index for index in range(container.size) if dictionary.is_name(container.field_id(self._data, index), name)
+        ]
+        if len(indices) > 1:
+            raise duplicate_key(key, container)
+        return indices[0] if indices else None
+
+    def _count_id(self, container: Container, field_id: int) -> int:
+        """Return how many fields of an object have a dictionary id."""
+        width = container.id_size
+        ids = self._data[container.ids_at : container.ids_at + container.size * width]
+        if width == 1:
+            return ids.count(field_id)
+        return sum(ids[at : at + width] == field_id.to_bytes(width, "little") for at in range(0, len(ids), width))
 
     def _search(self, container: Container, dictionary: Dictionary, encoded: bytes) -> int | None:
-        """The same by halving, right if the fields are sorted."""
+        """Return the index by binary search; right if the fields are sorted."""
         low, high = 0, container.size
         while low < high:
             middle = (low + high) // 2

@@ -1,13 +1,12 @@
-"""A value as a flat run of events, in document order, without recursion.
+"""A value as a flat sequence of events, in document order, without recursion.
 
-Owns the one traversal that `to_python`, `to_json`, equality and re-encoding share, and its guard against values that
-overlap. Leaves the full list of faults to `validate`.
+Owns the traversal that `to_python`, `to_json`, equality and re-encoding share, and the two checks that every traversal
+makes: children do not overlap, and an object has each key once. Leaves the full list of faults to `validate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 from parquet_variant.encoding.header import Container, read_container, value_size
@@ -21,10 +20,10 @@ END = "end"
 
 
 class Event(NamedTuple):
-    """What the walk met: a scalar or an opening container (by its `VariantType`), a ``KEY`` or an ``END``.
+    """A scalar or the start of a container (by its `VariantType`), a ``KEY``, or the ``END`` of a container.
 
-    ``raw`` is the scalar's raw payload, the name of the key, or the container's number of elements; ``start`` and
-    ``stop`` are the byte range of a scalar.
+    ``raw`` is the raw payload of the scalar, the name of the key, or the number of children of the container. ``start``
+    and ``stop`` are the byte range of a scalar.
     """
 
     kind: VariantType | str
@@ -36,24 +35,34 @@ class Event(NamedTuple):
 _END = Event(END, None)
 
 
-def walk(metadata: bytes, data: bytes, at: int, stop: int, *, by_key: bool = False) -> Iterator[Event]:
-    """Every event of the value at ``at``.
+class _OpenContainer:
+    """A container whose children are being visited."""
 
-    `metadata`: the encoded dictionary; looked at only if the value has keys.
-    `data` and `at` and `stop`: the bytes, where the value starts, and where they end.
-    `by_key`: fields in the order of their keys, not in the order in which they are stored.
-    Raises `MalformedVariantError` when the walk meets a fault; what came before it has been given.
+    __slots__ = ("container", "free_bytes", "names", "order")
+
+    def __init__(self, container: Container, names: list[str], order: Iterable[int]) -> None:
+        self.container = container
+        self.names = names
+        self.order = iter(order)
+        self.free_bytes = container.stop - container.values_at
+
+
+def walk(metadata: bytes, data: bytes, at: int, stop: int, *, by_key: bool = False) -> Iterator[Event]:
+    """Yield every event of the value at ``at``.
+
+    `metadata`: the encoded dictionary; read only if the value has keys.
+    `data`, `at` and `stop`: the bytes, where the value starts, and the end of its bytes.
+    `by_key`: visit the fields of an object in the order of their keys instead of the stored order.
+    Raises `MalformedVariantError` at the first fault; the events before it have been yielded.
     """
-    # Children that share bytes could make a few stand for 2**1000 values: together they may have no more of them than
-    # their container has.
-    open_containers: list[tuple[Container, Iterator[int]]] = []
-    left: list[int] = []
+    open_containers: list[_OpenContainer] = []
     while True:
         container = read_container(data, at, stop)
         size = value_size(data, at, stop) if container is None else container.stop - at
-        if left:
-            left[-1] -= size
-            if left[-1] < 0:
+        if open_containers:
+            # Children that share bytes could make a few bytes stand for 2**1000 values.
+            open_containers[-1].free_bytes -= size
+            if open_containers[-1].free_bytes < 0:
                 raise MalformedVariantError(
                     "values overlap: some bytes belong to more than one value", reason="overlap", offset=at
                 )
@@ -62,22 +71,40 @@ def walk(metadata: bytes, data: bytes, at: int, stop: int, *, by_key: bool = Fal
             yield Event(scalar.type, scalar.raw, at, at + size)
         else:
             yield Event(VariantType.OBJECT if container.is_object else VariantType.ARRAY, container.size)
+            names = field_names(metadata, data, container) if container.is_object else []
             order: Iterable[int] = range(container.size)
             if by_key and container.is_object:
-                order = sorted(order, key=partial(_name, metadata, data, container))
-            open_containers.append((container, iter(order)))
-            left.append(container.stop - container.values_at)
-        while open_containers and (index := next(open_containers[-1][1], None)) is None:
+                order = sorted(order, key=names.__getitem__)
+            open_containers.append(_OpenContainer(container, names, order))
+        while open_containers and (index := next(open_containers[-1].order, None)) is None:
             open_containers.pop()
-            left.pop()
             yield _END
         if not open_containers or index is None:
             return
-        container = open_containers[-1][0]
-        if container.is_object:
-            yield Event(KEY, _name(metadata, data, container, index))
-        at, stop = container.value_at(data, index), container.stop
+        parent = open_containers[-1]
+        if parent.container.is_object:
+            yield Event(KEY, parent.names[index])
+        at, stop = parent.container.value_at(data, index), parent.container.stop
 
 
-def _name(metadata: bytes, data: bytes, container: Container, index: int) -> str:
-    return dictionary_of(metadata).name(container.field_id(data, index))
+def field_names(metadata: bytes, data: bytes, container: Container) -> list[str]:
+    """Return the keys of an object in the stored order.
+
+    Raises `MalformedVariantError` if a key cannot be read, or occurs twice (``duplicate-key``).
+    """
+    if not container.size:
+        return []
+    dictionary = dictionary_of(metadata)
+    names = [dictionary.name(container.field_id(data, index)) for index in range(container.size)]
+    if len(set(names)) < len(names):
+        raise duplicate_key(next(name for index, name in enumerate(names) if name in names[:index]), container)
+    return names
+
+
+def duplicate_key(name: str, container: Container) -> MalformedVariantError:
+    """Return the error for an object that has a key twice."""
+    return MalformedVariantError(
+        f"the object has the key {name[:80]!r} twice: the specification does not allow duplicate keys",
+        reason="duplicate-key",
+        offset=container.ids_at,
+    )

@@ -97,6 +97,9 @@ def compare_columns(left: Any, right: Any, *, null_on_error: bool) -> pa.Boolean
         )
     valid = present_rows(first.storage) & present_rows(second.storage)
     result = valid & _same_bytes(first.storage, second.storage)
+    # Equal bytes are equal values unless they are malformed: an object may have a key twice.
+    equal_rows = np.flatnonzero(result)
+    result[equal_rows[_refused(first.take(equal_rows).storage)]] = False
     undecided = np.flatnonzero(valid & ~result)
     if len(undecided):
         sides = [side.take(undecided) for side in (first, second)]
@@ -121,6 +124,14 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     same = to_numpy(pc.equal(*values).fill_null(False))
     equal: npt.NDArray[np.bool_] = (first[left_metadata.indices] == other[right_metadata.indices]) & same
     return equal
+
+
+def _refused(storage: pa.StructArray) -> npt.NDArray[np.bool_]:
+    """Return which values the kernels cannot read, and leave to the scalar functions."""
+    batch = ValueBatch.of(storage, present_rows(storage))
+    refused = canonical_nodes(batch, NameNumbers([batch]).maps[0])[2]
+    is_refused: npt.NDArray[np.bool_] = refused != 0
+    return is_refused
 
 
 def _same_meaning(left: pa.StructArray, right: pa.StructArray) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:

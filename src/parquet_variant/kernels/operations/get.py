@@ -11,7 +11,7 @@ from __future__ import annotations
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.memory import equal, load_u8, load_uint
+from parquet_variant.kernels.memory import equal, load_s16, load_u8, load_uint
 from parquet_variant.kernels.values.reading import container, scalar_of_size, value_kind, value_size
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
@@ -124,15 +124,33 @@ def _is_at(ids_at, id_size, count, guess, field_id):
     return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != field_id
 
 
+@helper(inline=True)
+def _is_repeated(ids_at, id_size, count, field_id):
+    """Return whether an object has more than one field with an id; a loop without an early exit is vectorized."""
+    found = 0
+    if id_size == 1:
+        for i in range(count):
+            found += load_u8(ids_at + i) == field_id
+    elif id_size == 2:
+        signed_id = field_id - (1 << 16) if field_id >= 1 << 15 else field_id
+        for i in range(count):
+            found += load_s16(ids_at + 2 * i) == signed_id
+    else:
+        for i in range(count):
+            found += load_uint(ids_at + i * id_size, id_size) == field_id
+    return found > 1
+
+
 @helper
 def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_size):
-    """Index of the field with a name, or -1: for dictionaries that list a name twice."""
+    """Index of the field with a name, -1 if there is none, -2 if there are two: for dictionaries with a name twice."""
     size, width = _dictionary(meta_at, meta_stop)
+    found = -1
     for i in range(count):
         low, high = _name(meta_at, meta_stop, size, width, load_uint(ids_at + i * id_size, id_size))
         if low >= 0 and high - low == key_size and equal(low, key_address, key_size):
-            return i
-    return -1
+            found = i if found == -1 else -2
+    return found
 
 
 @kernel
@@ -179,7 +197,9 @@ def find_keys(
                 index = guesses[k]
             else:
                 index = _field(ids_at, id_size, count, key_id)
-            if index >= 0:
+            if index == -2 or (index >= 0 and key_id != _TWICE and _is_repeated(ids_at, id_size, count, key_id)):
+                out_starts[k, i] = BROKEN  # the specification does not allow duplicate keys
+            elif index >= 0:
                 guesses[k] = index
                 child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
                 out_starts[k, i] = child if child < end else BROKEN

@@ -42,8 +42,12 @@ _SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
 # No smaller one exists: memory can be read up to the end of the page that a byte of it is in.
 _PAGE = 4096
 
-# The column of a frame that the walk adds: the bracket that closes it. Of nodes, a frame has this and END alone.
-_CLOSING = OWN
+# Columns of a frame that the walk adds: the bracket that closes it, and the rank of the key before. Frames of nodes use
+# the bracket and END alone.
+_CLOSING, _RANK = OWN, OWN + 1
+# In place of a rank: the keys are not in order, and have been compared with each other.
+_COMPARED = -2
+_MAX_COMPARED = 256
 
 
 @kernel
@@ -199,8 +203,35 @@ def _name_text(out, room, used, first, name_starts, name_address, name):
     return size > 0, out, room, used + size
 
 
+@helper(inline=True)
+def _key_is_new(stack, top, rank, ranks, base, names):
+    """Return whether the key with a rank comes after the key before, or is different from all others in the object."""
+    previous = stack[top, _RANK]
+    if rank > previous and previous != _COMPARED:
+        stack[top, _RANK] = rank
+        return True
+    return previous == _COMPARED or _keys_differ(stack, top, ranks, base, names)
+
+
 @helper
-def _value_text(out, room, used, begin, end, base, names, name_starts, name_address, stack, lowest):
+def _keys_differ(stack, top, ranks, base, names):
+    """Return whether an object whose keys are not in order has each key once; not for an object with many keys."""
+    count = stack[top, COUNT]
+    stack[top, _RANK] = _COMPARED
+    if count > _MAX_COMPARED:
+        return False
+    for i in range(count):
+        field_id = child_id(stack, top, i)
+        if field_id >= names:
+            return False
+        for j in range(i):
+            if ranks[base + child_id(stack, top, j)] == ranks[base + field_id]:
+                return False
+    return True
+
+
+@helper
+def _value_text(out, room, used, begin, end, base, names, name_starts, name_address, ranks, stack, lowest):
     """``(ok, out, room, used)`` after an encoded value; open containers are on the stack from ``lowest`` on."""
     depth = lowest
     while True:
@@ -215,6 +246,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
             _, _, _, id_width, _, _, _ = open_container(stack, depth, begin, end)
             out, room, used = _byte_text(out, room, used, 0x7B if id_width > 0 else 0x5B)
             stack[depth, _CLOSING] = 0x7D if id_width > 0 else 0x5D
+            stack[depth, _RANK] = -1
             depth += 1
         else:
             kind, a, b, scale = scalar_of_size(begin, size)
@@ -233,7 +265,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
         stack[top, NEXT] = i + 1
         field_id = child_id(stack, top, i)
         if field_id >= 0:
-            if field_id >= names:
+            if field_id >= names or not _key_is_new(stack, top, ranks[base + field_id], ranks, base, names):
                 return False, out, room, used
             ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + field_id)
             if not ok:
@@ -252,6 +284,7 @@ def write_json_rows(
     dictionary_of: ReadOnlyInt32s,
     starts: Int64s,
     state: UInt8s,
+    ranks: Int64s,
     name_starts: Int64s,
     name_address: int,
     offsets: Int64s,
@@ -260,12 +293,13 @@ def write_json_rows(
 ) -> tuple[int, int]:
     """Write the text of every row, which ``offsets`` says where; returns address and size for `adopt_bytes`.
 
-    ``starts`` and ``state`` are those of a `NameTable`, ``name_starts`` and ``name_address`` come from `quote_names`.
+    ``starts``, ``state`` and ``ranks`` are those of a `NameTable`; ``name_starts`` and ``name_address`` come from
+    `quote_names`.
     """
     room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
     out = reallocate(0, room)
     used = 0
-    stack = new_table(max_depth, OWN + 1)
+    stack = new_table(max_depth, OWN + 2)
     for row in range(rows):
         offsets[row] = used
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -275,7 +309,7 @@ def write_json_rows(
         if ok:
             ok, out, room, used = _value_text(
                 out, room, used, value_address + value_offsets[row], value_address + value_offsets[row + 1], starts[d],
-                starts[d + 1] - starts[d], name_starts, name_address, stack, 0,
+                starts[d + 1] - starts[d], name_starts, name_address, ranks, stack, 0,
             )  # fmt: skip
         if not ok:
             refused[row] = 1
@@ -286,7 +320,7 @@ def write_json_rows(
 
 
 @helper(inline=True)
-def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_starts, name_address, stack):
+def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_starts, name_address, ranks, stack):
     """``(ok, out, room, used)`` after a row that is there as nodes."""
     depth = 0
     first = ok = True
@@ -313,7 +347,7 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
         elif ok and kind == RAW:
             ok, out, room, used = _value_text(
                 out, room, used, nodes[i, 1], nodes[i, 1] + nodes[i, 2], base, names, name_starts, name_address,
-                stack, depth,
+                ranks, stack, depth,
             )  # fmt: skip
         elif ok:
             ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
@@ -331,6 +365,7 @@ def write_json_nodes(
     row_start: Int64s,
     dictionary_of: ReadOnlyInt32s,
     starts: Int64s,
+    ranks: Int64s,
     name_starts: Int64s,
     name_address: int,
     offsets: Int64s,
@@ -342,7 +377,7 @@ def write_json_nodes(
     room = 1024
     out = reallocate(0, room)
     used = 0
-    stack = new_table(max_depth, OWN + 1)
+    stack = new_table(max_depth, OWN + 2)
     for row in range(rows):
         offsets[row] = used
         if row_start[row] == row_start[row + 1]:
@@ -350,7 +385,7 @@ def write_json_nodes(
         base = starts[dictionary_of[row]]
         ok, out, room, used = _row_text(
             out, room, used, row_start[row], row_start[row + 1], nodes, base,
-            starts[dictionary_of[row] + 1] - base, name_starts, name_address, stack,
+            starts[dictionary_of[row] + 1] - base, name_starts, name_address, ranks, stack,
         )  # fmt: skip
         if not ok:
             refused[row] = 1
