@@ -1,8 +1,8 @@
-# Every target sets up .venv by itself: all it needs is Python 3.11+ with venv, and make. `make help` lists the targets.
+# Each target creates .venv when needed. Requirements: make, and Python 3.11 or newer with venv. `make help` lists the targets.
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-# A Python that is asked for gets an environment of its own, and the core tests.
+# PYTHON=… on the command line selects an environment of its own, in which the core tests run.
 ifeq ($(origin PYTHON),command line)
 VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 TESTS ?= tests/encoding tests/path tests/schema tests/kernels tests/functions tests/compute tests/shredding
@@ -18,9 +18,12 @@ EXAMPLES ?= 1000
 SECONDS ?= 30
 MINUTES ?= 10
 MB ?= 32
+# The versions of all development dependencies that the tests were last run with; CONSTRAINTS= installs the newest ones.
+CONSTRAINTS ?= constraints.txt
+export PIP_CONSTRAINT := $(wildcard $(CONSTRAINTS))
 say = @printf '\033[1m== %s\033[0m\n'
 
-# The requirements of some extras, one a line; "core" is no extra.
+# Prints the requirements of extras, one per line; "core" means the required dependencies.
 REQUIREMENTS := import sys, tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print(*(r for e in sys.argv[1:] for r in p["optional-dependencies"].get(e, p["dependencies"])), sep="\n")
 requirements = $(BIN)/python -c '$(REQUIREMENTS)'
@@ -29,12 +32,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --progre
 # Objects of kernels that did not change are taken from ~/.cache/parquet-variant.
 build = PYTHONPATH=src $(BIN)/python -m parquet_variant.machine_code.building
 
-# What is installed is told by stamp files: a second run starts at once, a changed pyproject.toml installs again.
+# Stamp files record what is installed: a second run starts at once, and a changed pyproject.toml installs again.
 VENV_STAMP := $(VENV)/.made
 BASE_STAMP := $(VENV)/.installed-base
 DEV_STAMP := $(VENV)/.installed-dev
 CORE_STAMP := $(VENV)/.installed-core
 BENCH_STAMP := $(VENV)/.installed-bench
+OLDEST := .venv-oldest
+OLDEST_STAMP := $(OLDEST)/.installed
+OLDEST_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array tests/kernels tests/functions tests/compute \
+	tests/shredding tests/query
+JUDGES ?= .judges
+JUDGES_STAMP := $(JUDGES)/.installed
+UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array tests/functions tests/compute tests/query
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
@@ -53,11 +63,28 @@ test: $$(TESTS_STAMP) ## run the tests; TESTS=tests/cli for a part of them, PYTH
 	$(say) 'Running the tests with $(WORKERS) workers; the ones that use Spark share one session'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
-lint: $(DEV_STAMP) ## ruff, mypy strict, and the layers' import contracts
+check: lint ## lint, and the unit tests that need no Spark: under two minutes
+	$(say) 'Building the kernels that changed'
+	@$(build)
+	$(say) 'Running the unit tests'
+	@$(BIN)/python -m pytest -n $(WORKERS) -q -m 'not slow and not spark' $(UNIT_TESTS)
+
+test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy, DuckDB and PySpark that pyproject.toml allows
+	$(say) 'Running the core tests with the oldest dependencies'
+	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.machine_code.building
+	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
+
+judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our tables; needs Maven Central
+	$(say) 'delta-spark, Iceberg on Spark and DuckDB judge our tables'
+	@JUDGES=$(abspath $(JUDGES)) $(BIN)/python -m pytest -n 0 -rs tests/judges tests/iceberg
+
+lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	$(say) 'ruff check'
 	@$(BIN)/ruff check .
 	$(say) 'ruff format --check'
 	@$(BIN)/ruff format --check .
+	$(say) 'typos'
+	@$(BIN)/typos
 	$(say) 'mypy --strict'
 	@$(BIN)/mypy
 	$(say) 'lint-imports'
@@ -146,10 +173,30 @@ $(DEV_STAMP): $(BASE_STAMP)
 	@$(PIP) --no-build-isolation --editable '.[delta,sql,vortex]' --group dev
 	@touch $@
 
+# The versions that `make test` uses from then on: those that are installed now.
+constraints: $(DEV_STAMP) ## write the installed versions to constraints.txt
+	@$(BIN)/python -m pip --disable-pip-version-check freeze --exclude-editable --exclude parquet-variant | LC_ALL=C sort -f > constraints.txt
+
+$(OLDEST_STAMP): pyproject.toml
+	$(say) 'Installing the oldest dependencies that pyproject.toml allows into $(OLDEST)'
+	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
+	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1' uv
+	@$(OLDEST)/bin/uv --quiet pip compile --resolution lowest-direct --extra spark --extra delta --extra sql --extra cli \
+		pyproject.toml --output-file $(OLDEST)/oldest.txt
+	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off \
+		-r $(OLDEST)/oldest.txt --group core-tests hatchling editables
+	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(JUDGES_STAMP): pyproject.toml tests/judges/install.sh
+	$(say) 'Installing other engines into $(JUDGES): PySpark 4.1 and 4.2 with Delta and Iceberg, DuckDB with Iceberg'
+	@PIP_CONSTRAINT= bash tests/judges/install.sh $(JUDGES) $(PYTHON)
+	@touch $@
+
 $(BENCH_STAMP): $(DEV_STAMP)
 	$(say) 'Installing the peers that the benchmarks measure'
 	@$(BIN)/python -m pip install --group bench
 	$(say) 'Installing PySail in an environment of its own: its PySpark is older'
 	@$(BIN)/python -m venv $(VENV)/sail
-	@$(VENV)/sail/bin/python -m pip install --disable-pip-version-check 'pysail==0.7.*' pyspark-client==4.2.0 'pandas<3'
+	@PIP_CONSTRAINT= $(VENV)/sail/bin/python -m pip install --disable-pip-version-check 'pysail==0.7.*' pyspark-client==4.2.0 'pandas<3'
 	@touch $@

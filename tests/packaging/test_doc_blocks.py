@@ -15,7 +15,6 @@ import re
 import shlex
 import shutil
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -196,14 +195,3 @@ def test_four_commands_of_the_readme_lead_to_a_query(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     for line in lines[1:]:
         assert main(shlex.split(line, comments=True)[1:]) == 0, line
-
-
-def test_links_of_the_readme_work_on_pypi() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    targets = [*re.findall(r"\]\(([^)#\s]+)", text), *re.findall(r"^\[[^\]]+\]: (\S+)", text, re.MULTILINE)]
-    assert targets
-    assert [each for each in targets if not each.startswith("https://")] == []
-    base = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"] + "/"
-    for each in targets:
-        if each.startswith(base):
-            assert (ROOT / re.sub(r"^(blob|tree|raw)/main/", "", each.removeprefix(base))).exists(), each
