@@ -1,6 +1,6 @@
-"""What Spark looks for: it imports every module that is called ``pyspark_…``, once, and takes its `DefaultSource`.
+"""The entry point of Spark's discovery: Spark imports every module named ``pyspark_…`` and uses its `DefaultSource`.
 
-So the format ``variant`` is there without being registered. Leaves everything else to `parquet_variant.spark`.
+The format ``variant`` is therefore available without being registered.
 """
 
 from parquet_variant.spark.datasource.source import VariantDataSource as DefaultSource
@@ -8,5 +8,5 @@ from parquet_variant.spark.worker_end import end_quietly
 
 __all__ = ["DefaultSource"]
 
-# The worker that looks has no other moment at which code of ours runs in it.
+# No other code of this package runs in the worker that looks for data sources.
 end_quietly()

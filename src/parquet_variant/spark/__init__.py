@@ -1,7 +1,7 @@
-"""Spark: the `variant` data source, the ingest pipeline, projected reads and SQL functions (``pv.spark``).
+"""Spark (``pv.spark``): the `variant` data source, ingestion, reads of typed paths, and SQL functions.
 
-Owns everything that knows PySpark, with the command line; its public names are loaded on first use. Leaves the work on
-values and files to the layers below: the code that runs on executors is theirs.
+Only this package and the command line import PySpark. Executors run the code of the layers below. Public names are
+loaded on first use.
 """
 
 from __future__ import annotations

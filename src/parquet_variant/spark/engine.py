@@ -1,8 +1,7 @@
-"""The engine that runs the tasks of a job on Spark: the function in the workers, progress, cancelling, errors whole.
+"""`SparkEngine`: runs the tasks of a job on Spark, with progress, cancellation and complete errors.
 
-Owns the two ways there: the RDD interface, which needs neither pandas nor a trip of the data through the JVM; and over
-Spark Connect, which has no RDDs, tasks as rows of a DataFrame, worked on by `mapInArrow`. Leaves what the tasks do to
-the caller.
+Tasks run through the RDD interface, which needs neither pandas nor a transfer of data through the JVM. Spark Connect
+has no RDDs, so that tasks are rows of a DataFrame there, which `mapInArrow` processes.
 """
 
 from __future__ import annotations
@@ -34,49 +33,58 @@ _End = Callable[[], None]
 
 _POLL_SECONDS = 0.2
 # Spark ends a worker two seconds after its task was cancelled.
-_LONGEST_END = 10.0
-_ROWS = 10_000
+_MAX_CANCEL_SECONDS = 10.0
+# Rows of a range that shows the parallelism of a Connect server.
+_RANGE_ROWS = 10_000
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether a session is a client of a Spark Connect server."""
+    """Return whether a session is a client of a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """An engine that runs every task as a Spark task, and tells progress from another thread."""
+    """An engine that runs every task as a Spark task.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    progress
+        Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
+    """
 
     spark: SparkSession
     progress: Progress | None
 
     @property
     def parallelism(self) -> int:
-        """Tasks that Spark runs at the same time; over Connect as many as the server makes of a range."""
+        """The number of tasks that run at the same time; over Connect, the number of partitions of a range."""
         if is_connect(self.spark):
-            parts = self.spark.range(_ROWS).selectExpr("spark_partition_id() AS part")
-            return int(parts.distinct().count())
+            partitions = self.spark.range(_RANGE_ROWS).selectExpr("spark_partition_id() AS part")
+            return int(partitions.distinct().count())
         return int(self.spark.sparkContext.defaultParallelism)
 
     @property
     def local(self) -> ThreadEngine:
-        """Threads of the driver."""
+        """An engine of threads in the driver."""
         return ThreadEngine(None, self.progress)
 
     def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Run ``work(task, attempt, item)`` for every item, a task each, and give the results in order.
+        """Run ``work(task, attempt, item)`` for every item as a task, and return the results in order.
 
-        `step`: what the job does, for `progress` and Spark's UI.
-        `work`: a function that can be pickled. `attempt` is different in every run of a task, so that repeated and
-          speculative runs can keep apart; the result of just one of them is returned.
-        `items`: what to work on; can be pickled.
-        Raises `VariantError`: the error that `work` raised, as it was.
+        `step`: name of the step for `progress` and Spark's UI.
+        `work`: a function that can be pickled. `attempt` differs between runs of the same task, so that repeated and
+          speculative runs do not interfere; the result of exactly one run is returned.
+        `items`: the input of the tasks; can be pickled.
+        Raises the `VariantError` that `work` raised.
         """
         if not items:
             return []
         with _job(self.spark, step, len(items), self.progress), from_spark_errors():
             if is_connect(self.spark):
-                return _over_connect(self.spark, _in_task(work), list(items))
+                return _run_over_connect(self.spark, _in_worker(work), list(items))
             return self._tasks(work, items).collect()
 
     def reduce(
@@ -86,20 +94,20 @@ class SparkEngine:
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
-        """Run tasks as `run` does and merge their results, in a tree if they are many."""
+        """Run tasks as `run` does and merge their results, in a tree if there are many."""
         if is_connect(self.spark):
             return reduce(merge, self.run(step, work, items))
         with _job(self.spark, step, len(items), self.progress), from_spark_errors():
             return self._tasks(work, items).treeReduce(merge)
 
     def _tasks(self, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> RDD[Result]:
-        in_task = _in_task(work)
+        in_worker = _in_worker(work)
         tasks = self.spark.sparkContext.parallelize(list(enumerate(items)), len(items))
-        return tasks.map(lambda numbered: in_task(*numbered))
+        return tasks.map(lambda numbered_item: in_worker(*numbered_item))
 
 
-def _in_task(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item], Result]:
-    """What runs in a worker for one item: with its attempt, errors whole, and a quiet end."""
+def _in_worker(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item], Result]:
+    """Return the function that a worker runs for an item: it adds the attempt and transfers errors completely."""
     end = QuietEnd()
 
     def run(task: int, item: Item) -> Result:
@@ -113,11 +121,11 @@ def _in_task(work: Callable[[int, int, Item], Result]) -> Callable[[int, Item], 
     return run
 
 
-def _over_connect(spark: SparkSession, in_task: Callable[[int, Item], Result], items: list[Item]) -> list[Result]:
+def _run_over_connect(spark: SparkSession, in_worker: Callable[[int, Item], Result], items: list[Item]) -> list[Result]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                result = pickle.dumps(in_task(task, items[task]))
+                result = pickle.dumps(in_worker(task, items[task]))
                 yield pa.RecordBatch.from_pydict({"task": [task], "result": [result]})
 
     tasks = spark.range(0, len(items), 1, len(items))
@@ -127,19 +135,19 @@ def _over_connect(spark: SparkSession, in_task: Callable[[int, Item], Result], i
 
 @contextmanager
 def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) -> Iterator[None]:
-    """Name the job, watch it, and cancel it if the caller is interrupted."""
-    told = 0
+    """Name the job, report its progress, and cancel it if the caller is interrupted."""
+    reported = 0
 
-    def tell(completed: int) -> None:
-        nonlocal told
-        if progress is not None and told < min(completed, tasks):
-            told = min(completed, tasks)
-            progress(step, told, tasks)
+    def report(completed: int) -> None:
+        nonlocal reported
+        if progress is not None and reported < min(completed, tasks):
+            reported = min(completed, tasks)
+            progress(step, reported, tasks)
 
     if progress is not None:
         progress(step, 0, tasks)
     name = f"parquet-variant-{uuid.uuid4().hex[:8]}"
-    cancel, end = _watch_tag(spark, name, tell) if is_connect(spark) else _watch_group(spark, name, step, tell)
+    cancel, end = _watch_tag(spark, name, report) if is_connect(spark) else _watch_group(spark, name, step, report)
     try:
         yield
     except BaseException:
@@ -151,11 +159,11 @@ def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) 
         progress(step, tasks, tasks)
 
 
-def _watch_tag(spark: SparkSession, tag: str, tell: Callable[[int], None]) -> tuple[_Cancel, _End]:
-    """Over Connect: how to cancel the jobs of this thread, and to stop watching them."""
+def _watch_tag(spark: SparkSession, tag: str, report: Callable[[int], None]) -> tuple[_Cancel, _End]:
+    """Watch the jobs of this thread over Connect; return functions that cancel them and that stop watching."""
 
     def watch(stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        tell(sum(stage.num_completed_tasks for stage in stages or ()))
+        report(sum(stage.num_completed_tasks for stage in stages or ()))
 
     def cancel() -> None:
         with suppress(Exception):
@@ -170,27 +178,27 @@ def _watch_tag(spark: SparkSession, tag: str, tell: Callable[[int], None]) -> tu
     return cancel, end
 
 
-def _watch_group(spark: SparkSession, group: str, step: str, tell: Callable[[int], None]) -> tuple[_Cancel, _End]:
-    """The same in a session of this process."""
+def _watch_group(spark: SparkSession, group: str, step: str, report: Callable[[int], None]) -> tuple[_Cancel, _End]:
+    """Watch the jobs of this thread in a session of this process; return functions as `_watch_tag` does."""
     context = spark.sparkContext
     done = threading.Event()
 
     def stages() -> list[Any]:
         tracker = context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        every = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        return [stage for stage in every if stage is not None]
+        infos = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        return [info for info in infos if info is not None]
 
     def watch() -> None:
         while not done.wait(_POLL_SECONDS):
-            # The first stage does the work; the others only merge.
-            tell(max((stage.numCompletedTasks for stage in stages()), default=0))
+            # Only the first stage has all tasks; later stages merge their results.
+            report(max((stage.numCompletedTasks for stage in stages()), default=0))
 
     def cancel() -> None:
         context.cancelJobGroup(group)
-        # What the tasks stage may be removed only once they write no more.
-        last = time.monotonic() + _LONGEST_END
-        while time.monotonic() < last and any(stage.numActiveTasks for stage in stages()):
+        # The staged files of the tasks may be removed only when the tasks have stopped writing.
+        deadline = time.monotonic() + _MAX_CANCEL_SECONDS
+        while time.monotonic() < deadline and any(stage.numActiveTasks for stage in stages()):
             time.sleep(_POLL_SECONDS)
 
     def end() -> None:

@@ -1,7 +1,6 @@
-"""The rows of a DataFrame as Spark sends them to a writing task, as columns with shredded Variants.
+"""`Frame`: conversion of the rows that Spark sends to a writing task to columns with shredded Variants.
 
-Owns which column becomes the Variant, the batches' size, the parsing of JSON text, and the schema where none is given.
-Leaves what is done with the columns to the writers.
+This module chooses the Variant column and the size of batches, parses JSON text, and infers a schema if none is set.
 """
 
 from __future__ import annotations
@@ -21,48 +20,49 @@ from parquet_variant.functions.shred_variant import infer_shredding_schema, shre
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.spark.arrow_variant import from_spark, is_spark_variant
 
-# Spark sends 10,000 rows at a time; larger batches share dictionaries and amortise the kernels' set-up.
+# Spark sends 10,000 rows at a time. Larger batches share dictionaries and amortize the set-up of the kernels.
 _BATCH_BYTES = 16 << 20
-# Rows that a file's schema is inferred from where none is given.
+# Bytes of the rows from which the schema of a file is inferred.
 _SAMPLE_BYTES = 64 << 20
 
 
 def choose_column(schema: StructType, name: str | None) -> tuple[str, bool]:
-    """The column that becomes the Variant, and whether it holds JSON text.
+    """Return the name of the column that becomes the Variant, and whether it contains JSON text.
 
-    Raises `VariantError` with reason ``"bad-column"`` if there is no such column, none at all, or more than one and no
-    name.
+    Raises `VariantError` with reason ``"bad-column"`` if no column has the name, or if no name is set and there is not
+    exactly one candidate.
     """
     types = {field.name: field.dataType for field in schema.fields}
-    variants = [column for column, kind in types.items() if isinstance(kind, VariantType)]
-    texts = [column for column, kind in types.items() if isinstance(kind, StringType)]
+    variants = [column for column, data_type in types.items() if isinstance(data_type, VariantType)]
+    strings = [column for column, data_type in types.items() if isinstance(data_type, StringType)]
     if name is not None:
-        if name not in (*variants, *texts):
-            listed = ", ".join(variants + texts) or "none"
+        if name not in (*variants, *strings):
+            candidates = ", ".join(variants + strings) or "none"
             raise VariantError(
-                f"column {name!r} is not a VARIANT or string column: choose from {listed}", reason="bad-column"
+                f"column {name!r} is not a VARIANT or string column: choose from {candidates}", reason="bad-column"
             )
-        return name, name in texts
-    candidates = variants or texts
-    if len(candidates) != 1:
-        listed = ", ".join(candidates) or "none"
+        return name, name in strings
+    columns = variants or strings
+    if len(columns) != 1:
+        candidates = ", ".join(columns) or "none"
         raise VariantError(
-            f"the option column must name the VARIANT or JSON string column; candidates: {listed}", reason="bad-column"
+            f"the option column must name the VARIANT or JSON string column; candidates: {candidates}",
+            reason="bad-column",
         )
-    return candidates[0], not variants
+    return columns[0], not variants
 
 
 class Frame:
-    """What a task needs to know of the DataFrame; pickled into every task.
+    """The columns of a DataFrame for writing tasks; pickled into every task.
 
     Parameters
     ----------
     schema
-        The DataFrame's schema.
+        The schema of the DataFrame.
     column
         The VARIANT or JSON string column; by default the only one.
     shredding
-        What to shred of it; None if the first rows are to choose.
+        The shredding schema; None to infer it from the first rows.
     """
 
     def __init__(self, schema: StructType, column: str | None, shredding: ShreddingSchema | None) -> None:
@@ -71,11 +71,11 @@ class Frame:
         self.shredding = shredding
 
     def columns(self, batches: Iterable[pa.RecordBatch], task: int) -> Iterator[dict[str, Any]]:
-        """The columns to write, by name: VARIANTs and the JSON text as `VariantArray`, the chosen one shredded.
+        """Yield the columns to write by name: VARIANTs and the JSON text as `VariantArray`, `column` shredded.
 
-        Raises `JsonError` for a row that is no JSON, with its number in the partition.
+        Raises `JsonError` for invalid JSON, with the number of the row in the partition.
         """
-        tables = _joined(batches, _BATCH_BYTES)
+        tables = _combined(batches, _BATCH_BYTES)
         shredding = self.shredding
         if shredding is None:
             head: list[pa.Table] = []
@@ -86,13 +86,12 @@ class Frame:
             sample = [self._columns(table, None, task, 0)[self.column] for table in head]
             shredding = infer_shredding_schema(VariantArray.concat(sample))
             tables = chain(head, tables)
-        done = 0
+        first_row = 0
         for table in tables:
-            yield self._columns(table, shredding, task, done)
-            done += len(table)
+            yield self._columns(table, shredding, task, first_row)
+            first_row += len(table)
 
     def _columns(self, table: pa.Table, schema: ShreddingSchema | None, task: int, first_row: int) -> dict[str, Any]:
-        """The columns by name: VARIANTs and the JSON text as `VariantArray`, the chosen one shredded."""
         columns: dict[str, Any] = {}
         for name, column in zip(table.schema.names, table.columns, strict=True):
             array = one_chunk(column)
@@ -109,19 +108,19 @@ class Frame:
         try:
             return parse_json(text, schema=schema, dictionary="batch")
         except JsonError as error:
-            where = f"column {self.column}, row {first_row + (error.row or 0)} of partition {task}"
-            raise JsonError(f"{where}: {error.message}", reason=error.reason, offset=error.offset) from None
+            position = f"column {self.column}, row {first_row + (error.row or 0)} of partition {task}"
+            raise JsonError(f"{position}: {error.message}", reason=error.reason, offset=error.offset) from None
 
 
-def _joined(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """The batches put together to at least `size` bytes."""
-    waiting: list[pa.RecordBatch] = []
-    waiting_bytes = 0
+def _combined(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """Combine batches to tables of at least `size` bytes."""
+    pending: list[pa.RecordBatch] = []
+    pending_bytes = 0
     for batch in batches:
-        waiting.append(batch)
-        waiting_bytes += batch.nbytes
-        if waiting_bytes >= size:
-            yield pa.Table.from_batches(waiting).combine_chunks()
-            waiting, waiting_bytes = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting).combine_chunks()
+        pending.append(batch)
+        pending_bytes += batch.nbytes
+        if pending_bytes >= size:
+            yield pa.Table.from_batches(pending).combine_chunks()
+            pending, pending_bytes = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending).combine_chunks()

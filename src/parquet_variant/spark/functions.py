@@ -1,7 +1,6 @@
-"""SQL functions over VARIANT columns: ours, beside Spark's own, for SELECTs in SQL text.
+"""SQL functions over VARIANT columns, in addition to Spark's own functions.
 
-Owns their names, types and registration. Leaves what they do to `functions`: these are the same operations, a batch at
-a time, as Arrow UDFs.
+They are the operations of the package `functions`, registered as Arrow UDFs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from parquet_variant.spark.worker_end import QuietEnd
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Suffix of a getter's name -> the type that it gives. A function of Spark has one type, whatever its arguments.
+# Suffix of the name of a getter -> its return type. A Spark function has one return type for all arguments.
 FUNCTION_TYPES: dict[str, pa.DataType] = {
     name: DDL_NAMES.get(name, pa.decimal128(38, 9))
     for name in (
@@ -38,36 +37,36 @@ FUNCTION_TYPES: dict[str, pa.DataType] = {
 
 
 def register_functions(spark: SparkSession, prefix: str = "pv_") -> list[str]:
-    """Register the functions in a session, under names that begin with a prefix.
+    """Register the functions in a session, with names that begin with a prefix.
 
     Parameters
     ----------
     spark
         The session. Casts use the time zone that it has now.
     prefix
-        Put before every name, so that Spark's own functions stay what they are.
+        Prefix of the names, so that the functions do not replace Spark's own.
 
     Returns
     -------
     list of str
         The names: ``pv_parse_json(text)``, ``pv_try_parse_json(text)``, ``pv_to_json(v)``, ``pv_variant_get(v, path)``,
-        and for each type of `FUNCTION_TYPES` ``pv_variant_get_double(v, path)`` and ``pv_try_variant_get_double(v,
-        path)`` (decimals are ``decimal(38, 9)``).
+        and for every type in `FUNCTION_TYPES` functions such as ``pv_variant_get_double(v, path)`` and
+        ``pv_try_variant_get_double(v, path)`` (decimals are ``decimal(38, 9)``).
     """
     from pyspark.sql.functions import arrow_udf
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import DataType, StringType, VariantType
 
     def udf(work: Callable[..., pa.Array], returns: DataType) -> Any:
-        end, takes = QuietEnd(), len(signature(work).parameters)
+        end, expected = QuietEnd(), len(signature(work).parameters)
 
         @wraps(work)
         def quietly(*columns: pa.Array) -> pa.Array:
             _ = end
             with one_line():
-                if len(columns) != takes:
+                if len(columns) != expected:
                     raise VariantError(
-                        f"the function takes {takes} arguments, not {len(columns)}", reason="bad-argument"
+                        f"the function takes {expected} arguments, not {len(columns)}", reason="bad-argument"
                     )
                 return work(*columns)
 
@@ -94,18 +93,18 @@ def _parser(parse: Callable[..., Any]) -> Callable[[pa.Array], pa.Array]:
 
 
 def _variants(values: pa.Array) -> VariantArray:
-    """An argument that is to be a VARIANT; a NULL without a type is one."""
+    """Return a VARIANT argument as an array. A NULL without a type is a VARIANT."""
     if pa.types.is_null(values.type):
         return VariantArray.from_pylist([None] * len(values))
     if not is_spark_variant(values.type):
         raise VariantError(
-            f"the argument is {values.type}, not a VARIANT: make one by parse_json(...)", reason="bad-argument"
+            f"the argument is {values.type}, not a VARIANT: convert it with parse_json(...)", reason="bad-argument"
         )
     return from_spark(values)
 
 
 def _getter(arrow_type: pa.DataType | None, zone: str, *, strict: bool) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """A function ``(variants, paths) -> values``; a path is nearly always the same for all rows."""
+    """Return a function ``(variants, paths) -> values``, which is fast if the path is the same for all rows."""
 
     def get(values: pa.Array, paths: pa.Array) -> pa.Array:
         variants = _variants(values)

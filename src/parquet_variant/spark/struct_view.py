@@ -1,8 +1,8 @@
-"""Typed paths read by the JVM alone: which files allow it, and the DataFrame over them.
+"""Typed paths that the JVM reads without Python: the files that allow it, and the DataFrame over them.
 
-Spark can read a shredded Variant as the plain struct that it is in the file, and then prunes columns and skips row
-groups by itself, with no Python in the way. That is sound only where a path's typed column holds every answer. Owns
-that decision, per file, and the view. Leaves all other files to the data source.
+Spark can read a shredded Variant as the struct that the file stores, and then prunes columns and skips row groups
+itself. That is correct only if the typed column of a path contains every value. This module decides it per file. The
+data source reads all other files.
 """
 
 from __future__ import annotations
@@ -28,25 +28,34 @@ from parquet_variant.shredding.leaf_statistics import LeafStatistics
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Each shape of files is a scan of its own; beyond this many, the data source is the simpler plan.
-_MAX_SHAPES = 8
+# Files with the same columns for the paths have one scan. With more scans the data source is the simpler plan.
+_MAX_SCANS = 8
 _GLOB = frozenset("*?[]{}\\")
-# Schema path of the typed column that holds an output, and its Arrow type; None where the output is null in every row.
-_Place = tuple[tuple[str, ...], pa.DataType] | None
+# Schema path and Arrow type of the typed column that contains an output; None if the output is null in every row.
+_TypedColumn = tuple[tuple[str, ...], pa.DataType] | None
 
 
 @dataclass
 class ReadPlan:
-    """Which reader takes which files."""
+    """The reader of each file.
 
-    columns: dict[str, pa.DataType | None]  # The output columns' names and types.
-    # Files that the JVM reads alone, by shape: where each output column lies.
-    jvm: dict[tuple[_Place, ...], list[str]] = field(default_factory=dict)
-    python: dict[str, str] = field(default_factory=dict)  # The files that the data source reads, with the reason.
+    Parameters
+    ----------
+    columns
+        Names and types of the output columns.
+    jvm
+        The files that the JVM reads without Python, grouped by the typed columns of the outputs.
+    python
+        The files that the data source reads, with the reason.
+    """
+
+    columns: dict[str, pa.DataType | None]
+    jvm: dict[tuple[_TypedColumn, ...], list[str]] = field(default_factory=dict)
+    python: dict[str, str] = field(default_factory=dict)
 
     @property
     def jvm_files(self) -> list[str]:
-        """The files that the JVM reads alone."""
+        """The files that the JVM reads without Python."""
         return [file for files in self.jvm.values() for file in files]
 
     def __str__(self) -> str:
@@ -56,7 +65,7 @@ class ReadPlan:
 
 
 def plan_read(source: Any, columns: Mapping[str, Any], *, column: str | None = None) -> ReadPlan:
-    """Decide for every file who reads it, from the footers alone.
+    """Decide which reader reads each file, from the footers alone.
 
     Parameters
     ----------
@@ -65,60 +74,62 @@ def plan_read(source: Any, columns: Mapping[str, Any], *, column: str | None = N
     columns
         Output columns: name to path and type, as for `pv.spark.read`.
     column
-        The variant column, if there are several.
+        The Variant column of files that have several.
 
     Returns
     -------
     ReadPlan
-        A file is read by the JVM if, for every path, each row group's statistics rule out any answer in a residual, and
-        the typed column has the type asked for or one that casts to it in the same way everywhere.
+        The JVM reads a file if, for every path, the statistics of each row group exclude values in a residual, and the
+        typed column has the requested type or one that Spark and this library cast to it in the same way.
     """
     selection = read_selection(columns)
-    plan = ReadPlan({each.name: each.type for each in selection})
-    for each in locate(source):
-        if not isinstance(each.filesystem, pafs.LocalFileSystem):
-            plan.python[each.path] = "not on a local disk"
-        elif _GLOB & set(each.path):
-            plan.python[each.path] = "the path has characters of patterns"
+    plan = ReadPlan({selected.name: selected.type for selected in selection})
+    for parquet_source in locate(source):
+        path = parquet_source.path
+        if not isinstance(parquet_source.filesystem, pafs.LocalFileSystem):
+            plan.python[path] = "not on a local disk"
+        elif _GLOB & set(path):
+            plan.python[path] = "the path contains characters of glob patterns"
         else:
-            with open_file(each) as file:
+            with open_file(parquet_source) as file:
                 try:
-                    shape = tuple(_place(file, one, column) for one in selection)
-                except _NotPlain as reason:
-                    plan.python[each.path] = str(reason)
+                    typed_columns = tuple(_typed_column(file, selected, column) for selected in selection)
+                except _NeedsPython as reason:
+                    plan.python[path] = str(reason)
                     continue
-            plan.jvm.setdefault(shape, []).append(each.path)
-    while len(plan.jvm) > _MAX_SHAPES:
+            plan.jvm.setdefault(typed_columns, []).append(path)
+    while len(plan.jvm) > _MAX_SCANS:
         _, files = plan.jvm.popitem()
-        plan.python |= dict.fromkeys(files, "too many shapes of files")
+        plan.python |= dict.fromkeys(files, "too many different shredding schemas")
     return plan
 
 
-class _NotPlain(Exception):  # noqa: N818 - a reason, not an error
-    """Why a file needs the data source."""
+class _NeedsPython(Exception):  # noqa: N818 - a reason, not an error
+    """The reason why the data source must read a file."""
 
 
-def _place(file: OpenFile, selected: Selected, column: str | None) -> _Place:
+def _typed_column(file: OpenFile, selected: Selected, column: str | None) -> _TypedColumn:
+    """Return the typed column that contains every value of an output. Raises `_NeedsPython` if none does."""
     if selected.path is None:
-        raise _NotPlain(f"{selected.name} is an ordinary column")
+        raise _NeedsPython(f"{selected.name} is an ordinary column")
     if selected.type is None or pa.types.is_nested(selected.type):
-        raise _NotPlain(f"{selected.name} is no scalar")
+        raise _NeedsPython(f"{selected.name} is not a scalar")
     variant = choose_column(file.schema, column, file.name)
     if variant.repeated or variant.layout != "final":
-        raise _NotPlain(f"the layout is {variant.layout}")
+        raise _NeedsPython(f"the layout is {variant.layout}")
     columns = columns_of_path(variant, selected.path, selected.type)
     typed = columns.primitive
     for number in range(file.metadata.num_row_groups):
         needed = columns.needed(partial(_statistics, file.metadata.row_group(number)), scalar=True)
         if any(leaf is not typed for leaf in needed or ()):
-            raise _NotPlain(f"{selected.name} may have values in a residual")
+            raise _NeedsPython(f"{selected.name} may have values in a residual")
     if typed is None:
         return None
     if not all(isinstance(step, str) for step in selected.path.segments):
-        raise _NotPlain(f"{selected.name} is in an array")
+        raise _NeedsPython(f"{selected.name} is in an array")
     stored = leaf_type(typed)
-    if stored is None or not _same_everywhere(stored, selected.type):
-        raise _NotPlain(f"{selected.name} is stored as {stored or typed.spelled()}")
+    if stored is None or not _casts_equally(stored, selected.type):
+        raise _NeedsPython(f"{selected.name} is stored as {stored or typed.spelled()}")
     return typed.path, stored
 
 
@@ -126,21 +137,21 @@ def _statistics(group: Any, node: SchemaNode) -> LeafStatistics:
     return leaf_statistics(group.column(node.leaf), node)
 
 
-def _same_everywhere(stored: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether SQL's CAST gives what `try_variant_get` gives for every value."""
-    if stored == kind:
-        # Types that Spark's Parquet reader has.
+def _casts_equally(stored: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether CAST in Spark returns the result of `try_variant_get` for every value."""
+    if stored == target:
+        # Spark's Parquet reader does not support time, UUID and nanoseconds.
         return not (pa.types.is_time(stored) or stored == pa.uuid() or getattr(stored, "unit", "us") == "ns")
     if pa.types.is_integer(stored):
-        return kind == pa.float64() or (pa.types.is_integer(kind) and kind.bit_width >= stored.bit_width)
-    return bool(pa.types.is_decimal(stored) and kind == pa.float64())
+        return target == pa.float64() or (pa.types.is_integer(target) and target.bit_width >= stored.bit_width)
+    return bool(pa.types.is_decimal(stored) and target == pa.float64())
 
 
 def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
-    """A DataFrame for each shape of the plan's files, in the session, with the plan's columns.
+    """Return one DataFrame with the columns of the plan for each group of files that the JVM reads.
 
-    Raises `VariantError` with reason ``"no-struct-view"`` if this Spark has no way to read a Variant as a struct in one
-    query only.
+    Raises `VariantError` with reason ``"no-struct-view"`` if this version of Spark cannot read a Variant as a struct in
+    a single query.
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.pandas.types import from_arrow_type
@@ -149,43 +160,47 @@ def struct_view(spark: SparkSession, plan: ReadPlan) -> list[DataFrame]:
         return []
     frames = []
     try:
-        own = _own_session(spark)
+        struct_session = _struct_session(spark)
         of_rows = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows
-        for shape, files in plan.jvm.items():
+        for typed_columns, files in plan.jvm.items():
             tree: dict[str, Any] = {}
-            outputs = []  # as text: of expressions that are objects, every part is a call to the JVM
-            for (name, kind), place in zip(plan.columns.items(), shape, strict=True):
+            # Expressions as text, because every part of an expression object is a call to the JVM.
+            outputs = []
+            for (name, output_type), typed_column in zip(plan.columns.items(), typed_columns, strict=True):
                 value = "NULL"
-                if place is not None:
-                    path, stored = place
+                if typed_column is not None:
+                    path, stored = typed_column
                     _insert(tree, path, from_arrow_type(stored))
                     value = ".".join(map(backquoted, path))
-                outputs.append(f"CAST({value} AS {from_arrow_type(kind).simpleString()}) AS {backquoted(name)}")
-            frame = own.read.schema(_struct(tree)).parquet(*files).selectExpr(*outputs)
+                outputs.append(f"CAST({value} AS {from_arrow_type(output_type).simpleString()}) AS {backquoted(name)}")
+            frame = struct_session.read.schema(_struct(tree)).parquet(*files).selectExpr(*outputs)
             frames.append(DataFrame(of_rows(spark._jsparkSession, frame._jdf.logicalPlan()), spark))
     except (AttributeError, TypeError) as error:
-        raise VariantError(f"this Spark cannot give a struct view: {error}", reason="no-struct-view") from error
+        raise VariantError(
+            f"this version of Spark cannot read Variants as structs ({error}): use engine='python'",
+            reason="no-struct-view",
+        ) from error
     return frames
 
 
 @lru_cache(maxsize=8)
-def _own_session(spark: SparkSession) -> SparkSession:
-    """The session in which a Variant is a struct: the setting is a session's, and the user's keeps its VARIANT."""
-    own = spark.newSession()
-    own.conf.set("spark.sql.parquet.ignoreVariantAnnotation", "true")
-    own.conf.set("spark.sql.caseSensitive", "true")
-    return own
+def _struct_session(spark: SparkSession) -> SparkSession:
+    """Return a session that reads Variants as structs; the setting would affect all reads of the user's session."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.parquet.ignoreVariantAnnotation", "true")
+    session.conf.set("spark.sql.caseSensitive", "true")
+    return session
 
 
-def _insert(tree: dict[str, Any], path: tuple[str, ...], kind: Any) -> None:
+def _insert(tree: dict[str, Any], path: tuple[str, ...], data_type: Any) -> None:
     for part in path[:-1]:
         tree = tree.setdefault(part, {})
-    tree[path[-1]] = kind
+    tree[path[-1]] = data_type
 
 
 def _struct(tree: Mapping[str, Any]) -> Any:
     from pyspark.sql.types import StructField, StructType
 
     return StructType(
-        [StructField(name, _struct(kind) if isinstance(kind, dict) else kind) for name, kind in tree.items()]
+        [StructField(name, _struct(child) if isinstance(child, dict) else child) for name, child in tree.items()]
     )

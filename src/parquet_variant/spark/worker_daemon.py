@@ -1,17 +1,15 @@
-"""PySpark's daemon, from which its Python workers are forked, but quiet about broken pipes from their first moment.
+"""PySpark's daemon, from which Python workers are forked, without tracebacks of broken pipes from the first moment.
 
-The setting ``spark.python.daemon.module`` names it; `local_session` sets that. Without it workers are quiet from the
-moment our code arrives in them (`worker_end`). Leaves everything else to PySpark.
+`local_session` sets ``spark.python.daemon.module`` to this module. Without it, workers are quiet as soon as an object
+of this package arrives in them (see `worker_end`).
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from pyspark import daemon
 
 from parquet_variant.spark.worker_end import keep_quiet
 
 if __name__ == "__main__":
-    daemon: Any = importlib.import_module("pyspark.daemon")
-    keep_quiet(daemon)
+    keep_quiet()
     daemon.manager()

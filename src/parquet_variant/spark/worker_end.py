@@ -1,50 +1,66 @@
-"""How a Python worker of Spark ends when the JVM reads no more: quietly.
+"""Silence about broken pipes in Python workers of Spark that the JVM no longer reads from.
 
-Where a query has enough rows (``show``, ``take``, ``LIMIT``), where a job is cancelled, and where a session stops, the
-JVM closes its end of the socket while the worker still has something to write. The worker is to end then, and does; but
-PySpark's daemon prints the broken pipe as a traceback, which reads like a failure of the job. Owns keeping that one
-quiet. Leaves every other error to PySpark.
+When a query has enough rows (``show``, ``take``, ``LIMIT``), a job is cancelled or a session stops, the JVM closes the
+socket while the worker still writes. The worker ends as it should, but PySpark's daemon prints the broken pipe as a
+traceback to stderr, which looks like a failure of the job. In workers that run code of this package, stderr drops that
+one traceback. All other output is written.
 """
 
 from __future__ import annotations
 
 import sys
-import traceback
 from typing import Any
 
 _DAEMONS = ("pyspark.daemon", "pyspark.worker")
 
 
-class _Tracebacks:
-    """The module `traceback` as PySpark's daemon sees it in this worker."""
+class _WorkerStderr:
+    """The stderr of a worker, without the traceback of a broken pipe that PySpark's daemon prints."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(traceback, name)
+        return getattr(self._stream, name)
 
-    def print_exc(self, *arguments: Any, **options: Any) -> None:
-        """Print the error that is being handled, unless it is that the JVM is not there any more."""
-        if not isinstance(sys.exc_info()[1], BrokenPipeError | ConnectionResetError):
-            traceback.print_exc(*arguments, **options)
+    def write(self, text: str) -> int:
+        """Write the text, unless the daemon is handling an error of its closed socket."""
+        if isinstance(error := sys.exc_info()[1], BrokenPipeError | ConnectionResetError) and _is_of_daemon(error):
+            return len(text)
+        return int(self._stream.write(text))
+
+
+def _is_of_daemon(error: BaseException) -> bool:
+    """Return whether the daemon caught the error: its traceback begins in the frame that handles it."""
+    trace = error.__traceback__
+    return trace is not None and _module_name(trace.tb_frame.f_globals) in _DAEMONS
+
+
+def _module_name(namespace: dict[str, Any]) -> str | None:
+    """Return the name under which a module was found, also if it runs as ``__main__``."""
+    return getattr(namespace.get("__spec__"), "name", None) or namespace.get("__name__")
 
 
 class QuietEnd:
-    """Goes along with whatever is sent to a worker: where it arrives, the worker will end quietly.
+    """A member of objects that are sent to workers: unpickling it calls `end_quietly` in the worker.
 
-    On arrival, not with the first row: the JVM may have enough rows before a worker has begun.
+    It takes effect when the object arrives and not with the first row, because the JVM may have enough rows before a
+    worker has begun.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (end_quietly, ())
 
 
-def keep_quiet(daemon: Any) -> None:
-    """Let a daemon's module, and the workers that it forks, print no broken pipe."""
-    daemon.traceback = _Tracebacks()
+def keep_quiet() -> None:
+    """Drop tracebacks of broken pipes in this process and in the workers that it forks."""
+    if not isinstance(sys.stderr, _WorkerStderr):
+        sys.stderr = _WorkerStderr(sys.stderr)
 
 
 def end_quietly() -> QuietEnd:
-    """Keep this process quiet if it is a worker, and whatever worker the result is sent to."""
-    daemon: Any = sys.modules.get("__main__")
-    if getattr(getattr(daemon, "__spec__", None), "name", None) in _DAEMONS:
-        keep_quiet(daemon)
+    """Call `keep_quiet` if this process is a worker, and return an object that does so where it is unpickled."""
+    main: Any = sys.modules.get("__main__")
+    if main is not None and _module_name(vars(main)) in _DAEMONS:
+        keep_quiet()
     return QuietEnd()
