@@ -2,6 +2,22 @@
 from parquet_variant.iceberg.changes.delete import delete as delete
 from parquet_variant.iceberg.changes.merge import merge as merge
 from parquet_variant.iceberg.changes.update import update as update
+from parquet_variant.iceberg.maintenance.evolution import add_columns as add_columns
+from parquet_variant.iceberg.maintenance.evolution import drop_column as drop_column
+from parquet_variant.iceberg.maintenance.evolution import move_column as move_column
+from parquet_variant.iceberg.maintenance.evolution import rename_column as rename_column
+from parquet_variant.iceberg.maintenance.evolution import set_default as set_default
+from parquet_variant.iceberg.maintenance.evolution import widen_column as widen_column
+from parquet_variant.iceberg.maintenance.partitions import set_partitioning as set_partitioning
+from parquet_variant.iceberg.maintenance.partitions import set_sort_order as set_sort_order
+from parquet_variant.iceberg.maintenance.properties import remove_properties as remove_properties
+from parquet_variant.iceberg.maintenance.properties import set_properties as set_properties
+from parquet_variant.iceberg.maintenance.properties import upgrade as upgrade
+from parquet_variant.iceberg.maintenance.references import branch as branch
+from parquet_variant.iceberg.maintenance.references import drop_reference as drop_reference
+from parquet_variant.iceberg.maintenance.references import fast_forward as fast_forward
+from parquet_variant.iceberg.maintenance.references import rollback as rollback
+from parquet_variant.iceberg.maintenance.references import tag as tag
 from parquet_variant.iceberg.reading.history import history as history
 from parquet_variant.iceberg.reading.read import read as read
 from parquet_variant.iceberg.reading.read import read_table as read_table
@@ -25,19 +41,35 @@ __all__ = [
     "IcebergScan",
     "Merge",
     "Snapshot",
+    "add_columns",
     "append",
+    "branch",
     "commit_files",
     "delete",
+    "drop_column",
+    "drop_reference",
     "extract",
+    "fast_forward",
     "history",
     "merge",
+    "move_column",
     "overwrite",
     "plan",
     "read",
     "read_table",
+    "remove_properties",
+    "rename_column",
+    "rollback",
     "scan",
+    "set_default",
+    "set_partitioning",
+    "set_properties",
+    "set_sort_order",
     "snapshot",
+    "tag",
     "update",
+    "upgrade",
+    "widen_column",
     "write",
 ]
 

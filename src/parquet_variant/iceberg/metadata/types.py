@@ -157,6 +157,7 @@ class MapType:
 IcebergType: TypeAlias = "PrimitiveType | StructType | ListType | MapType"
 VARIANT = PrimitiveType("variant")
 UNKNOWN = PrimitiveType("unknown")
+NO_FIELDS = StructType(())
 
 
 def parse_type(json: Any) -> IcebergType:

@@ -205,6 +205,8 @@ def to_millis(timestamp: int | str | datetime) -> int:
         return timestamp
     try:
         moment = datetime.fromisoformat(timestamp) if isinstance(timestamp, str) else timestamp
+        if not isinstance(moment, datetime):
+            raise TypeError
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return int(moment.timestamp() * 1000)

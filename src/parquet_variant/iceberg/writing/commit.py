@@ -66,7 +66,7 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
             last = error
         if attempt == retries or time.monotonic() > deadline:
             break
-        time.sleep(_wait(base.metadata, attempt))
+        wait_before_retry(base.metadata, attempt)
         table = base.table.refreshed()
     attempts.clean_up()
     raise IcebergError(
@@ -87,9 +87,10 @@ def retry_setting(metadata: TableMetadata, name: str) -> int:
     return int(text)
 
 
-def _wait(metadata: TableMetadata, attempt: int) -> float:
+def wait_before_retry(metadata: TableMetadata, attempt: int) -> None:
+    """Wait as long as the table's properties say, longer after each attempt."""
     shortest, longest = retry_setting(metadata, _MIN_WAIT), retry_setting(metadata, _MAX_WAIT)
-    return min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0)
+    time.sleep(min(shortest * 2.0**attempt, longest) / 1000 * random.uniform(0.5, 1.0))
 
 
 def new_snapshot_id(metadata: TableMetadata) -> int:

@@ -26,7 +26,7 @@ from parquet_variant.iceberg.metadata.murmur3 import hash_rows
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
 from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
-from parquet_variant.iceberg.metadata.types import PrimitiveType, arrow_field, arrow_type
+from parquet_variant.iceberg.metadata.types import NO_FIELDS, PrimitiveType, arrow_field, arrow_type
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
 from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
@@ -64,7 +64,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
     """
 
     location: str = ""
-    columns: Schema = field(default_factory=lambda: Schema(0, _NO_FIELDS), repr=False)
+    columns: Schema = field(default_factory=lambda: Schema(0, NO_FIELDS), repr=False)
     spec: PartitionSpec = field(default_factory=PartitionSpec)
     order: SortOrder = field(default_factory=SortOrder)
     table_properties: Mapping[str, str] = field(default_factory=dict)
@@ -192,9 +192,6 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
 
 def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArray:
     return plain_storage(VariantArray.from_storage(storage))
-
-
-_NO_FIELDS = Schema.parse({"fields": []}).struct
 
 
 def plan_write(

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from parquet_variant.delta.dml.delete import delete as delete_rows
-from parquet_variant.delta.dml.merge import Merge
 from parquet_variant.delta.dml.merge import merge as merge_into
 from parquet_variant.delta.dml.update import update as update_rows
 from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
@@ -26,6 +25,7 @@ from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.datasource.options import is_delta
 from parquet_variant.spark.engine import SparkEngine
+from parquet_variant.tables.changes.merge_builder import Merge
 from parquet_variant.tables.changes.retries import ChangeResult
 
 if TYPE_CHECKING:

@@ -1,0 +1,145 @@
+"""Changing how new files are partitioned and sorted; existing files stay as they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from parquet_variant.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
+from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
+from parquet_variant.iceberg.metadata.updates import TableChange, assert_schema, assert_spec, change_of
+from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.iceberg.writing.commit import check_writable
+from parquet_variant.iceberg.writing.create import Names
+from parquet_variant.iceberg.writing.write import CommitResult
+
+Table = str | os.PathLike[str] | Snapshot
+
+
+def set_partitioning(
+    table: Table,
+    partition_by: Names,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Change the partition spec of new files.
+
+    Filters keep working on all files: each file is pruned by the spec that it was written with.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    partition_by
+        Partition fields, as for `write`; none for an unpartitioned table.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-partitioning"``, ``"unknown-column"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1, 2]})
+    ...     _ = pv.iceberg.set_partitioning(folder, "bucket(4, n)")
+    ...     [f.name for f in pv.iceberg.snapshot(folder).metadata.spec.fields]
+    ['n_bucket']
+    """
+    names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+
+    def made(metadata: TableMetadata) -> TableChange | None:
+        check_writable(metadata)
+        spec = spec_of(
+            names,
+            metadata.schema,
+            spec_id=max(metadata.specs) + 1,
+            last_partition_id=metadata.last_partition_id,
+            former=metadata.specs.values(),
+        )
+        known = next((s for s in metadata.specs.values() if s.same_fields(spec)), None)
+        if known is not None and known.id == metadata.spec.id:
+            return None
+        if known is not None:
+            return change_of({"action": "set-default-spec", "spec-id": known.id}, requires=assert_spec(metadata))
+        return change_of(
+            {"action": "add-spec", "spec": spec.to_json()},
+            {"action": "set-default-spec", "spec-id": -1},
+            requires=[*assert_spec(metadata), *assert_schema(metadata)[1:2]],
+        )
+
+    return _result(change_metadata(table, made, catalog, storage_options).metadata)
+
+
+def set_sort_order(
+    table: Table,
+    sort_by: Names,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Change the sort order of new files.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    sort_by
+        Sort fields, as for `write`; none for unsorted files.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-partitioning"``, ``"unknown-column"``.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1, 2]})
+    ...     _ = pv.iceberg.set_sort_order(folder, "n desc")
+    ...     _ = pv.iceberg.append(folder, {"n": [3, 4]})
+    ...     pv.iceberg.read_table(folder).to_pydict()
+    {'n': [1, 2, 4, 3]}
+    """
+    names = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
+
+    def made(metadata: TableMetadata) -> TableChange | None:
+        check_writable(metadata)
+        order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)
+        if order.fields == metadata.sort_order.fields:
+            return None
+        requirement = {
+            "type": "assert-default-sort-order-id",
+            "default-sort-order-id": metadata.sort_order.id,
+        }
+        known = next((o for o in metadata.sort_orders.values() if o.fields == order.fields), None)
+        if known is None:
+            unsorted = not order.is_sorted
+            new = replace(order, id=0 if unsorted else order.id)
+            updates = (
+                {"action": "add-sort-order", "sort-order": (SortOrder() if unsorted else new).to_json()},
+                {"action": "set-default-sort-order", "sort-order-id": -1},
+            )
+            return change_of(*updates, requires=[requirement])
+        return change_of({"action": "set-default-sort-order", "sort-order-id": known.id}, requires=[requirement])
+
+    return _result(change_metadata(table, made, catalog, storage_options).metadata)
+
+
+def _result(metadata: TableMetadata) -> CommitResult:
+    current = metadata.current_snapshot
+    return CommitResult(None if current is None else current.id)

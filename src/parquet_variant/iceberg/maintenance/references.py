@@ -1,0 +1,301 @@
+"""Branches and tags: made, moved and dropped; and the main branch rolled back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
+from parquet_variant.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
+from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.writing.commit import check_writable
+from parquet_variant.iceberg.writing.write import CommitResult
+
+Table = str | os.PathLike[str] | Snapshot
+
+
+def branch(
+    table: Table,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    max_age_ms: int | None = None,
+    min_snapshots_to_keep: int | None = None,
+    max_snapshot_age_ms: int | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make a branch, or move it to another snapshot.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The branch.
+    snapshot_id
+        Its newest snapshot (default: the current one).
+    max_age_ms, min_snapshots_to_keep, max_snapshot_age_ms
+        How long `expire_snapshots` keeps the branch, and snapshots of it.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` if the name is that of a tag.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.branch(folder, "audit")
+    ...     _ = pv.iceberg.append(folder, {"n": [2]}, branch="audit")
+    ...     pv.iceberg.read_table(folder).num_rows, pv.iceberg.read_table(folder, branch="audit").num_rows
+    (1, 2)
+    """
+    kept = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
+    return _refer(table, name, "branch", snapshot_id, kept, catalog, storage_options)
+
+
+def tag(
+    table: Table,
+    name: str,
+    *,
+    snapshot_id: int | None = None,
+    max_age_ms: int | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make a tag, or move it to another snapshot.
+
+    Parameters
+    ----------
+    table, catalog, storage_options, snapshot_id, max_age_ms
+        As for `branch`.
+    name
+        The tag.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        As `branch`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.tag(folder, "v1")
+    ...     _ = pv.iceberg.append(folder, {"n": [2]})
+    ...     pv.iceberg.read_table(folder, tag="v1").num_rows
+    1
+    """
+    return _refer(table, name, "tag", snapshot_id, (None, None, max_age_ms), catalog, storage_options)
+
+
+def drop_reference(
+    table: Table,
+    name: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Drop a branch or tag; its snapshots are kept until they expire.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name
+        The branch or tag.
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` for the main branch.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.tag(folder, "v1")
+    ...     pv.iceberg.drop_reference(folder, "v1")
+    ...     sorted(pv.iceberg.snapshot(folder).metadata.references)
+    ['main']
+    """
+
+    def made(metadata: TableMetadata) -> TableChange:
+        check_writable(metadata)
+        if name == MAIN:
+            raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
+        if name not in metadata.references:
+            raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
+        return change_of({"action": "remove-snapshot-ref", "ref-name": name}, requires=assert_ref(metadata, name))
+
+    change_metadata(table, made, catalog, storage_options)
+
+
+def rollback(
+    table: Table,
+    *,
+    snapshot_id: int | None = None,
+    timestamp: int | str | datetime | None = None,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Make an older snapshot the current one again.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    snapshot_id, timestamp
+        An ancestor of the current snapshot, or the time at which it was the current one.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` if the snapshot is not an ancestor of the current one.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = pv.iceberg.write(folder, {"n": [1]}).snapshot_id
+    ...     _ = pv.iceberg.append(folder, {"n": [2]})
+    ...     _ = pv.iceberg.rollback(folder, snapshot_id=first)
+    ...     pv.iceberg.read_table(folder).to_pydict()
+    {'n': [1]}
+    """
+    if (snapshot_id is None) == (timestamp is None):
+        raise IcebergError("give either snapshot_id= or timestamp=", reason="bad-argument")
+
+    def made(metadata: TableMetadata) -> TableChange | None:
+        check_writable(metadata)
+        target = snapshot_id
+        if target is None:
+            target = snapshot(table, timestamp=timestamp, catalog=catalog, storage_options=storage_options).snapshot_id
+        assert target is not None
+        current = metadata.current_snapshot
+        metadata.snapshot(target)
+        if current is None or target not in {info.id for info in metadata.ancestors(current.id)}:
+            raise IcebergError(
+                f"snapshot {target} is not an ancestor of the current one: make a branch of it instead",
+                reason="bad-argument",
+            )
+        if target == current.id:
+            return None
+        former = metadata.references[MAIN]
+        moved = Reference(
+            target,
+            "branch",
+            former.min_snapshots_to_keep,
+            former.max_snapshot_age_ms,
+            former.max_ref_age_ms,
+        )
+        return change_of(set_reference(MAIN, moved), requires=assert_ref(metadata, MAIN))
+
+    after = change_metadata(table, made, catalog, storage_options)
+    return CommitResult(None if after.metadata.current_snapshot is None else after.metadata.current_snapshot.id)
+
+
+def fast_forward(
+    table: Table,
+    name: str,
+    to: str,
+    *,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Move a branch forward to the newest snapshot of another one, which has the branch's as an ancestor.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    name, to
+        The branch to move, such as ``"main"``, and the branch that is ahead.
+
+    Returns
+    -------
+    CommitResult
+
+    Raises
+    ------
+    IcebergError
+        ``"unknown-snapshot"``; ``"bad-argument"`` if the branches have parted.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pv.iceberg.branch(folder, "audit")
+    ...     _ = pv.iceberg.append(folder, {"n": [2]}, branch="audit")
+    ...     _ = pv.iceberg.fast_forward(folder, "main", "audit")
+    ...     pv.iceberg.read_table(folder).num_rows
+    2
+    """
+
+    def made(metadata: TableMetadata) -> TableChange | None:
+        check_writable(metadata)
+        references = metadata.references
+        for known in (name, to):
+            if known not in references or references[known].type != "branch":
+                raise IcebergError(f"the table has no branch {known!r}", reason="unknown-snapshot")
+        target = references[to].snapshot_id
+        if target == references[name].snapshot_id:
+            return None
+        if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
+            raise IcebergError(f"{name!r} has commits that {to!r} has not: merge them first", reason="bad-argument")
+        requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
+        return change_of(set_reference(name, Reference(target, "branch")), requires=requires)
+
+    after = change_metadata(table, made, catalog, storage_options)
+    return CommitResult(after.metadata.references[name].snapshot_id)
+
+
+def _refer(
+    table: Table,
+    name: str,
+    kind: Literal["branch", "tag"],
+    snapshot_id: int | None,
+    kept: tuple[int | None, int | None, int | None],
+    catalog: CatalogOption,
+    storage_options: Mapping[str, str] | None,
+) -> CommitResult:
+    def made(metadata: TableMetadata) -> TableChange | None:
+        check_writable(metadata)
+        former = metadata.references.get(name)
+        if former is not None and former.type != kind:
+            raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")
+        current = metadata.current_snapshot
+        target = snapshot_id if snapshot_id is not None else None if current is None else current.id
+        if target is None:
+            raise IcebergError("the table has no snapshot yet: write rows first", reason="unknown-snapshot")
+        metadata.snapshot(target)
+        reference = Reference(target, kind, *kept)
+        if reference == former:
+            return None
+        return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
+
+    after = change_metadata(table, made, catalog, storage_options)
+    return CommitResult(after.metadata.references[name].snapshot_id)
