@@ -53,7 +53,7 @@ def test_a_path_with_its_type_is_a_column(text, column):
 
 @pytest.mark.parametrize("text", ["v:a::int > 5", "a.b > 5", "a['b'] > 5"])
 def test_other_notations_of_paths_are_told_how_it_is_written(text):
-    with pytest.raises(PredicateError, match=r"a path is written as \$\.a\.b:int"):
+    with pytest.raises(PredicateError, match=r"a path is written \$\.a\.b:int"):
         parse_predicate(text)
 
 
@@ -171,12 +171,12 @@ def test_float_columns_compare_as_double():
         ("x >", "expected a literal"),
         ("x > 5 y", "expected AND, OR or the end"),
         ("x like 5", "a pattern in single quotes"),
-        ("x > 'open", "cannot read the filter"),
+        ("x > 'open", "invalid filter"),
         ("x not > 5", "IN, LIKE or BETWEEN"),
-        ("(" * 500, "nests deeper"),
-        ("x = date 'soon'", "not an ISO 8601"),
-        ("x = timestamp '2024-01-01 00:00:00.1234567'", "more than six digits"),
-        ("x = 5abc", "cannot read the filter"),
+        ("(" * 500, "nested deeper|nests deeper"),
+        ("x = date 'soon'", "ISO 8601"),
+        ("x = timestamp '2024-01-01 00:00:00.1234567'", "more than six fractional digits"),
+        ("x = 5abc", "invalid filter"),
     ],
 )
 def test_bad_text_is_refused_with_its_place(text, message):
@@ -278,5 +278,5 @@ def test_numbers_beyond_all_types(number: str, tmp_path: Path) -> None:
 
 
 def test_a_number_that_has_no_decimal_is_an_error() -> None:
-    with pytest.raises(pv.VariantError, match="out of all ranges"):
+    with pytest.raises(pv.VariantError, match="out of range"):
         parse_predicate("a < 1e99999999999999999999")

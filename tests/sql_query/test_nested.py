@@ -96,7 +96,7 @@ def test_answers(ask: Ask, query: str, rows: list[Any]) -> None:
     assert ask(query) == rows
 
 
-HOLDS = "holds Variants, which cannot be compared"
+HOLDS = "holds Variants"
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,15 @@ HOLDS = "holds Variants, which cannot be compared"
         ("SELECT count(DISTINCT [v]) FROM t", HOLDS),
         ("SELECT [v] FROM t UNION SELECT [v] FROM u", "UNION compares rows"),
         ("SELECT unnest([v], recursive := true) FROM t", HOLDS),
-        (f"SELECT list_filter({ITEMS}, x -> x > 1) FROM t", "x is a Variant"),
         ("SELECT nullif(v:o, v) FROM t", "v:o is a Variant"),
         ("SELECT [v, 1] FROM t", "mixes a Variant"),
-        ("SELECT unnest(v:items) FROM t", "no list: write v:items::array<variant>"),
-        ("SELECT e FROM t, unnest(v:items) q(e)", "no list: write v:items::array<variant>"),
-        ("SELECT e.value FROM t, LATERAL variant_explode(v:items) e", r"write unnest\(v:a::array<variant>\)"),
+        ("SELECT unnest(v:items) FROM t", "not a list: write v:items::array<variant>"),
+        ("SELECT e FROM t, unnest(v:items) q(e)", "not a list: write v:items::array<variant>"),
         ("SELECT 1 FROM t WHERE exists(v:l::array<int>, x -> x = 1)", "write len"),
-        ("SELECT v:items[0:1] FROM t", "a Variant has no slices"),
-        ("SELECT v:items[:1] FROM t", "slices are of arrays"),
+        ("SELECT v:items[0:1] FROM t", "only arrays have slices"),
+        ("SELECT v:items[:1] FROM t", "only arrays have slices"),
         ("SELECT [1, 2][day:day + 1] FROM t", "a slice is written list_slice"),
-        ("SELECT v->'n' FROM t", "v is a Variant"),
-        ("SELECT [v][day] = 1 FROM t", "v.*day.* is a Variant"),
+        ("SELECT v->'n' FROM t", "written v:n"),
         ("SELECT v FROM t UNION ALL SELECT 1", "INTEGER -> VARIANT.*give the Variant a type"),
         ("PIVOT t ON name USING max(day)", "PIVOT .* v is a Variant: write them over a subquery"),
         ("SELECT * FROM (SELECT v, day FROM t) PIVOT (max(day) FOR day IN (1))", "v is a Variant"),

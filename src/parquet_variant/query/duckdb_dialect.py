@@ -1,6 +1,7 @@
-"""DuckDB's SQL with Variant paths, Spark's names of types, and those functions of Spark that DuckDB calls otherwise.
+"""DuckDB's SQL with Variant paths, Spark's type names, and the functions of Spark that DuckDB has under other names.
 
-Owns the dialect. Leaves paths to `path_dialect`.
+Owns the dialect. Leaves paths to `path_dialect`. sqlglot has no hook for parsing paths after a colon, methods and the
+clauses after PIVOT, so the parser overrides private methods for these.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sqlglot.parsers.duckdb import DuckDBParser
 
 from parquet_variant.query.path_dialect import OPERATORS, SPARK_TYPES, PathParser, path_text
 
-# Functions of Spark that DuckDB has under other names; those that it knows are its own.
+# Functions of Spark that DuckDB has under other names.
 _SPARK_FUNCTIONS = """
     ADD_MONTHS ARRAY_JOIN ARRAY_MAX ARRAY_MIN ARRAY_SIZE COLLECT_LIST COLLECT_SET DATEADD DATE_FORMAT ENDSWITH EXPLODE
     FROM_UNIXTIME GET_JSON_OBJECT IFF LOCATE NVL NVL2 REGEXP_LIKE RLIKE SEQUENCE SIZE SORT_ARRAY STARTSWITH
@@ -25,13 +26,13 @@ _SPARK_FUNCTIONS = """
 
 
 def _as_spark(name: str) -> Callable[..., exp.Expr]:
-    """A function of Spark's; its dialect is imported when a query has one."""
+    """Return a parser for a function of Spark; Spark's dialect is imported when a query uses one."""
 
     def build(arguments: list[Any], **options: Any) -> exp.Expr:
         from sqlglot.dialects.databricks import Databricks
         from sqlglot.parsers.databricks import DatabricksParser
 
-        if "dialect" in options:  # whose patterns of dates are meant: yyyy, not %Y
+        if "dialect" in options:  # so that date patterns are Spark's: yyyy, not %Y
             options["dialect"] = Databricks()
         built: exp.Expr = DatabricksParser.FUNCTIONS[name](arguments, **options)
         return built
@@ -40,11 +41,12 @@ def _as_spark(name: str) -> Callable[..., exp.Expr]:
 
 
 def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
-    """``timestamp_micros`` and the like: DuckDB makes an instant of microseconds."""
+    """Return a parser for ``timestamp_micros`` and similar functions, which DuckDB builds from microseconds."""
 
     def build(arguments: list[Any]) -> exp.Expr:
         ticks = [
-            exp.cast(exp.cast(each, "DECIMAL(38,6)") * factor, "BIGINT") if factor > 1 else each for each in arguments
+            exp.cast(exp.cast(value, "DECIMAL(38,6)") * factor, "BIGINT") if factor > 1 else value
+            for value in arguments
         ]
         return exp.Anonymous(this="make_timestamptz", expressions=ticks)
 
@@ -52,7 +54,7 @@ def _instant(factor: int) -> Callable[[list[Any]], exp.Expr]:
 
 
 def _nulls(words: str) -> Callable[[Any, exp.Expr], str]:
-    """``IGNORE NULLS`` as DuckDB has it: at the end of the arguments, also of functions that sqlglot does not know."""
+    """Return a writer of ``IGNORE NULLS`` after the last argument, as in DuckDB, also for unknown functions."""
 
     def text(generator: Any, node: exp.Expr) -> str:
         this = str(generator.sql(node, "this"))
@@ -62,7 +64,7 @@ def _nulls(words: str) -> Callable[[Any, exp.Expr], str]:
 
 
 def _extraction(generator: Any, node: exp.JSONExtract) -> str:
-    """A path of a Variant, or ``->`` of JSON."""
+    """Write a path of a Variant, or ``->`` of JSON."""
     write = path_text if node.args.get("variant_extract") else DuckDBGenerator.TRANSFORMS[exp.JSONExtract]
     return str(write(generator, node))
 
@@ -79,13 +81,13 @@ def _like(generator: Any, node: exp.Like | exp.ILike) -> str:
 
 
 class _Method(exp.Expression):
-    """A function behind a dot: ``text.upper()`` is ``upper(text)``. sqlglot takes it for a function of a schema."""
+    """A function after a dot: ``text.upper()`` is ``upper(text)``. sqlglot takes it for a function in a schema."""
 
 
 class ForDuckDB(DuckDB):
     """DuckDB's SQL with Variant paths."""
 
-    INDEX_OFFSET = 0  # brackets stand as they are written: those of a Variant count from 0, DuckDB's own from 1
+    INDEX_OFFSET = 0  # indexes are kept as written: those of a Variant count from 0, those of DuckDB from 1
 
     class Tokenizer(DuckDB.Tokenizer):
         IDENTIFIERS = ['"', "`"]
@@ -94,7 +96,7 @@ class ForDuckDB(DuckDB):
     class Parser(PathParser, DuckDBParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {
             **{name: _as_spark(name) for name in _SPARK_FUNCTIONS.split()},
-            "COLUMNS": exp.Columns.from_arg_list,  # its star before it counts
+            "COLUMNS": exp.Columns.from_arg_list,
             "TIMESTAMP_MICROS": _instant(1),
             "TIMESTAMP_MILLIS": _instant(1000),
             "TIMESTAMP_SECONDS": _instant(1_000_000),
@@ -123,7 +125,7 @@ class ForDuckDB(DuckDB):
                 if isinstance(dotted, exp.Column):
                     parts = (dotted.args.get(key) for key in ("table", "db", "catalog"))
                     receiver = exp.Column(**dict(zip(("this", "table", "db"), parts, strict=True)))
-                function = call.find(exp.Anonymous)  # that of a window, too
+                function = call.find(exp.Anonymous)  # also inside a window
                 function.set("expressions", [receiver, *function.expressions])
                 tree = call if dotted is tree else tree
                 dotted.replace(call)

@@ -1,7 +1,7 @@
-"""DuckDB, as what runs SQL text over Arrow data: no file access, no network, our session zone.
+"""DuckDB as the engine for SQL over Arrow data, without access to files or the network, in the session zone.
 
-Owns the connection's settings and the words of its errors. Leaves what the text is to `sql_expression` and `sql`; the
-dialect is imported where it is needed, so that DuckDB can start before it.
+Owns the settings of the connection. Leaves the text of queries to `sql_expression` and `sql_query`. The dialect is
+imported inside functions, so that DuckDB can start before it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.lazy_names import optional_libraries
 
-_INSTANCES: dict[tuple[int, int], Any] = {}  # by process (a fork has no use for its parent's) and threads
+_INSTANCES: dict[tuple[int, int], Any] = {}  # by process id (a forked process cannot use its parent's) and threads
 _LOCK = threading.Lock()
 _CONFIG: dict[str, Any] = {
     "enable_external_access": "false",
@@ -38,9 +38,9 @@ def _renew_lock() -> None:
 
 
 def begin(*, threads: int | None = None) -> None:
-    """Start DuckDB in a thread, for a process that will `connect` and has something else to do before.
+    """Start DuckDB in a thread, for a process that calls `connect` later.
 
-    What goes wrong in it, `connect` meets again, and tells.
+    Errors are ignored here: `connect` meets and raises them again.
     """
 
     def start() -> None:
@@ -52,7 +52,7 @@ def begin(*, threads: int | None = None) -> None:
 
 @contextmanager
 def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
-    """A DuckDB connection in memory, closed at the end.
+    """Open a DuckDB connection in memory, and close it at the end.
 
     Raises `VariantError` with reason ``missing-extra`` if DuckDB is not installed.
     """
@@ -65,29 +65,29 @@ def connect(*, zone: str = "UTC", threads: int | None = None) -> Iterator[Any]:
 
 
 def duckdb_zone(zone: str) -> str:
-    """The name that DuckDB and Arrow have for a zone of Spark's: it may be an offset or an abbreviation.
+    """Return the name that DuckDB and Arrow have for a time zone of Spark, which can be an offset or an abbreviation.
 
-    Raises `CastError` for what is none, and `VariantError` for an offset of parts of an hour; both ``bad-zone``.
+    Raises `CastError` for an unknown zone, and `VariantError` for an offset with minutes; reason ``bad-zone``.
 
     >>> duckdb_zone("PST"), duckdb_zone("+01:00"), duckdb_zone("Z")
     ('America/Los_Angeles', 'Etc/GMT-1', 'UTC')
     """
-    known = zone_of(zone)
-    if known is dt.UTC:
+    timezone = zone_of(zone)
+    if timezone is dt.UTC:
         return "UTC"
-    if not isinstance(known, dt.timezone):
-        return str(known)
-    hours, rest = divmod(int(known.utcoffset(None).total_seconds()), 3600)
-    if rest or not -12 <= hours <= 14:
+    if not isinstance(timezone, dt.timezone):
+        return str(timezone)
+    hours, seconds = divmod(int(timezone.utcoffset(None).total_seconds()), 3600)
+    if seconds or not -12 <= hours <= 14:
         raise VariantError(
-            f"{zone!r} is an offset that DuckDB does not have: use a region such as 'Asia/Kolkata', or whole hours",
+            f"DuckDB has no time zone {zone!r}: use a region such as 'Asia/Kolkata', or whole hours",
             reason="bad-zone",
         )
     return f"Etc/GMT{-hours:+d}"
 
 
 def _instance(duckdb: Any, threads: int) -> Any:
-    """The database of this process: making one takes longer than a small query; what queries register is their own."""
+    """Return the database of this process, which queries share because creating one takes longer than a small query."""
     key = os.getpid(), threads
     with _LOCK:
         if key not in _INSTANCES:
@@ -98,11 +98,20 @@ def _instance(duckdb: Any, threads: int) -> Any:
         return _INSTANCES[key]
 
 
-def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
-    """The answer to a query over Arrow tables or streams.
+def aggregate_names() -> frozenset[str]:
+    """Return the names of DuckDB's aggregate functions, in lower case."""
+    with connect() as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
+    return frozenset(name for (name,) in rows)
 
-    `tables`: Arrow tables, or readers of batches (each is read once), by the names that the text has.
-    Raises `SqlError`: what DuckDB has against the query.
+
+def run_sql(text: str, tables: Mapping[str, Any], *, zone: str = "UTC") -> pa.Table:
+    """Run a query over Arrow tables or streams.
+
+    `tables`: Arrow tables, or readers of batches that are read once, by their names in the text.
+    Raises `SqlError` with the message of DuckDB.
 
     >>> run_sql("SELECT a + 1 AS b FROM t", {"t": pa.table({"a": [1, 2]})}).to_pydict()
     {'b': [2, 3]}

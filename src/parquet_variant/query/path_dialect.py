@@ -1,6 +1,6 @@
-"""What the two dialects share: paths after a colon, every step checked, and Spark's names of types.
+"""The common part of both dialects: paths after a colon, and Spark's type names.
 
-Owns how a path is read and written. Leaves the rest of the SQL to `duckdb_dialect` and `spark_dialect`.
+Owns parsing and writing paths. Leaves the rest of the SQL to `duckdb_dialect` and `spark_dialect`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sqlglot import TokenType, exp, parser
 from parquet_variant.path import WILDCARD, Segment
 
 _WORD = re.compile(r"[^\W\d]\w*")
-# After these a colon is that of a slice.
+# Before these, a colon belongs to a slice.
 _NO_KEYS = frozenset((TokenType.NUMBER, TokenType.R_BRACKET, TokenType.DASH))
 _NO_VARIANTS = (exp.Literal, exp.Boolean, exp.Null, exp.Star, exp.Placeholder, exp.Parameter, exp.Interval)
 _OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE))
 _CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE))
 _CASTS = frozenset((TokenType.DCOLON, TokenType.QDCOLON))
-# Spark's names of types go before what another engine calls so.
+# Spark's type names take precedence over the engine's types of the same name.
 SPARK_TYPES = {
     "BYTE": TokenType.TINYINT,
     "SHORT": TokenType.SMALLINT,
@@ -35,19 +35,22 @@ OPERATORS = {TokenType.QDCOLON: lambda self, this, to: self.build_cast(False, th
 
 
 class PathParser:
-    """What both parsers share: paths after a colon, every step checked; the text of each expression is kept."""
+    """A mixin for both parsers: paths after a colon, and the text of each expression, kept for messages.
+
+    sqlglot has no public hook for these, so the mixin overrides private methods of its parser.
+    """
 
     COLON_IS_VARIANT_EXTRACT = True
     TYPE_CONVERTERS: dict[Any, Any] = {}
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}
-    in_map = False  # the braces that are read are those of MAP {…}
-    end_of_key = -1  # the token that ends the key which is read
+    in_map = False  # whether the parser is inside MAP {…}
+    end_of_key = -1  # index of the token that ends the current key of a struct or map; -1 outside of one
 
     def _parse_bracket(self: Any, this: Any = None) -> Any:
         before = self.in_map, self.ARRAY_CONSTRUCTORS
         self.in_map = self._prev is not None and self._prev.text.upper() == "MAP"
         if not isinstance(this, exp.Column) or this.table or this.this.args.get("quoted"):
-            self.ARRAY_CONSTRUCTORS = {}  # sqlglot takes array(a)[0] and t.array[0] for ARRAY[0]
+            self.ARRAY_CONSTRUCTORS = {}  # sqlglot would read array(a)[0] and t.array[0] as ARRAY[0]
         try:
             return parser.Parser._parse_bracket(self, this)
         finally:
@@ -61,7 +64,7 @@ class PathParser:
             self.end_of_key = before
 
     def _end_of_key(self: Any) -> int:
-        """The colon after a key in braces: the first, ``{a: v:b}``, or the one after a cast, ``MAP {v:a::int: 1}``."""
+        """Find the colon after a key in braces: the first, ``{a: v:b}``, or after a cast, ``MAP {v:a::int: 1}``."""
         depth, since_cast, first = 0, 0, -1
         for number in range(self._index, len(self._tokens)):
             kind = self._tokens[number].token_type
@@ -95,7 +98,7 @@ class PathParser:
         return this
 
     def _path_key(self: Any) -> exp.Expr:
-        """A key after ``:`` or a dot: any word, keywords too; in double quotes, backticks or brackets what is none."""
+        """Parse a key after ``:`` or a dot: any word, also a keyword; other keys are quoted or in brackets."""
         token = self._curr
         quoted = self.sql[token.start : token.start + 1] in ('"', "`") and bool(token.text)
         if not quoted and not _WORD.fullmatch(token.text or ""):
@@ -111,29 +114,31 @@ class PathParser:
         elif self._match(TokenType.NUMBER) and self._prev.text.isdecimal():
             step = exp.JSONPathSubscript(this=int(self._prev.text[:20]))
         elif self._match(TokenType.DASH):
-            self.raise_error("indexes count from 0: a negative one cannot be asked for")
+            self.raise_error("a negative index is not allowed: indexes count from 0")
         else:
-            self.raise_error("[0], ['key'] or [*] is expected in a path; slices are of arrays: (v:a::array<type>)[:2]")
+            self.raise_error(
+                "[0], ['key'] or [*] is expected in a path; only arrays have slices: (v:a::array<type>)[:2]"
+            )
         if not self._match(TokenType.R_BRACKET):
-            self.raise_error("] is expected; a Variant has no slices: write (v:a::array<type>)[1:2]")
+            self.raise_error("] is expected; only arrays have slices: write (v:a::array<type>)[1:2]")
         return step
 
     def _parse_types(self: Any, *arguments: Any, **options: Any) -> Any:
         kind = super()._parse_types(*arguments, **options)  # type: ignore[misc]
-        if isinstance(kind, exp.Cast):  # BigQuery's array<int>[1, 2]
-            self.raise_error("what stands behind a type is the type's: write (v:a::array<int>)[…]")
+        if isinstance(kind, exp.Cast):  # BigQuery's literal array<int>[1, 2]
+            self.raise_error("a subscript after a type needs parentheses around the cast: write (v:a::array<int>)[…]")
         return kind
 
     def _parse_struct_types(self: Any, type_required: bool = False) -> Any:
         start = self._index
-        called = [each.text.upper() for each in self._tokens[start - 2 : start]] in (["ROW", "("], ["STRUCT", "("])
+        is_call = [token.text.upper() for token in self._tokens[start - 2 : start]] in (["ROW", "("], ["STRUCT", "("])
         name = self._parse_id_var(any_token=True)
         colon = self._match(TokenType.COLON)
-        kind = None if called and colon else self._parse_types()
+        kind = None if is_call and colon else self._parse_types()
         if name is None or kind is None:
-            if called:
-                return self._retreat(start)  # a function's arguments, no type's fields
-            self.raise_error("a field is written name type")
+            if is_call:
+                return self._retreat(start)  # the arguments of a function, not the fields of a type
+            self.raise_error("a field of a struct is written: name type")
         if self._match_text_seq("NOT"):
             self._match_text_seq("NULL")
         return self.expression(exp.ColumnDef(this=name, kind=kind))
@@ -147,17 +152,17 @@ class PathParser:
 
 
 def path_text(self: Any, node: exp.JSONExtract) -> str:
-    """A path as it is written after the colon."""
+    """Write a path after a colon."""
     return with_steps(str(self.sql(node, "this")), steps_of(node))
 
 
 def steps_of(node: exp.JSONExtract) -> tuple[Segment, ...]:
-    """The steps of a path behind a colon."""
+    """Return the steps of a path after a colon."""
     return tuple(WILDCARD if isinstance(step.this, exp.Expr) else step.this for step in node.expression.expressions[1:])
 
 
 def with_steps(column: str, steps: Sequence[Segment]) -> str:
-    """A column with a path behind it, as a query writes it.
+    """Return a column with a path, as a query writes it.
 
     >>> with_steps("v", ["a", "b c", 0, WILDCARD])
     "v:a['b c'][0][*]"

@@ -1,8 +1,8 @@
 """Row predicates over extracted columns: the tree, its binding to column types, and its exact evaluation.
 
-Owns what a predicate means: SQL's three-valued logic, NaN equal to itself and above every number (as in Spark and
-DuckDB), and no lossy cast of a literal. Leaves its text form to `predicate_text`, and what statistics say of it to
-`prune`.
+Owns the meaning of predicates: SQL's three-valued logic, NaN equal to itself and greater than every number (as in Spark
+and DuckDB), and literals that are never rounded. Leaves the text form to `predicate_text`, and skipping by statistics
+to `prune`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OPERATORS: tuple[Operator, ...] = ("=", "<>", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``column op literal``; never true or false for null. Once bound, the literal is an Arrow scalar."""
+    """``column op literal``; unknown for null. After binding, the literal is an Arrow scalar."""
 
     column: str
     op: Operator
@@ -40,19 +40,19 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """``column LIKE pattern`` with ``%``, ``_`` and backslash."""
+    """``column LIKE pattern``; a backslash escapes ``%``, ``_`` and itself."""
 
     column: str
     pattern: str
 
     @property
     def prefix(self) -> str:
-        """What every match starts with."""
+        """The string that every match starts with."""
         return self._parts()[0]
 
     @property
     def only_prefix(self) -> bool:
-        """Whether the pattern asks for nothing but its prefix."""
+        """Whether every string with the prefix matches."""
         return self._parts()[1] == "%"
 
     def _parts(self) -> tuple[str, str]:
@@ -73,9 +73,9 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """One answer for every value of a column that is not null: what is left of a comparison that no value decides.
+    """One answer for every value of a column that is not null: a comparison whose result is the same for all values.
 
-    The answer None is "unknown": a comparison with NULL.
+    The answer None means unknown, as in a comparison with NULL.
     """
 
     column: str
@@ -91,14 +91,14 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts."""
+    """True if all parts are true."""
 
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any part."""
+    """True if any part is true."""
 
     parts: tuple[Predicate, ...]
 
@@ -120,29 +120,29 @@ def check_like(pattern: str, error: type[VariantError]) -> None:
 
 
 def joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
-    """Some predicates as one: all of them, or any."""
+    """Join predicates with AND or OR; a single one is returned unchanged."""
     parts = tuple(parts)
     return parts[0] if len(parts) == 1 else kind(parts)
 
 
 def is_in(column: str, values: Iterable[object]) -> Predicate:
-    """``column IN (values)``; a NULL among the values never matches, and keeps NOT IN from matching."""
+    """Return ``column IN (values)``; a NULL among the values makes the result unknown where no value matches."""
     parts = tuple(Compare(column, "=", value) for value in values)
     if not parts:
-        raise PredicateError(f"{column} IN () has no values: give at least one")
+        raise PredicateError(f"{column} IN () has no values: write at least one")
     return joined(Or, parts)
 
 
 def all_of(conditions: Iterable[object]) -> Predicate:
-    """Tuples as pyarrow takes them: ``[("mag", ">", 5), …]`` is AND; a list of such lists is OR.
+    """Read tuples in pyarrow's form: ``[("mag", ">", 5), …]`` is AND; a list of such lists is OR.
 
     >>> all_of([("mag", ">", 5), ("place", "like", "x%")])
     And(parts=(Compare(column='mag', op='>', literal=5), Like(column='place', pattern='x%')))
     """
     conditions = list(conditions)
     if not conditions:
-        raise PredicateError("the list of conditions is empty: leave the filter out instead")
-    alternatives = [each for each in conditions if isinstance(each, list)]
+        raise PredicateError("the list of conditions is empty: omit the filter to read all rows")
+    alternatives = [condition for condition in conditions if isinstance(condition, list)]
     if len(alternatives) == len(conditions):
         return Or(tuple(map(all_of, alternatives)))
     return joined(And, map(_condition, conditions))
@@ -152,7 +152,7 @@ def _condition(condition: object) -> Predicate:
     if isinstance(condition, (Compare, Like, IsNull, Constant, Not, And, Or)):
         return condition
     if not isinstance(condition, tuple) or len(condition) not in (2, 3):
-        raise PredicateError(f"{condition!r} is no condition: give (column, operator, value)")
+        raise PredicateError(f"invalid condition {condition!r}: give (column, operator, value)")
     column, op, value = (*condition, None)[:3]
     op = " ".join(str(op).lower().split())
     op = {"==": "=", "!=": "<>"}.get(op, op)
@@ -170,7 +170,7 @@ def _condition(condition: object) -> Predicate:
 
 
 def columns_of(predicate: Predicate) -> set[str]:
-    """The columns that a predicate looks at."""
+    """Return the columns that a predicate uses."""
     if isinstance(predicate, (And, Or)):
         return set().union(*(columns_of(part) for part in predicate.parts))
     return columns_of(predicate.part) if isinstance(predicate, Not) else {predicate.column}
@@ -180,15 +180,16 @@ def columns_of(predicate: Predicate) -> set[str]:
 
 
 def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: str = "UTC") -> Predicate:
-    """The same predicate with every literal a scalar of its column's type.
+    """Return the predicate with each literal as a scalar of its column's type.
 
-    A literal between two values of an exact column moves to the next one that means the same (``n > 5.5`` is
-    ``n >= 6``); one that no value can equal or pass becomes a `Constant`. A float column is compared as double.
+    A literal between two values of an exact column is replaced by the next value that means the same (``n > 5.5``
+    becomes ``n >= 6``); a comparison with the same result for all values becomes a `Constant`. A float column is
+    compared as double.
 
     `predicate`: a predicate with Python literals: bool, int, float, Decimal, str, bytes, date, datetime, time, UUID,
       None.
-    `types`: the Arrow type of each column; None for a Variant, of which only IS NULL can be asked.
-    `zone`: the session time zone, in which a literal without one is meant if it is compared with instants.
+    `types`: the Arrow type of each column; None for a Variant, which allows only IS NULL.
+    `zone`: the session time zone, which applies to literals without an offset that are compared with timestamps.
     Raises `PredicateError` for an unknown column, or a literal that cannot be compared with the column.
     """
     if isinstance(predicate, (And, Or)):
@@ -196,18 +197,20 @@ def bind(predicate: Predicate, types: Mapping[str, pa.DataType | None], zone: st
     if isinstance(predicate, Not):
         return Not(bind(predicate.part, types, zone))
     if predicate.column not in types:
-        raise PredicateError(f"no column {predicate.column!r} is selected: choose from {', '.join(types) or 'none'}")
+        raise PredicateError(f"unknown column {predicate.column!r}: choose from {', '.join(types) or 'none'}")
     kind = types[predicate.column]
     if isinstance(predicate, (IsNull, Constant)):
         return predicate
     if isinstance(kind, pa.DictionaryType):
         kind = kind.value_type
     if kind is None or pa.types.is_nested(kind):
-        hint = ", unless a type is written, as in $.a.b:int" if kind is None else ""
-        raise PredicateError(f"{predicate.column} is {kind or 'variant'}: only IS NULL can be asked of it{hint}")
+        hint = ", or write a type, as in $.a.b:int" if kind is None else ""
+        raise PredicateError(f"{predicate.column} is {kind or 'variant'}, which cannot be compared: use IS NULL{hint}")
     if isinstance(predicate, Like):
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or not isinstance(predicate.pattern, str):
-            raise PredicateError(f"{predicate.column} LIKE {predicate.pattern!r} needs a string column and pattern")
+            raise PredicateError(
+                f"{predicate.column} LIKE {predicate.pattern!r}: LIKE needs a string column and a string pattern"
+            )
         check_like(predicate.pattern, PredicateError)
         return predicate
     if predicate.literal is None or pa.types.is_null(kind):  # A comparison with NULL is neither true nor false.
@@ -224,12 +227,12 @@ def _bind_compare(compare: Compare, kind: pa.DataType, zone: str) -> Predicate:
         return _bind_exact(compare, kind)
     try:
         if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
-            units, rest = divmod(_nanoseconds(literal, kind, zone), _NANOSECONDS[kind.unit])
-            return _bind_units(compare, kind, units, bool(rest))
+            units, remainder = divmod(_nanoseconds(literal, kind, zone), _NANOSECONDS[kind.unit])
+            return _bind_units(compare, kind, units, bool(remainder))
         return Compare(compare.column, compare.op, _scalar(literal, kind, zone))
     except (pa.ArrowException, TypeError, ValueError):
         raise PredicateError(
-            f"{compare.column} is {kind}, which {literal!r} cannot be compared with: write a literal of that type"
+            f"cannot compare {compare.column} ({kind}) with {literal!r}: write a literal of that type"
         ) from None
 
 
@@ -241,29 +244,29 @@ def _as_double(literal: Any) -> float:
 
 
 def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
-    """Compare an integer or decimal column with a number: in whole units of the column's last digit."""
+    """Compare an integer or decimal column with a number, in units of the column's last digit."""
     column, op, literal = compare.column, compare.op, compare.literal
-    if not math.isfinite(literal):  # NaN is above every number.
-        above = not literal < 0
-        return Constant(column, {"=": False, "<>": True, "<": above, "<=": above}.get(op, not above))
+    if not math.isfinite(literal):  # NaN is greater than every number.
+        is_greater = not literal < 0
+        return Constant(column, {"=": False, "<>": True, "<": is_greater, "<=": is_greater}.get(op, not is_greater))
     sign, digits, exponent = Decimal(literal).as_tuple()
     scale = kind.scale if pa.types.is_decimal(kind) else 0
-    whole = int(Decimal((sign, digits, 0)))  # not through its text, which Python limits to 4,300 digits
+    whole = int(Decimal((sign, digits, 0)))  # not from text, since Python limits int() to 4,300 digits
     assert isinstance(exponent, int)
     shift = exponent + scale
     if shift >= 0:
-        units, rest = whole * 10 ** min(shift, 100), 0  # 100 more digits are outside of every exact type.
+        units, remainder = whole * 10 ** min(shift, 100), 0  # No exact type has 100 more digits.
     elif -shift > len(digits):
-        units, rest = (-1 if whole < 0 else 0), abs(whole)  # Less than one unit.
+        units, remainder = (-1 if whole < 0 else 0), abs(whole)  # Less than one unit.
     else:
-        units, rest = divmod(whole, 10**-shift)
-    return _bind_units(compare, kind, units, bool(rest))
+        units, remainder = divmod(whole, 10**-shift)
+    return _bind_units(compare, kind, units, bool(remainder))
 
 
-def _bind_units(compare: Compare, kind: pa.DataType, units: int, rest: bool) -> Predicate:
-    """Compare a column of whole units with a literal of so many; with a rest it is between them and the next."""
+def _bind_units(compare: Compare, kind: pa.DataType, units: int, has_remainder: bool) -> Predicate:
+    """Compare a column of whole units with a literal; with a remainder it lies between `units` and the next unit."""
     column, op = compare.column, compare.op
-    if rest:  # No value is equal.
+    if has_remainder:  # No value is equal.
         if op in ("=", "<>"):
             return Constant(column, op == "<>")
         op, units = (">=", units + 1) if op in (">", ">=") else ("<=", units)
@@ -300,14 +303,14 @@ def _scalar(literal: Any, kind: pa.DataType, zone: str) -> pa.Scalar:
 
 
 def _nanoseconds(literal: Any, kind: pa.DataType, zone: str) -> int:
-    """What a timestamp or time literal counts; a timestamp without a zone is in the session's.
+    """Return a timestamp or time literal in nanoseconds; a timestamp without an offset is in the session's zone.
 
-    Raises `TypeError` or `ValueError` for what is none; a zone is refused for a column without.
+    Raises `TypeError` or `ValueError` if the literal is not a timestamp or time, or has a zone and the column has none.
     """
-    below = 0
+    nanoseconds = 0
     if isinstance(literal, str):
-        if digits := _BELOW_MICROSECONDS.search(literal):  # Python leaves them out.
-            below = int(digits[1].ljust(3, "0"))
+        if digits := _BELOW_MICROSECONDS.search(literal):  # Python drops the digits after microseconds.
+            nanoseconds = int(digits[1].ljust(3, "0"))
         read = dt.time.fromisoformat if pa.types.is_time(kind) else dt.datetime.fromisoformat
         literal = read(literal)
     if pa.types.is_time(kind):
@@ -321,21 +324,21 @@ def _nanoseconds(literal: Any, kind: pa.DataType, zone: str) -> int:
     if literal.tzinfo is None:
         literal = literal.replace(tzinfo=dt.UTC if kind.tz is None else zone_of(zone))
     micros = (literal - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
-    return micros * 1000 + below
+    return micros * 1000 + nanoseconds
 
 
 # ---- evaluation
 
 
 def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedArray] | pa.Table) -> pa.BooleanArray:
-    """The answer for every row, as an Arrow boolean array with null for "unknown".
+    """Return the answer for each row as an Arrow boolean array; null means unknown.
 
-    `columns`: the columns by name, of one length.
+    `columns`: the columns by name, all of the same length.
     """
     if isinstance(predicate, (And, Or)):
         names = columns_of(predicate)
         column = columns[next(iter(names))] if len(names) == 1 else None
-        if isinstance(column, pa.DictionaryArray) and not _asks_for_null(predicate):  # IN, for instance
+        if isinstance(column, pa.DictionaryArray) and not _has_is_null(predicate):  # IN, for instance
             return _of_distinct(predicate, names.pop(), column)
         combine = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
         result = evaluate(predicate.parts[0], columns)
@@ -358,14 +361,14 @@ def evaluate(predicate: Predicate, columns: Mapping[str, pa.Array | pa.ChunkedAr
 
 
 def _of_distinct(predicate: Predicate, name: str, column: pa.DictionaryArray) -> pa.BooleanArray:
-    """Each distinct value is looked at once; what is null is unknown."""
+    """Evaluate a predicate once per distinct value; null is unknown."""
     return evaluate(predicate, {name: column.dictionary}).take(column.indices)
 
 
-def _asks_for_null(predicate: Predicate) -> bool:
+def _has_is_null(predicate: Predicate) -> bool:
     if isinstance(predicate, (And, Or)):
-        return any(map(_asks_for_null, predicate.parts))
-    return _asks_for_null(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, IsNull)
+        return any(map(_has_is_null, predicate.parts))
+    return _has_is_null(predicate.part) if isinstance(predicate, Not) else isinstance(predicate, IsNull)
 
 
 _ARROW_NAMES = {
@@ -380,7 +383,7 @@ def _compare(column: pa.Array, op: Operator, literal: pa.Scalar) -> pa.BooleanAr
         return pc.call_function(_ARROW_NAMES[op], [column, literal])
     column = column.cast(pa.float64())
     nan = pc.is_nan(column)
-    if math.isnan(literal.as_py()):  # Nothing is above NaN, and only NaN is equal to it.
+    if math.isnan(literal.as_py()):  # No value is greater than NaN, and only NaN equals it.
         if op in ("=", ">="):
             return nan
         if op in ("<>", "<"):

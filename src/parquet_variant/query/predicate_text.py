@@ -1,6 +1,7 @@
 """Predicates written as text: ``mag > 5 and place like 'x%'``.
 
-Owns the grammar (SQL's, as far as single columns and literals go) and its errors. Leaves the tree to `predicate`.
+Owns the grammar, which is SQL's for comparisons of one column with literals, and its errors. Leaves the tree to
+`predicate`.
 """
 
 from __future__ import annotations
@@ -51,13 +52,14 @@ def parse_predicate(text: str) -> Predicate:
     text
         Comparisons (``= <> != < <= > >=``), ``IN (…)``, ``BETWEEN … AND …``, ``LIKE 'x%'``, ``IS NULL`` of columns with
         literals, joined by AND, OR, NOT and parentheses. Literals: numbers, ``'text'``, TRUE, FALSE, NULL,
-        ``DATE '2024-01-31'``, ``TIMESTAMP '2024-01-31 12:00:00'``, ``X'0A0B'``. A path with its type is a column, too:
-        ``$.a.b:int``. Odd column names stand in double quotes or backticks. Keywords in any case.
+        ``DATE '2024-01-31'``, ``TIMESTAMP '2024-01-31 12:00:00'``, ``X'0A0B'``. A path with a type can take the
+        place of a column: ``$.a.b:int``. Column names that are not identifiers are written in double quotes or
+        backticks. In a LIKE pattern a backslash escapes ``%``, ``_`` and itself, as in Spark. Keywords have any case.
 
     Raises
     ------
     PredicateError
-        With the offset in characters, if the text is anything else.
+        If the text is not a predicate, with the offset in characters.
 
     Examples
     --------
@@ -66,16 +68,16 @@ def parse_predicate(text: str) -> Predicate:
     >>> parse_predicate("mag >")
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.PredicateError: expected a literal, found the end (byte offset 5)
+    parquet_variant.errors.PredicateError: invalid filter: expected a literal, found the end (byte offset 5)
     """
     return _Parser(text).parse()
 
 
 def predicate_text(predicate: Predicate, column: Callable[[str], str] | None = None) -> str:
-    r"""A predicate as text, which `parse_predicate` reads.
+    r"""Return a predicate as text that `parse_predicate` reads.
 
-    `predicate`: a predicate with Python literals: not bound yet.
-    `column`: how a column is written; in double quotes by default.
+    `predicate`: a predicate that is not bound yet, so its literals are Python values.
+    `column`: returns the text of a column name; by default the name in double quotes.
 
     >>> predicate_text(parse_predicate("a > 5 and not (b like 'x%' or c is null)"))
     '"a" > 5 and not ("b" like \'x%\' or "c" is null)'
@@ -119,8 +121,13 @@ class _Parser:
             match = _TOKEN.match(text, position)
             if match is None or match.lastgroup is None:
                 offset = position + len(text[position:]) - len(text[position:].lstrip())
-                hint = ": a path is written as $.a.b:int" if text[offset] in ":.[" else ""
-                raise PredicateError(f"cannot read the filter at {text[offset : offset + 20]!r}{hint}", offset=offset)
+                dotted = text[offset] in ":.["
+                hint = (
+                    "; a path is written $.a.b:int, and a column with a dot in its name in double quotes"
+                    if dotted
+                    else ""
+                )
+                raise PredicateError(f"invalid filter at {text[offset : offset + 20]!r}{hint}", offset=offset)
             self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             position = match.end()
         self.position, self.depth = 0, 0
@@ -155,7 +162,7 @@ class _Parser:
     def _fail(self, expected: str) -> NoReturn:
         token = self._peek()
         what = "the end" if token.kind == "end" else repr(token.text)
-        raise PredicateError(f"expected {expected}, found {what}", offset=token.offset)
+        raise PredicateError(f"invalid filter: expected {expected}, found {what}", offset=token.offset)
 
     # ---- grammar
 
@@ -174,7 +181,7 @@ class _Parser:
     def _not(self) -> Predicate:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH}", offset=self._peek().offset)
+            raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH} levels", offset=self._peek().offset)
         if self._accept("not"):
             predicate: Predicate = Not(self._not())
         elif self._accept("("):
@@ -249,23 +256,23 @@ class _Parser:
         return self._fail("a literal")
 
     def _number(self, token: _Token) -> int | Decimal:
-        """A fraction, and what is longer than any type, stays exact; a float column makes a double of it when bound."""
+        """Return a number exactly, as int or Decimal; binding to a float column converts it to double."""
         if re.fullmatch(r"[-+]?\d{1,38}", token.text):
             return int(token.text)
         try:
             return Decimal(token.text)
         except InvalidOperation:
-            raise PredicateError(f"{token.text[:40]} is a number out of all ranges", offset=token.offset) from None
+            raise PredicateError(f"the number {token.text[:40]} is out of range", offset=token.offset) from None
 
     def _moment(self) -> dt.date:
         kind = dt.date if self._take().word == "date" else dt.datetime
         token = self._take()
         if re.search(r"[.,]\d{7}", token.text):
             raise PredicateError(
-                f"{token.text} has more than six digits of a second: write it without the word before it",
+                f"{token.text} has more than six fractional digits: write the literal as a plain string",
                 offset=token.offset,
             )
         try:
             return kind.fromisoformat(token.text[1:-1])
         except ValueError:
-            raise PredicateError(f"{token.text} is not an ISO 8601 {kind.__name__}", offset=token.offset) from None
+            raise PredicateError(f"{token.text} is not a valid ISO 8601 {kind.__name__}", offset=token.offset) from None

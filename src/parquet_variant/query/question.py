@@ -1,8 +1,7 @@
-"""What a scan is asked: output columns, and a filter that may look at more columns than are given out.
+"""The request of a scan: output columns, and a filter that can use further columns.
 
-Owns reading both from what a user writes, for every kind of file and table, and what every planned query has: its
-columns, and the whole answer. Leaves the plan and the parts of the answer to each format, the types of ordinary
-columns, which only the files know, to the scans.
+Owns reading both from user input for every format, and the interface of every planned query. Leaves plans and batches
+to the formats, and the types of ordinary columns, which only the files have, to the scans.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from parquet_variant.query.selection import Selected, read_selection
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a scan is asked.
+    """The request of a scan.
 
     >>> question = Question.of({"mag": "$.mag:double"}, "id > 5")
-    >>> [each.name for each in question.columns], question.hidden[0].column
+    >>> [column.name for column in question.columns], question.hidden[0].column
     (['mag', 'id'], 'id')
     """
 
     selection: tuple[Selected, ...]  # The output columns.
-    hidden: tuple[Selected, ...]  # The columns that only the filter looks at.
+    hidden: tuple[Selected, ...]  # The columns that only the filter uses.
     predicate: Predicate | None  # The filter, or None.
 
     @classmethod
     def of(cls, columns: Mapping[str, object] | Sequence[str], where: object) -> Question:
-        """Read what a user writes; see `pv.parquet.scan`.
+        """Read columns and filter as a user writes them; see `pv.parquet.scan`.
 
         Raises `VariantFileError` if no column is selected; `PathError` or `PredicateError` if a path or the filter
         cannot be read.
@@ -44,29 +43,29 @@ class Question:
         if not selection:
             raise VariantFileError("no columns are selected: name at least one", reason="no-columns")
         predicate = read_predicate(where)
-        outputs = {each.name for each in selection}
-        others = sorted(columns_of(predicate) - outputs) if predicate is not None else []
-        return cls(selection, read_selection({name: name for name in others}), predicate)
+        outputs = {column.name for column in selection}
+        hidden = sorted(columns_of(predicate) - outputs) if predicate is not None else []
+        return cls(selection, read_selection({name: name for name in hidden}), predicate)
 
     @property
     def columns(self) -> tuple[Selected, ...]:
-        """All columns that are read."""
+        """The columns that are read."""
         return (*self.selection, *self.hidden)
 
     def bound(self, columns: Sequence[Selected], zone: str) -> Question:
-        """The same with the types that the columns have in the files, and the filter bound to these.
+        """Return the request with the column types of the files, and the filter bound to them.
 
-        `columns`: those of `columns`, typed.
+        `columns`: the columns of `Question.columns` with their types.
         """
         predicate = self.predicate
         if predicate is not None:
-            predicate = bind(predicate, {each.name: each.output for each in columns}, zone)
+            predicate = bind(predicate, {column.name: column.output for column in columns}, zone)
         count = len(self.selection)
         return Question(tuple(columns[:count]), tuple(columns[count:]), predicate)
 
 
 def read_predicate(where: object) -> Predicate | None:
-    """A filter as text, as conditions, or as a predicate; None for none.
+    """Read a filter given as text, as conditions, or as a predicate; None means no filter.
 
     Raises `PredicateError` if it cannot be read.
     """
@@ -77,37 +76,39 @@ def read_predicate(where: object) -> Predicate | None:
     return all_of(where if isinstance(where, list) else [where])
 
 
-def in_short(selection: Sequence[Selected], predicate: Predicate | None) -> str:
-    """What a scan is asked, for one line: the first columns, and whether rows are left out.
+def short_description(selection: Sequence[Selected], predicate: Predicate | None) -> str:
+    """Describe a request in one line: its first columns, and whether there is a filter.
 
-    >>> in_short(read_selection(["a", "b", "c", "d", "e", "f"]), None)
+    >>> short_description(read_selection(["a", "b", "c", "d", "e", "f"]), None)
     'of a, b, c, d, e and 1 more'
     """
     more = f" and {len(selection) - 5:,} more" if len(selection) > 5 else ""
-    return f"of {', '.join(each.name for each in selection[:5])}{more}{', filtered' if predicate is not None else ''}"
+    return (
+        f"of {', '.join(column.name for column in selection[:5])}{more}{', filtered' if predicate is not None else ''}"
+    )
 
 
 class PlannedQuery(ABC):
-    """Output columns, columns that only the filter looks at, and the answer, in parts or as a whole."""
+    """A query that is ready to run: its columns, and its result as batches or as one table."""
 
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the answer; a Variant is a struct that names its extension."""
-        return pa.schema([each.field for each in self.selection])
+        """The Arrow schema of the result; a Variant is a struct with the extension name."""
+        return pa.schema([column.field for column in self.selection])
 
     @property
     def every_column(self) -> tuple[Selected, ...]:
-        """The columns that are read: those that are asked for, and those of the filter."""
+        """The columns that are read: the output columns, and the columns that only the filter uses."""
         return (*self.selection, *self.hidden)
 
     @abstractmethod
     def batches(self) -> Iterator[pa.Table]:
-        """The answer in parts."""
+        """Yield the result in parts."""
 
     def to_table(self) -> pa.Table:
-        """The whole answer."""
+        """Return the whole result."""
         parts = list(self.batches())
         return pa.concat_tables(parts) if parts else empty_table(self.schema)

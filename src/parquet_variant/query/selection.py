@@ -1,6 +1,6 @@
-"""What a query asks for: output columns by name, each a typed path into a Variant or an ordinary column.
+"""Output columns: each is a typed path into a Variant, or an ordinary column.
 
-Owns reading the many ways to write that. Leaves which file columns answer it to `projection`.
+Owns the ways to write them. Leaves which columns of a file they need to `parquet.scanning.projection`.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ class Selected:
 
     name: str  # Its name.
     path: VariantPath | None  # The path into the Variant column; None for an ordinary column.
-    # The Arrow type asked for, of each element if the path has wildcards; None gives the Variant at the path, or an
-    # ordinary column as it is. Extension types made in Python have no hash.
+    # The requested Arrow type, of each element if the path has wildcards; None for the Variant at the path, or for an
+    # ordinary column with its own type. It is not hashed, since extension types made in Python have no hash.
     type: pa.DataType | None = dataclasses_field(default=None, hash=False)
     column: str | None = None  # The ordinary column's name in the file.
 
     @property
     def field(self) -> pa.Field:
-        """The output column as an Arrow field; a Variant carries the extension's name."""
+        """The output column as an Arrow field; a Variant has the extension name in its metadata."""
         if self.output is None:
             return pa.field(self.name, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
         return pa.field(self.name, self.output)
 
     @property
     def output(self) -> pa.DataType | None:
-        """The Arrow type of the output column; None for a Variant, or an ordinary column not looked at yet."""
+        """The Arrow type of the output column; None for a Variant, or an ordinary column whose type is not read yet."""
         if self.path is None or not self.path.has_wildcard:
             return self.type
         return result_type(VARIANT_STORAGE if self.type is None else self.type, self.path)
 
 
 def arrow_type(kind: object) -> pa.DataType | None:
-    """The Arrow type that a type's name stands for; None for ``variant``.
+    """Return the Arrow type with a name; None for ``variant``.
 
     >>> arrow_type("double"), arrow_type("array<string>"), arrow_type("variant")
     (DataType(double), ListType(list<element: string>), None)
@@ -56,35 +56,35 @@ def arrow_type(kind: object) -> pa.DataType | None:
 
 
 def read_selection(columns: Mapping[str, object] | Sequence[str]) -> tuple[Selected, ...]:
-    """The output columns, in their order.
+    """Read output columns, in their order.
 
     `columns`: by name: ``("$.path", "type")``; ``"$.path:type"``; ``"$.path"`` for a Variant; or the name of an
-      ordinary column. A list of these, or a single one, selects columns under their own names.
-    Raises `VariantError` for anything else, or a type that does not exist; `PathError` for a path that cannot be read.
+      ordinary column. A list of names, or a single name, selects columns under their own names.
+    Raises `VariantError` for anything else and for unknown types, `PathError` for an invalid path.
 
     >>> read_selection({"mag": ("$.properties.mag", "double"), "id": "id"})[0].type
     DataType(double)
     """
     if not isinstance(columns, Mapping):
         columns = {name: name for name in ([columns] if isinstance(columns, str) else columns)}
-    return tuple(_selected(name, asked) for name, asked in columns.items())
+    return tuple(_selected(name, request) for name, request in columns.items())
 
 
-def _selected(name: str, what: object) -> Selected:
+def _selected(name: str, request: object) -> Selected:
     check_column_name(name)
-    if isinstance(what, Selected):
-        return replace(what, name=name)
-    if isinstance(what, VariantPath):
-        return Selected(name, what)
-    if isinstance(what, tuple) and len(what) == 2:
-        return _typed_path(name, what[0], what[1])
-    if isinstance(what, str) and what.startswith("$"):
-        path, kind = split_type(what)
+    if isinstance(request, Selected):
+        return replace(request, name=name)
+    if isinstance(request, VariantPath):
+        return Selected(name, request)
+    if isinstance(request, tuple) and len(request) == 2:
+        return _typed_path(name, request[0], request[1])
+    if isinstance(request, str) and request.startswith("$"):
+        path, kind = split_type(request)
         return _typed_path(name, path, kind)
-    if isinstance(what, str):
-        return Selected(name, None, column=what)
+    if isinstance(request, str):
+        return Selected(name, None, column=request)
     raise VariantError(
-        f"column {name}: {what!r} is no selection: give ('$.path', 'type'), '$.path:type' or a column's name",
+        f"invalid selection for column {name}: {request!r}; give ('$.path', 'type'), '$.path:type' or a column name",
         reason="bad-selection",
     )
 
@@ -95,7 +95,7 @@ def _typed_path(name: str, path: AnyPath, type_name: object) -> Selected:
 
 
 def split_type(text: str) -> tuple[str, str | None]:
-    """Path and type of ``$.a['b:c']:int``: a key with a colon must stand in brackets and quotes."""
+    """Split ``$.a['b:c']:int`` into path and type; a key with a colon must be written in brackets and quotes."""
     quote, bracketed, index = "", False, 0
     while index < len(text):
         character = text[index]

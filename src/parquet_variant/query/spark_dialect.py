@@ -1,6 +1,6 @@
 """Spark's SQL with Variant paths.
 
-Owns the dialect; it is imported only for Spark. Leaves paths to `path_dialect`.
+Owns the dialect, which is imported only when the engine is Spark. Leaves paths to `path_dialect`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ForSpark(Databricks):
     """Spark's SQL with Variant paths."""
 
     INDEX_OFFSET = 0
-    SUPPORTS_USER_DEFINED_TYPES = True  # an unknown type is refused with the list of those that there are
+    SUPPORTS_USER_DEFINED_TYPES = True  # so that an unknown type is refused later, with the list of types
 
     class Tokenizer(Databricks.Tokenizer):
         KEYWORDS = {**Databricks.Tokenizer.KEYWORDS, **SPARK_TYPES, "INT8": TokenType.BIGINT}

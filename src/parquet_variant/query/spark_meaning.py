@@ -1,7 +1,7 @@
-"""Expressions in Spark's SQL that DuckDB is to evaluate, as Spark means them.
+"""Expressions in Spark's SQL that DuckDB evaluates with the same result as Spark.
 
-Owns which of them mean the same in DuckDB's words; all others are refused by name, since a value that Spark would not
-give must not get into a table. Leaves reading the text to `spark_dialect`.
+Owns their translation. Expressions whose result could differ are refused by name, since a value that Spark would not
+compute must not be written into a table. Leaves parsing to `spark_dialect`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parquet_variant.query.sql_dialect import SqlError, written
 _Arguments = Sequence[exp.Expr]
 _Build = Callable[[_Arguments], exp.Expr]
 
-# What means the same in both.
+# Expressions with the same meaning in both engines.
 _ALIKE = (
     exp.Add, exp.And, exp.Between, exp.Boolean, exp.Case, exp.Cast, exp.Column, exp.CurrentDate, exp.CurrentTimestamp,
     exp.DPipe, exp.DataType, exp.DataTypeParam, exp.Div, exp.Dot, exp.EQ, exp.Extract, exp.GT, exp.GTE, exp.Identifier,
@@ -26,13 +26,13 @@ _ALIKE = (
     exp.Neg, exp.Not, exp.Null, exp.NullSafeEQ, exp.Or, exp.Paren, exp.RegexpLike, exp.Sub, exp.TryCast, exp.Tuple,
     exp.Var,
 )  # fmt: skip
-# Functions that have the same name, arguments and meaning.
+# Functions with the same name, arguments and meaning in both engines.
 _SAME = {
     "abs", "coalesce", "contains", "current_date", "day", "dayofmonth", "dayofyear", "greatest", "hour", "last_day",
     "least", "left", "length", "lower", "ltrim", "md5", "minute", "month", "nullif", "quarter", "right", "round",
     "rtrim", "second", "trim", "try_variant_get", "upper", "variant_get", "weekofyear", "year",
 }  # fmt: skip
-# Those of them, and of what they become, whose values are whole numbers, texts and dates.
+# Functions, before and after translation, whose results are whole numbers, strings and dates.
 _SPELLED = _SAME - {"abs", "coalesce", "greatest", "least", "nullif", "round", "variant_get", "try_variant_get"} | {
     "dayofweek", "len", "strftime"
 }  # fmt: skip
@@ -47,11 +47,11 @@ _UNITS = {
 
 
 def as_spark_means(tree: exp.Expr, types: Mapping[str, pa.DataType]) -> exp.Expr:
-    """The tree in DuckDB's words.
+    """Translate an expression from Spark to DuckDB.
 
-    `tree`: an expression of Spark's.
-    `types`: of the columns that are no Variants, by name.
-    Raises `SqlError` for what may mean something else there; it is named.
+    `tree`: the expression in Spark's SQL.
+    `types`: Arrow types of the columns that are not Variants, by name.
+    Raises `SqlError` with the part of the expression that could have another result in DuckDB.
 
     >>> from parquet_variant.query.sql_dialect import parse_sql, to_sql
     >>> to_sql(as_spark_means(parse_sql("date_format(t, 'yyyy-MM')", "spark", what="expression"), {}))
@@ -65,13 +65,13 @@ class _Meaning:
         self.types = types
 
     def converted(self, node: exp.Expr) -> exp.Expr:
-        """A tree in DuckDB's words: first what is in it."""
+        """Translate a tree, its parts first."""
         copy = node.copy()
         for key, value in node.args.items():
             if isinstance(value, exp.Expr):
                 copy.set(key, self.converted(value))
             elif isinstance(value, list):
-                copy.set(key, [self.converted(each) if isinstance(each, exp.Expr) else each for each in value])
+                copy.set(key, [self.converted(part) if isinstance(part, exp.Expr) else part for part in value])
         return self.of(copy)
 
     def of(self, node: exp.Expr) -> exp.Expr:
@@ -79,7 +79,7 @@ class _Meaning:
             return self.function(node)
         if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("decimals") is None:
             if any(pa.types.is_floating(kind) for kind in self.kinds(node)):
-                raise _unknown(node)  # Spark makes whole numbers, of NaN too
+                raise _unknown(node)  # Spark returns whole numbers, also for NaN
             return node
         if isinstance(node, exp.Trim) and node.args.get("expression") is None:
             return node
@@ -100,7 +100,7 @@ class _Meaning:
             and node.find(exp.Interval)
             and any(map(pa.types.is_date, self.kinds(node)))
         ):
-            raise _unknown(node)  # DuckDB makes times of dates
+            raise _unknown(node)  # DuckDB returns timestamps
         if isinstance(node, exp.Div) and any(pa.types.is_decimal(kind) for kind in self.kinds(node)):
             raise _unknown(node)  # DuckDB divides decimals as doubles
         return node
@@ -117,7 +117,7 @@ class _Meaning:
         return build(arguments)
 
     def builders(self) -> dict[tuple[str, int], _Build]:
-        """By name and number of arguments, -1 for any."""
+        """Return the translations by name and number of arguments; -1 stands for any number."""
         return {
             ("concat", -1): self.concat,
             ("nvl", 2): lambda a: exp.Anonymous(this="coalesce", expressions=list(a)),
@@ -144,29 +144,29 @@ class _Meaning:
         }
 
     def concat(self, arguments: _Arguments) -> exp.Expr:
-        first, *rest = map(self.text, arguments) if arguments else [exp.Literal.string("")]
-        for each in rest:
-            first = exp.DPipe(this=first, expression=each)
+        first, *others = map(self.text, arguments) if arguments else [exp.Literal.string("")]
+        for argument in others:
+            first = exp.DPipe(this=first, expression=argument)
         return exp.paren(first)
 
     def text(self, node: exp.Expr) -> exp.Expr:
         return node if isinstance(node, exp.Literal) and node.is_string else self.cast(exp.cast(node, "TEXT"))
 
     def cast(self, node: exp.Expr) -> exp.Expr:
-        """A cast that cuts fractions as Spark's, and gives no text that is spelled otherwise."""
+        """Return a cast that truncates fractions as Spark does; casts to text that could differ are refused."""
         if node.is_type(*exp.DataType.TEXT_TYPES) and not self.has_one_spelling(node.this.unnest()):
             raise _unknown(node)
         if node.is_type(*exp.DataType.INTEGER_TYPES):
             kinds = self.kinds(node.this)
             fraction = node.this.find(exp.Div) is not None or any(
-                not each.is_string and not each.is_int for each in node.this.find_all(exp.Literal)
+                not literal.is_string and not literal.is_int for literal in node.this.find_all(exp.Literal)
             )
             if fraction or any(pa.types.is_floating(kind) or pa.types.is_decimal(kind) for kind in kinds):
                 node.set("this", exp.Anonymous(this="trunc", expressions=[node.this]))
         return node
 
     def has_one_spelling(self, node: exp.Expr) -> bool:
-        """Whether both write the values of an expression alike: not those of doubles and timestamps."""
+        """Return whether both engines write the values as the same text, which is not so for doubles and timestamps."""
         if isinstance(node, exp.Column):
             kind = self.types.get(node.name.lower())
             return kind is not None and not pa.types.is_floating(kind) and not pa.types.is_timestamp(kind)
@@ -182,7 +182,7 @@ class _Meaning:
         )
 
     def element(self, node: exp.Bracket) -> exp.Expr:
-        """An element of an array, which Spark counts from 0; of a Variant it stands as it is."""
+        """Translate an index of an array, which Spark counts from 0; that of a Variant is kept."""
         column = node.this.unnest()
         kind = self.types.get(column.name.lower()) if isinstance(column, exp.Column) else None
         if kind is None and isinstance(column, exp.Column) and not column.table:
@@ -194,14 +194,15 @@ class _Meaning:
         return node
 
     def kinds(self, node: exp.Expr) -> list[pa.DataType]:
-        """The types of the columns in an expression."""
-        return [self.types[each.name.lower()] for each in node.find_all(exp.Column) if each.name.lower() in self.types]
+        """Return the types of the columns in an expression."""
+        names = [column.name.lower() for column in node.find_all(exp.Column)]
+        return [self.types[name] for name in names if name in self.types]
 
 
 def _date_format(arguments: _Arguments) -> exp.Expr:
     value, pattern = arguments
     if not isinstance(pattern, exp.Literal) or not _PATTERN.fullmatch(pattern.name):
-        raise SqlError(f"the pattern {written(pattern, 'spark')} of date_format is not known here")
+        raise SqlError(f"unsupported date_format pattern {written(pattern, 'spark')}: use yyyy, MM, dd, HH, mm and ss")
     text = re.sub("yyyy|MM|dd|HH|mm|ss", lambda match: _STRFTIME[match[0]], pattern.name)
     return exp.Anonymous(this="strftime", expressions=[exp.cast(value, "TIMESTAMP"), exp.Literal.string(text)])
 
@@ -209,7 +210,7 @@ def _date_format(arguments: _Arguments) -> exp.Expr:
 def _truncated(unit: exp.Expr, value: exp.Expr) -> exp.Expr:
     name = _UNITS.get(unit.name.lower()) if isinstance(unit, exp.Literal) else None
     if name is None:
-        raise SqlError(f"the unit {written(unit, 'spark')} is not known here")
+        raise SqlError(f"unknown unit {written(unit, 'spark')}: use {', '.join(sorted(set(_UNITS.values())))}")
     return exp.Anonymous(this="date_trunc", expressions=[exp.Literal.string(name), value])
 
 
@@ -218,4 +219,6 @@ def _number(node: exp.Expr | None, *, least: int) -> bool:
 
 
 def _unknown(node: exp.Expr) -> SqlError:
-    return SqlError(f"{written(node, 'spark')} may mean something else in DuckDB, which evaluates it")
+    return SqlError(
+        f"unsupported expression {written(node, 'spark')}: DuckDB evaluates it, and could differ from Spark"
+    )

@@ -1,7 +1,7 @@
-"""One condition or value in SQL over the columns of one or several tables, taken apart.
+"""Conditions and values in SQL over the columns of one or several tables, for DELETE, UPDATE and MERGE.
 
-Owns which columns an expression needs, what of it can be pushed down, and its text over those columns; that is what
-DELETE, UPDATE and MERGE ask for. Leaves whole queries, with their scopes, to the room `sql`.
+Owns the columns that an expression needs, its pushdown, and its text over those columns. Leaves whole queries, with
+their scopes, to `sql_query`.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class ColumnMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NeededColumn:
-    """A column that an expression needs of a table."""
+    """A column of a table that an expression needs."""
 
-    column: str  # The table's column: the Variant, or the ordinary one.
+    column: str  # The name of the table's column.
     path: VariantPath | None = None  # The path into the Variant; None for an ordinary column.
-    type: pa.DataType | None = None  # The Arrow type asked for; None for a Variant, or an ordinary column as it is.
+    type: pa.DataType | None = None  # The requested Arrow type; None for a Variant or an ordinary column.
 
     @property
     def output(self) -> pa.DataType | None:
@@ -89,30 +89,30 @@ class NeededColumn:
 
     @property
     def select(self) -> Selected:
-        """As scans take it; a column whose name begins with ``$`` is no path."""
+        """The column as scans take it; a column whose name begins with ``$`` is not read as a path."""
         return Selected(self.column, self.path, self.type, None if self.path is not None else self.column)
 
 
 @dataclass(frozen=True, slots=True)
 class SqlExpression:
-    """An expression, taken apart."""
+    """An expression as DuckDB's text, with the columns that it needs."""
 
-    text: str  # DuckDB's text over the columns below, each qualified by its table.
-    # For each table, the columns that the text needs, by the names that it has for them.
+    text: str  # DuckDB's text over `columns`, each qualified by its table.
+    # For each table, the columns that the text needs, by their names in the text.
     columns: Mapping[str, Mapping[str, NeededColumn]]
-    # For each table, a predicate over those names that holds wherever the expression is true (if it is a condition).
+    # For each table, a predicate over those names that is true wherever the expression is true, if it is a condition.
     pushdown: Mapping[str, Predicate]
 
 
 def read_expression(
     text: str, tables: Mapping[str, TableColumns], *, zone: str = "UTC", engine: SqlEngine = "duckdb"
 ) -> SqlExpression:
-    r"""Take an expression apart.
+    r"""Parse an expression, and resolve its columns.
 
     `text`: a condition or a value: ``v:a.b::int > 5 AND day = DATE '2024-01-31'``.
     `tables`: the columns of each table, by the name or alias that qualifies them in the text.
-    `engine`: whose SQL the text is; what Spark means by it is DuckDB's to evaluate, or refused.
-    Raises `SqlError` or `PathError` if the text cannot be read, names what is not there, has a subquery, or compares a
+    `engine`: the SQL of the text; Spark's is translated for DuckDB, or refused.
+    Raises `SqlError` or `PathError` if the text is invalid, names an unknown column, has a subquery, or compares a
     Variant that is not cast.
 
     >>> where = read_expression("v:a.b::int > 5 AND lower(c) = 'x'", {"t": TableColumns(["v"], {"c": pa.string()})})
@@ -125,9 +125,13 @@ def read_expression(
     if engine == "spark":
         from parquet_variant.query.spark_meaning import as_spark_means
 
-        tree = as_spark_means(tree, {name: kind for each in tables.values() for name, kind in each.ordinary.items()})
+        tree = as_spark_means(
+            tree, {name: kind for columns in tables.values() for name, kind in columns.ordinary.items()}
+        )
     for node in tree.find_all(exp.Query, exp.Window, exp.Star):
-        raise SqlError(f"{written(node)!r} cannot stand in a condition on rows: it asks for other rows")
+        raise SqlError(
+            f"{written(node)!r} is not allowed in a condition on rows: subqueries, windows and stars read other rows"
+        )
     reading = _Reading(tables)
     condition = reading.rewritten(tree)
     predicates = {}
@@ -139,18 +143,18 @@ def read_expression(
 
 
 def column_name(term: VariantTerm, column: str) -> str:
-    """What a path's column is called where it stands beside others; the same path and type, the same name."""
+    """Return the internal name of the column of a path; the same path and type have the same name."""
     if term.path.segments or term.cast:
         kind = "variant" if term.type is None else sql_type_name(term.type)
         name = f"{column}:{term.path}:{kind}"
-        # The engines take names for the same that differ by case alone: what a lower case loses is told by number.
-        lost = [f"{place}-{ord(sign)}" for place, sign in enumerate(name) if not sign.isascii() or sign.isupper()]
-        return " ".join([name, *lost])
+        # Engines ignore letter case in names, so the position and code of each upper-case letter are appended.
+        marks = [f"{place}-{ord(sign)}" for place, sign in enumerate(name) if not sign.isascii() or sign.isupper()]
+        return " ".join([name, *marks])
     return column
 
 
 class _Reading:
-    """Rewrites one tree; `columns` fills up with what it needs."""
+    """Rewrites one tree, and collects the columns that it needs in `columns`."""
 
     def __init__(self, tables: Mapping[str, TableColumns]) -> None:
         self.tables = tables
@@ -189,7 +193,7 @@ class _Reading:
             if isinstance(value, exp.Expr):
                 copy.set(key, self.rewritten(value))
             elif isinstance(value, list):
-                copy.set(key, [self.rewritten(each) if isinstance(each, exp.Expr) else each for each in value])
+                copy.set(key, [self.rewritten(part) if isinstance(part, exp.Expr) else part for part in value])
         return copy
 
     def term(self, term: VariantTerm, node: exp.Expr) -> exp.Expr:
@@ -198,7 +202,9 @@ class _Reading:
         assert resolved is not None
         table, column = resolved[0], resolved[1].column
         if not term.cast and not _takes_variant(node):
-            raise SqlError(f"{written(node)} is a Variant: write the type, as in {written(node)}::string")
+            raise SqlError(
+                f"{written(node)} is a Variant, which cannot be compared: write a type, as in {written(node)}::string"
+            )
         name = column_name(term, column)
         self.columns[table][name] = NeededColumn(column, term.path, term.type)
         self.types[table, name] = term.output
@@ -225,12 +231,12 @@ class _Reading:
         return [name for table in self.tables.values() for name in (*table.variants, *table.ordinary)]
 
     def columns_of(self, table: str) -> Any:
-        def known(node: exp.Expr) -> tuple[str, pa.DataType | None] | None:
+        def find_column(node: exp.Expr) -> tuple[str, pa.DataType | None] | None:
             if not isinstance(node, exp.Column) or node.table != table:
                 return None
             return node.name, self.types[table, node.name]
 
-        return known
+        return find_column
 
 
 def check_fields(kind: pa.DataType | None, column: str, fields: Sequence[str]) -> None:
@@ -255,5 +261,5 @@ def _takes_variant(node: exp.Expr) -> bool:
 
 
 def _reference(table: str, column: str) -> exp.Column:
-    plain = column.isidentifier() and column.islower()
-    return exp.Column(this=exp.to_identifier(column, quoted=not plain), table=exp.to_identifier(table))
+    is_word = column.isidentifier() and column.islower()
+    return exp.Column(this=exp.to_identifier(column, quoted=not is_word), table=exp.to_identifier(table))

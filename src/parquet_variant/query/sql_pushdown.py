@@ -1,7 +1,7 @@
-"""What of a condition in SQL a scan can skip by: the part of it that is a `Predicate` over columns.
+"""Pushdown: the part of a SQL condition by which a scan can skip rows, as a `Predicate` over columns.
 
-Owns which comparisons mean the same to the engine that runs the text and to `predicate`; every other is left to the
-engine alone. A row that the condition takes is always one that the predicate takes.
+Owns which comparisons mean the same in the engine and in `predicate`; all others are evaluated by the engine alone.
+The predicate is true for every row for which the condition is true.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from sqlglot import exp
 from parquet_variant.errors import VariantError
 from parquet_variant.query.predicate import And, Compare, IsNull, Like, Not, Or, Predicate, bind, joined
 
-# The column that an expression is, and its Arrow type (None for a Variant); None if it is no column of the scan.
-Known = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
+# Callback: an expression -> the name and Arrow type (None for a Variant) of the scan's column that it is, or None.
+FindColumn = Callable[[exp.Expr], tuple[str, pa.DataType | None] | None]
 _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -29,61 +29,63 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.GTE: ">=",
 }
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-# What a node may carry; anything else (symmetric, a subquery, an escape) changes what it means.
-_UNDERSTOOD = {"this", "expression", "expressions", "low", "high", "negate", "table"}
-_NO_LITERAL = object()
-_MAX_DIGITS = 18  # more, and the engine may compare as double
+# Arguments of a node; any other (symmetric, a subquery, an escape) changes its meaning.
+_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table"}
+NO_LITERAL = object()
+_MAX_DIGITS = 18  # with more digits the engine may compare as double
 
 
-def pushdown(condition: exp.Expr, known: Known, zone: str = "UTC") -> Predicate | None:
-    """A predicate that every row meets for which the condition is true; None if nothing is known.
+def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") -> Predicate | None:
+    """Return a predicate that is true for every row for which the condition is true; None without one.
 
-    `known`: which expressions are columns of the scan.
+    `find_column`: returns the column of the scan that an expression is.
     """
     condition = _unwrapped(condition)
     if isinstance(condition, exp.And):
-        parts = [part for each in condition.flatten() if (part := pushdown(each, known, zone)) is not None]
+        parts = [part for operand in condition.flatten() if (part := pushdown(operand, find_column, zone)) is not None]
         return joined(And, parts) if parts else None
     if isinstance(condition, exp.Or):
-        return _all_of(Or, (pushdown(each, known, zone) for each in condition.flatten()))
-    return _exact(condition, known, zone)
+        return _all_of(Or, (pushdown(operand, find_column, zone) for operand in condition.flatten()))
+    return _exact(condition, find_column, zone)
 
 
 def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Predicate | None:
-    """The predicates as one; None if nothing is known of a part."""
-    known = list(parts)
-    return None if None in known else joined(kind, [each for each in known if each is not None])
+    """Join predicates; None if one of them is None."""
+    predicates = list(parts)
+    return None if None in predicates else joined(kind, [part for part in predicates if part is not None])
 
 
-def _exact(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
-    """The predicate that says the same as a condition, unknown answers included."""
+def _exact(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
+    """Return the predicate that is equivalent to a condition, also where the condition is unknown."""
     node = _unwrapped(node)
-    if {key for key, value in node.args.items() if value} - _UNDERSTOOD:
+    if {key for key, value in node.args.items() if value} - _ARGUMENTS:
         return None
     if isinstance(node, (exp.And, exp.Or)):
-        return _all_of(And if isinstance(node, exp.And) else Or, (_exact(each, known, zone) for each in node.flatten()))
+        return _all_of(
+            And if isinstance(node, exp.And) else Or, (_exact(operand, find_column, zone) for operand in node.flatten())
+        )
     if isinstance(node, exp.Not):
-        inner = _exact(node.this, known, zone)
+        inner = _exact(node.this, find_column, zone)
         return None if inner is None else Not(inner)
     if isinstance(node, exp.Is):
-        column = known(_unwrapped(node.this))
+        column = find_column(_unwrapped(node.this))
         if column is None or not isinstance(node.expression, exp.Null):
             return None
         return Not(IsNull(column[0])) if node.args.get("negate") else IsNull(column[0])
     if type(node) in _OPERATORS:
-        return _comparison(node, known, zone)
+        return _comparison(node, find_column, zone)
     if isinstance(node, exp.Between):
         bounds = (
             exp.GTE(this=node.this, expression=node.args["low"]),
             exp.LTE(this=node.this, expression=node.args["high"]),
         )
-        return _all_of(And, (_comparison(each, known, zone) for each in bounds))
+        return _all_of(And, (_comparison(bound, find_column, zone) for bound in bounds))
     if isinstance(node, exp.In) and node.expressions:
-        equals = (exp.EQ(this=node.this, expression=each) for each in node.expressions)
-        return _all_of(Or, (_comparison(each, known, zone) for each in equals))
+        equals = (exp.EQ(this=node.this, expression=value) for value in node.expressions)
+        return _all_of(Or, (_comparison(equal, find_column, zone) for equal in equals))
     if isinstance(node, exp.Like):
-        return _like(node, known)
-    column = known(node)
+        return _like(node, find_column)
+    column = find_column(node)
     if column is not None and column[1] == pa.bool_():
         return Compare(column[0], "=", True)
     return None
@@ -95,25 +97,25 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _like(node: exp.Like, known: Known) -> Predicate | None:
-    column, pattern = known(_unwrapped(node.this)), node.expression
+def _like(node: exp.Like, find_column: FindColumn) -> Predicate | None:
+    column, pattern = find_column(_unwrapped(node.this)), node.expression
     if column is None or column[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
         return None
     like = Like(column[0], pattern.name)
     return Not(like) if node.args.get("negate") else like
 
 
-def _comparison(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
+def _comparison(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
     op = _OPERATORS[type(node)]
     left, right = _unwrapped(node.this), _unwrapped(node.expression)
-    compared, other = known(left), right
+    compared, other = find_column(left), right
     if compared is None:
-        compared, other, op = known(right), left, _FLIPPED.get(op, op)
+        compared, other, op = find_column(right), left, _FLIPPED.get(op, op)
     if compared is None or compared[1] is None:
         return None
     column, kind = compared
-    literal = _literal(other)
-    if literal is _NO_LITERAL or not _compares_alike(kind, literal, other):
+    literal = literal_value(other)
+    if literal is NO_LITERAL or not _compares_alike(kind, literal, other):
         return None
     compare = Compare(column, op, literal)  # type: ignore[arg-type]
     try:
@@ -123,11 +125,11 @@ def _comparison(node: exp.Expr, known: Known, zone: str) -> Predicate | None:
     return compare
 
 
-def _literal(node: exp.Expr) -> Any:
-    """The Python value of a literal; a marker for everything else."""
+def literal_value(node: exp.Expr) -> Any:
+    """Return the Python value of a literal, or `NO_LITERAL` for any other expression."""
     if isinstance(node, exp.Neg):
-        inner = _literal(_unwrapped(node.this))
-        return -inner if isinstance(inner, (int, Decimal, float)) and not isinstance(inner, bool) else _NO_LITERAL
+        inner = literal_value(_unwrapped(node.this))
+        return -inner if isinstance(inner, (int, Decimal, float)) and not isinstance(inner, bool) else NO_LITERAL
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if isinstance(node, exp.Null):
@@ -138,14 +140,14 @@ def _literal(node: exp.Expr) -> Any:
         text = node.name
         if "e" in text.lower():
             return float(text)
-        return Decimal(text) if "." in text else int(text) if text.isdecimal() and len(text) < 40 else _NO_LITERAL
+        return Decimal(text) if "." in text else int(text) if text.isdecimal() and len(text) < 40 else NO_LITERAL
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string:
         return _moment(node)
-    return _NO_LITERAL
+    return NO_LITERAL
 
 
 def _moment(node: exp.Cast) -> Any:
-    """``DATE '2024-01-31'`` and ``TIMESTAMP '…'``."""
+    """Return the value of ``DATE '2024-01-31'`` or ``TIMESTAMP '…'``."""
     try:
         if node.to.this == exp.DataType.Type.DATE:
             return dt.date.fromisoformat(node.this.name)
@@ -153,11 +155,11 @@ def _moment(node: exp.Cast) -> Any:
             return dt.datetime.fromisoformat(node.this.name)
     except ValueError:
         pass
-    return _NO_LITERAL
+    return NO_LITERAL
 
 
 def _compares_alike(kind: pa.DataType, literal: Any, node: exp.Expr) -> bool:
-    """Whether the engine, too, compares the column with the literal without rounding either."""
+    """Return whether the engine compares a column with a literal without rounding either, as `predicate` does."""
     if literal is None:
         return True
     if isinstance(literal, bool):

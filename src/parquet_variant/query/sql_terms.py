@@ -1,6 +1,6 @@
-"""What an expression of a text reads of a Variant column: a path, and the type that it is cast to.
+"""Paths into Variants in SQL expressions, with the types that they are cast to.
 
-Owns the ways to write that: ``v:a.b``, ``v['a']``, ``variant_get(v, '$.a', 'int')``, casts of any of them. Leaves which
+Owns the ways to write them: ``v:a.b``, ``v['a']``, ``variant_get(v, '$.a', 'int')``, and casts of these. Leaves which
 names are Variant columns to the caller.
 """
 
@@ -25,35 +25,35 @@ _GETTERS = {"variant_get": False, "try_variant_get": True}
 
 @dataclass(frozen=True, slots=True)
 class VariantTerm:
-    """A path into a Variant column, as an expression asks for it."""
+    """A path into a Variant column, and the type that an expression casts it to."""
 
-    column: exp.Expr  # The Variant: a column, or an expression that gives one.
+    column: exp.Expr  # The Variant: a column, or another expression whose value is a Variant.
     path: VariantPath  # The path.
     type: pa.DataType | None = None  # The Arrow type of the result; None for a Variant.
-    cast: bool = False  # Whether a type is asked for: ``::variant`` is a cast without a type.
+    cast: bool = False  # Whether there is a cast; ``::variant`` is a cast, too.
 
     @property
     def key(self) -> str | None:
-        """The last key of the path: what an output column is called."""
+        """The last key of the path, which names the output column."""
         keys = [segment for segment in self.path.segments if isinstance(segment, str)]
         return keys[-1] if keys else None
 
     @property
     def output(self) -> pa.DataType | None:
-        """The Arrow type of the result: a list for each wildcard; None for a Variant."""
+        """The Arrow type of the result, a list for each wildcard; None for a Variant."""
         return Selected("", self.path, self.type).output
 
 
 def read_term(
     node: exp.Expr, is_variant: Callable[[exp.Expr], bool], engine: SqlEngine = "duckdb"
 ) -> VariantTerm | None:
-    """What an expression reads of a Variant column; None if it is anything else.
+    """Read an expression as a path into a Variant; None if it is not one.
 
-    `node`: the expression; what a Variant is cast to belongs to it, what surrounds that does not.
-    `is_variant`: whether a column, or any other expression that is no path or cast, is a Variant.
-    `engine`: whose names types have.
-    Raises `SqlError` for a type that does not exist, or arguments of ``variant_get`` that are no path and type;
-    `PathError` for a path that cannot be read.
+    `node`: the expression; a cast of a path belongs to it, an expression around the cast does not.
+    `is_variant`: returns whether a column, or another expression that is neither a path nor a cast, is a Variant.
+    `engine`: the engine whose type names are used.
+    Raises `SqlError` for an unknown type, or arguments of ``variant_get`` other than path and type in quotes;
+    `PathError` for an invalid path.
 
     >>> from parquet_variant.query.sql_dialect import parse_sql
     >>> term = read_term(parse_sql("v:a['b c'][0]::int", what="expression"), lambda column: column.name == "v")
@@ -75,8 +75,8 @@ def read_term(
         if inner is None or inner.cast:
             return None
         if node.args.get("format") is not None:
-            raise SqlError(f"{written(node, engine)}: a cast of a Variant takes no format")
-        return _typed(inner, sql_type(node.to, engine), node, engine)
+            raise SqlError(f"{written(node, engine)}: a cast of a Variant cannot have a format")
+        return _cast(inner, sql_type(node.to, engine), node, engine)
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in _GETTERS:
         return _getter(node, is_variant, engine)
     return VariantTerm(node, VariantPath()) if is_variant(node) else None
@@ -88,12 +88,13 @@ def _extended(term: VariantTerm | None, segments: tuple[Segment, ...]) -> Varian
     return VariantTerm(term.column, VariantPath((*term.path.segments, *segments)))
 
 
-def _typed(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: SqlEngine) -> VariantTerm:
-    """A cast; over wildcards it names the whole, so that ``v:items[*].n::array<int>`` is what it says."""
+def _cast(term: VariantTerm, kind: pa.DataType | None, node: exp.Expr, engine: SqlEngine) -> VariantTerm:
+    """Add a cast to a term; with wildcards the type is that of the whole list, as in ``v:items[*].n::array<int>``."""
     for _ in range(wildcard_count(term.path) if kind is not None else 0):
         if kind is None or not pa.types.is_list(kind):
             raise SqlError(
-                f"{written(node, engine)}: a path with [*] gives an array: cast it to array<type>", reason="bad-type"
+                f"{written(node, engine)}: the result of a path with [*] is an array: cast it to array<type>",
+                reason="bad-type",
             )
         kind = kind.value_type
     return replace(term, type=kind, cast=True)
@@ -107,10 +108,10 @@ def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
         if index.name.isdecimal():
             return int(index.name[:20])
     if not more and isinstance(index, exp.Column) and index.this.quoted and not index.table:
-        return index.name  # v["a"], where double quotes are names
+        return index.name  # v["a"] where double quotes delimit names
     if not more and isinstance(index, exp.Star):
         return WILDCARD
-    raise SqlError(f"{written(node, engine)}: a Variant has [0], ['key'] and [*]", reason="bad-path")
+    raise SqlError(f"{written(node, engine)}: a subscript of a Variant is [0], ['key'] or [*]", reason="bad-path")
 
 
 def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Expr], bool], engine: SqlEngine) -> VariantTerm | None:
@@ -118,12 +119,12 @@ def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Expr], bool], engine:
     inner = read_term(arguments[0], is_variant, engine) if arguments else None
     if inner is None:
         return None
-    texts = [each.name for each in arguments[1:] if isinstance(each, exp.Literal) and each.is_string]
+    texts = [part.name for part in arguments[1:] if isinstance(part, exp.Literal) and part.is_string]
     if len(texts) != len(arguments) - 1 or len(texts) not in (1, 2):
         raise SqlError(
             f"{written(node, engine)}: write {str(node.this).lower()}(column, '$.path', 'type') with both in quotes"
         )
     term = _extended(inner, VariantPath.parse(texts[0]).segments)
     if term is None:
-        raise SqlError(f"{to_sql(arguments[0], engine)} is no Variant any more: it was cast")
-    return _typed(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)
+        raise SqlError(f"{to_sql(arguments[0], engine)} is not a Variant any more: it was cast")
+    return _cast(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)

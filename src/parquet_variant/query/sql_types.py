@@ -1,6 +1,6 @@
-"""The types that SQL casts a Variant to: Spark's names, and SQL's usual ones as DuckDB has them.
+"""The types that SQL casts a Variant to: Spark's names, and the usual names of SQL as in DuckDB.
 
-Owns what a type in a text means as Arrow type. Leaves the names of the other surfaces to
+Owns the Arrow type of each name. Leaves the type names of the other surfaces to
 `compute.target_type`.
 """
 
@@ -47,9 +47,9 @@ _ARROW: dict[Any, pa.DataType] = {
     _T.TIMESTAMP_NS: pa.timestamp("ns"),
     _T.UUID: pa.uuid(),
 }
-# Names that no tokenizer knows.
+# Names that sqlglot's tokenizer does not know.
 _NAMED = {"timestamp_nanos": pa.timestamp("ns", "UTC"), "timestamp_ntz_nanos": pa.timestamp("ns")}
-_KNOWN = (
+_TYPES = (
     "boolean, tinyint, smallint, int, bigint (int8), float, double, decimal(p,s), string (varchar, text), binary, "
     "date, time, timestamp (with time zone), timestamp_ntz, timestamp_nanos, timestamp_ntz_nanos, uuid, variant, "
     "array<type>, struct<name: type>, map<string, type>"
@@ -57,16 +57,16 @@ _KNOWN = (
 
 
 def sql_type(kind: exp.DataType, engine: SqlEngine = "duckdb") -> pa.DataType | None:
-    """The Arrow type of a type in a parsed text; None for ``variant``.
+    """Return the Arrow type of a parsed type; None for ``variant``.
 
-    Raises `SqlError` with reason ``bad-type`` and the list of types, for one that no Variant can be cast to.
+    Raises `SqlError` with reason ``bad-type`` and the list of types, if a Variant cannot be cast to it.
     """
     arrow = _arrow(kind, engine)
     return None if arrow == VARIANT_STORAGE else arrow
 
 
 def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | None:
-    """The Arrow type of a type's name, as the third argument of ``variant_get`` has it; None for ``variant``.
+    """Return the Arrow type of a type name, as in the third argument of ``variant_get``; None for ``variant``.
 
     >>> sql_type_named("int8"), sql_type_named("array<struct<a: text>>")
     (DataType(int64), ListType(list<element: struct<a: string>>))
@@ -85,7 +85,7 @@ def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | Non
 
 
 def sql_type_name(kind: pa.DataType) -> str:
-    """What a type is called in SQL: Spark's name, or Arrow's for types that Spark lacks.
+    """Return the SQL name of a type: Spark's, or Arrow's for types that Spark lacks.
 
     >>> sql_type_name(pa.list_(pa.int64())), sql_type_name(pa.decimal128(9, 2))
     ('array<bigint>', 'decimal(9,2)')
@@ -95,7 +95,7 @@ def sql_type_name(kind: pa.DataType) -> str:
     if kind == VARIANT_STORAGE:
         return "variant"
     if pa.types.is_struct(kind):
-        fields = ", ".join(f"{quote_name(each.name)}: {sql_type_name(each.type)}" for each in kind)
+        fields = ", ".join(f"{quote_name(child.name)}: {sql_type_name(child.type)}" for child in kind)
         return f"struct<{fields}>"
     if pa.types.is_map(kind):
         return f"map<{sql_type_name(kind.key_type)}, {sql_type_name(kind.item_type)}>"
@@ -113,13 +113,13 @@ def _arrow(tree: exp.DataType, engine: SqlEngine) -> pa.DataType:
         return pa.list_(pa.field("element", _arrow(inner[0], engine)))
     if kind == _T.MAP and len(inner) == 2:
         return pa.map_(_arrow(inner[0], engine), _arrow(inner[1], engine))
-    if kind == _T.STRUCT and inner and all(isinstance(each, exp.ColumnDef) for each in inner):
-        if len({each.name.lower() for each in inner}) < len(inner):
+    if kind == _T.STRUCT and inner and all(isinstance(field, exp.ColumnDef) for field in inner):
+        if len({field.name.lower() for field in inner}) < len(inner):
             raise SqlError(
-                f"{to_sql(tree, engine)}: SQL does not tell fields apart that differ by case: take a map",
+                f"{to_sql(tree, engine)}: two fields differ only in letter case, which SQL ignores: use a map",
                 reason="bad-type",
             )
-        return pa.struct([pa.field(each.name, _arrow(each.args["kind"], engine)) for each in inner])
+        return pa.struct([pa.field(field.name, _arrow(field.args["kind"], engine)) for field in inner])
     if kind == _T.DECIMAL:
         return _decimal(tree, engine)
     named = _NAMED.get(str(tree.args.get("kind") or "").lower()) if kind == _T.USERDEFINED else _ARROW.get(kind)
@@ -129,14 +129,17 @@ def _arrow(tree: exp.DataType, engine: SqlEngine) -> pa.DataType:
 
 
 def _decimal(kind: exp.DataType, engine: SqlEngine) -> pa.DataType:
-    numbers = [each.name for each in kind.expressions] or ["10"]
-    if not all(each.isdecimal() and len(each) < 3 for each in numbers) or len(numbers) > 2:
+    numbers = [part.name for part in kind.expressions] or ["10"]
+    if not all(number.isdecimal() and len(number) < 3 for number in numbers) or len(numbers) > 2:
         raise _unknown(to_sql(kind, engine))
     precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
-        raise SqlError(f"{to_sql(kind, engine)}: precision is 1 to 38, scale 0 to precision", reason="bad-type")
+        raise SqlError(
+            f"{to_sql(kind, engine)}: the precision must be 1 to 38, and the scale 0 to the precision",
+            reason="bad-type",
+        )
     return pa.decimal128(precision, scale)
 
 
 def _unknown(name: str) -> SqlError:
-    return SqlError(f"unknown type {name}: use {_KNOWN}", reason="bad-type")
+    return SqlError(f"unknown type {name}: use {_TYPES}", reason="bad-type")

@@ -6,6 +6,7 @@ one. Leaves values to the tape, and what is shredded to the policies.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -19,7 +20,6 @@ import numpy.typing as npt
 from parquet_variant.errors import PathError, VariantError, check_mapping
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape
-from parquet_variant.path import Wildcard, parse_pattern
 from parquet_variant.types import PrimitiveId
 
 Int64s = npt.NDArray[np.int64]
@@ -28,6 +28,8 @@ Bytes = npt.NDArray[np.uint8]
 Counts = Counter[tuple[str, str, bool]]
 
 _EVERYWHERE = "any path"
+# A step of a pattern: `.name`, `..name`, `[*]` or `['name']`; names may have `*` and `?`.
+_STEP = re.compile(r"""(\.\.?)([^.\[\]'"]+)|\[\*\]|\['((?:[^'\\]|\\.)*)'\]""")
 _ELEMENT = "\0[*]"
 _MICROSECONDS = 1_000_000
 
@@ -140,22 +142,25 @@ class TextTypes:
 
 @lru_cache(maxsize=256)
 def _pattern(path: str) -> re.Pattern[str]:
-    """Return a regular expression over the steps of a path, each of which begins with a NUL."""
-    try:
-        steps = parse_pattern(path)
-    except PathError as error:
-        raise PathError(f"types: {error.message}", reason=error.reason, offset=error.offset) from None
-    parts = []
-    for name, is_glob, any_depth in steps:
-        if any_depth:
+    """A regular expression over the steps of a path, each of which begins with a NUL."""
+    if not path.startswith("$"):
+        raise PathError(f"types has {path!r}: a path begins with $, such as $.created_at or $..*_id", offset=0)
+    at, parts = 1, []
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            raise PathError(f"types has {path!r}: write .name, ..name, [*] or ['name']", offset=at)
+        dots, name, quoted = step.groups()
+        if dots == "..":
             parts.append(r"(?:\x00[^\x00]*)*")
-        if isinstance(name, Wildcard):
-            parts.append(re.escape(_ELEMENT))
-        elif is_glob:
-            characters = {"*": r"[^\x00]*", "?": r"[^\x00]"}
-            parts.append(r"\x00\." + "".join(characters.get(each) or re.escape(each) for each in name))
+        if quoted is not None:
+            parts.append(re.escape("\0." + re.sub(r"\\(.)", r"\1", quoted)))
+        elif name is not None:
+            glob = fnmatch.translate(name).removeprefix("(?s:").removesuffix(r")\Z").removesuffix(r")\z")
+            parts.append(r"\x00\." + glob.replace(".*", r"[^\x00]*"))
         else:
-            parts.append(re.escape(f"\0.{name}"))
+            parts.append(re.escape(_ELEMENT))
+        at = step.end()
     return re.compile("".join(parts), re.DOTALL)
 
 

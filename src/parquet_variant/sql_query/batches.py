@@ -1,7 +1,7 @@
-"""What a bound table gives when it is scanned: planned batches of typed columns, whatever they come from.
+"""Planned scans: batches of typed columns, from any kind of table.
 
-Owns the batches of Arrow data, of rows without columns, and of several scans side by side. Leaves choosing among them
-to `tables`.
+Owns scans of Arrow data, of files of which only the number of rows counts, and of several Variant columns. Leaves the
+choice among them to `tables`.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 
 class Batches(Protocol):
-    """What every planned scan has."""
+    """The interface of a planned scan."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         ...
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         ...
 
 
 @dataclass(frozen=True)
 class ScanOptions:
-    """How the tables of a query are read."""
+    """Options for reading the tables of a query."""
 
-    errors: Literal["null", "raise"] = "null"  # What becomes of values that cannot be cast.
+    errors: Literal["null", "raise"] = "null"  # What a failed cast gives: NULL or an error.
     zone: str = "UTC"  # The session time zone of casts.
-    threads: int | None = None  # How many work at the same time.
-    dictionaries: bool = False  # Whether the engine takes texts in dictionaries.
-    only_bounds: bool = False  # Whether of all rows only the least and the greatest value of each column count.
+    threads: int | None = None  # Number of worker threads.
+    dictionaries: bool = False  # Whether the engine accepts dictionary-encoded strings.
+    only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
 
 @dataclass(frozen=True)
@@ -59,33 +59,35 @@ class ArrowScan:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         fields = [
-            replace(each.select, name=key).field
-            if each.path is not None
-            else pa.field(key, self.table.schema.field(each.column).type)
-            for key, each in self.needed.items()
+            replace(column.select, name=name).field
+            if column.path is not None
+            else pa.field(name, self.table.schema.field(column.column).type)
+            for name, column in self.needed.items()
         ]
         return pa.schema(fields or [pa.field("", pa.null())])
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         for batch in self.table.to_batches(max_chunksize=1 << 16):
-            columns = [self._column(batch.column(each.column), each) for each in self.needed.values()]
+            columns = [self._column(batch.column(needed.column), needed) for needed in self.needed.values()]
             yield pa.table(columns or [pa.nulls(len(batch))], schema=self.schema)
 
-    def _column(self, column: pa.Array, each: NeededColumn) -> pa.Array:
-        return column if each.path is None else values_at(column, each.path, each, self.options)
+    def _column(self, column: pa.Array, needed: NeededColumn) -> pa.Array:
+        return column if needed.path is None else values_at(column, needed.path, needed, self.options)
 
 
-def values_at(column: pa.Array, path: VariantPath, asked: NeededColumn | VariantTerm, options: ScanOptions) -> pa.Array:
-    """What is at a path of a column of Variants, as the type that is asked for; Variants where that is none."""
+def values_at(
+    column: pa.Array, path: VariantPath, request: NeededColumn | VariantTerm, options: ScanOptions
+) -> pa.Array:
+    """Return the values at a path of a column of Variants, cast to the requested type; Variants without one."""
     from parquet_variant.compute.extract_path import extract_path, extract_variant
 
     storage = VariantArray(column).storage
-    if asked.output is None:
+    if request.output is None:
         return plain_variants(extract_variant(storage, path))
-    target = VARIANT_STORAGE if asked.type is None else asked.type
+    target = VARIANT_STORAGE if request.type is None else request.type
     return extract_path(storage, path, target, safe=options.errors == "raise", zone=options.zone)
 
 
@@ -98,21 +100,21 @@ def plain_variants(values: VariantArray) -> pa.StructArray:
 
 @dataclass(frozen=True)
 class FileRows:
-    """As many rows as files have, of which nothing is asked: the footers know."""
+    """The rows of files without any column; the number of rows comes from the footers."""
 
     sources: tuple[ParquetSource, ...]
     schema: pa.Schema = pa.schema([pa.field("", pa.null())])  # noqa: RUF009 - immutable
 
     def batches(self) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         from parquet_variant.parquet.format.files import open_file
 
         for source in self.sources:
             with open_file(source) as file:
-                left = file.rows
-            while left > 0:
-                yield pa.table([pa.nulls(min(left, 1 << 20))], schema=self.schema)
-                left -= 1 << 20
+                remaining = file.rows
+            while remaining > 0:
+                yield pa.table([pa.nulls(min(remaining, 1 << 20))], schema=self.schema)
+                remaining -= 1 << 20
 
 
 def side_by_side(
@@ -120,9 +122,9 @@ def side_by_side(
     predicate: Predicate | None,
     plan: Callable[[str | None, Mapping[str, NeededColumn], Predicate | None], Batches],
 ) -> Batches:
-    """One scan a Variant column, since a scan reads paths of one; their columns as one.
+    """Plan one scan per Variant column, since a scan reads paths of one, and join their columns.
 
-    `plan` plans one scan, of a Variant column, some columns and a predicate, which is used only if there is no other.
+    `plan`: plans the scan of a Variant column and some columns. Its predicate is used only if it is the only scan.
     """
     groups = _by_variant(needed)
     if len(groups) == 1:
@@ -131,12 +133,12 @@ def side_by_side(
 
 
 def _by_variant(needed: Mapping[str, NeededColumn]) -> list[tuple[str | None, dict[str, NeededColumn]]]:
-    """The needed columns by Variant column, since one scan reads paths of one; ordinary ones go with the first."""
+    """Group the needed columns by Variant column; ordinary columns belong to the first group."""
     groups: dict[str, dict[str, NeededColumn]] = {}
-    ordinary = {key: each for key, each in needed.items() if each.path is None}
-    for key, each in needed.items():
-        if each.path is not None:
-            groups.setdefault(each.column, {})[key] = each
+    ordinary = {name: column for name, column in needed.items() if column.path is None}
+    for name, column in needed.items():
+        if column.path is not None:
+            groups.setdefault(column.column, {})[name] = column
     if not groups:
         return [(None, ordinary)]
     queries: list[tuple[str | None, dict[str, NeededColumn]]] = list(groups.items())
@@ -146,7 +148,7 @@ def _by_variant(needed: Mapping[str, NeededColumn]) -> list[tuple[str | None, di
 
 @dataclass(frozen=True)
 class _SideBySide:
-    """Scans of the same rows, each with some of the columns: none may leave out a row."""
+    """Several scans of the same rows, with some of the columns each; none of them may skip a row."""
 
     plans: Sequence[Batches]
     names: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""Which format a path names: a Delta table, Vortex files, JSON, or else Parquet.
+"""The format of a path: a Delta table, Vortex files, JSON, or else Parquet.
 
-Owns telling them apart. Leaves what is there to the rooms that own the formats.
+Owns recognising the format. Leaves reading to the packages of the formats.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 from typing import Any
 
 _HEAD_BYTES = 4096
-# A file of such a name is JSON whatever is in it, if it is no Parquet file; perhaps compressed.
+# Files with these names, perhaps compressed, are read as JSON unless they are Parquet files.
 _JSON_NAMES = re.compile(r"\.(json|ndjson|jsonl)(\.\w+)?$", re.IGNORECASE)
 
 
 def is_delta(path: Any) -> bool:
-    """Whether a path is that of a Delta table: a directory with a log.
+    """Return whether a path is a Delta table: a directory with a log.
 
     >>> is_delta("examples")
     False
@@ -25,17 +25,17 @@ def is_delta(path: Any) -> bool:
     return has_delta_log(path)
 
 
-def refuse_versions(path: Any, *asked: Any) -> None:
-    """Refuse that a version is asked for of what is no Delta table."""
-    if any(each is not None for each in asked):
+def refuse_versions(path: Any, *versions: Any) -> None:
+    """Raise `VariantFileError` if a version is given, for a path that is not a Delta table."""
+    if any(version is not None for version in versions):
         from parquet_variant.errors import VariantFileError
 
         name = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
-        raise VariantFileError(f"{name} is no Delta table, so it has no versions", reason="not-a-table", file=name)
+        raise VariantFileError(f"{name} is not a Delta table, so it has no versions", reason="not-a-table", file=name)
 
 
 def is_vortex(path: Any) -> bool:
-    """Whether a path names Vortex files: one, a glob, or a directory that holds some.
+    """Return whether a path names Vortex files: a file, a glob, or a directory with such files.
 
     >>> is_vortex("events.vortex"), is_vortex("examples")
     (True, False)
@@ -48,7 +48,7 @@ def is_vortex(path: Any) -> bool:
 
 
 def is_json(path: Any) -> bool:
-    """Whether paths name JSON files, plain or compressed, that were not ingested: by their first bytes, or their names.
+    """Return whether paths name JSON files, plain or compressed, by their first bytes or their names.
 
     >>> is_json("examples/usgs_earthquakes.ndjson"), is_json("README.md")
     (True, False)
@@ -73,12 +73,12 @@ def is_json(path: Any) -> bool:
 
 
 def _is_parquet(path: Any) -> bool:
-    """Whether a path is a file's that says so: nothing else need be loaded."""
-    return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - a name, perhaps of a remote file
+    """Return whether a path is a local file named ``*.parquet``, which needs no further check."""
+    return str(path).endswith(".parquet") and os.path.isfile(path)  # noqa: PTH113 - perhaps a URI
 
 
 def _holds_parquet(path: Any) -> bool:
-    """Whether a path is a local directory in which the first look finds a Parquet file."""
+    """Return whether a path is a local directory with a Parquet file directly inside."""
     return os.path.isdir(path) and any(  # noqa: PTH112
         name.endswith(".parquet") and not name.startswith((".", "_"))
         for name in os.listdir(path)  # noqa: PTH208

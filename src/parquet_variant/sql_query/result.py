@@ -1,6 +1,6 @@
-"""The answer to a query: Arrow, polars or pandas, and a few rows to look at.
+"""The result of a query: as Arrow, polars or pandas, and its first rows as text.
 
-Owns the forms of an answer, and Variants in it as JSON. Leaves running the query to `sql`.
+Owns the forms of a result, and the JSON of Variants in it. Leaves running the query to `sql`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _SHOWN_WIDTH = 40
 
 
 class SqlResult:
-    """The answer to a query.
+    """The result of a query.
 
-    It is an Arrow stream (``__arrow_c_stream__``), so pyarrow, polars, DuckDB and others take it as it is.
+    It is an Arrow stream (``__arrow_c_stream__``), which pyarrow, polars, DuckDB and others accept.
 
     Examples
     --------
@@ -45,17 +45,17 @@ class SqlResult:
         self._table = table
 
     def arrow(self) -> pa.Table:
-        """The answer as a pyarrow table."""
+        """Return the result as a pyarrow table."""
         return self._table
 
     def pl(self) -> Any:
-        """The answer as a polars data frame."""
+        """Return the result as a polars data frame."""
         import polars
 
         return polars.from_arrow(self._table)
 
     def df(self) -> Any:
-        """The answer as a pandas data frame."""
+        """Return the result as a pandas data frame."""
         return self._table.to_pandas()
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def _cut(text: str) -> str:
 
 
 def with_json(table: pa.Table) -> pa.Table:
-    """The table with every Variant in it as JSON text, also inside of lists and structs.
+    """Return the table with each Variant as a JSON string, also inside lists and structs.
 
     >>> import parquet_variant as pv
     >>> one = pv.Variant.from_python({"a": 1})
@@ -141,7 +141,7 @@ def with_json(table: pa.Table) -> pa.Table:
 
 
 def with_variants(table: pa.Table) -> pa.Table:
-    """The table with a schema that says what is a Variant, also inside of lists, structs and maps."""
+    """Return the table with Variants marked in its schema, also inside lists, structs and maps."""
     return pa.table(table.columns, schema=pa.schema([_tagged(field) for field in table.schema]))
 
 

@@ -1,9 +1,9 @@
-"""A query over Variants as a query over typed columns: which table gives which columns, filtered how, and the text.
+"""Rewriting a query over Variants as a query over typed columns: the text for the engine, and what each table provides.
 
-Owns the walk over a parsed query: each place that names a table gets a number, each path into one of its Variants
-becomes a column of it, conditions are pushed down where a join allows it. A Variant that comes from elsewhere (out of
-a subquery or COALESCE) is read by a function of the engine. Leaves expressions to `values`, names to `scopes`, and
-reading to `tables`.
+Owns the traversal of a parsed query. Each place that names a table gets a number, each path into one of its Variants
+becomes a column, and conditions are pushed down where a join allows it. Other Variants, such as those of a subquery or
+of COALESCE, are read by functions of the engine. Leaves expressions to `values` and `select_list`, names to `scopes`,
+and reading to `tables`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from sqlglot import exp
 from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.predicate import And, Predicate, joined
-from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql
+from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
+from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
+from parquet_variant.sql_query.select_list import SelectList
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.values import USE, Values
+from parquet_variant.sql_query.variant_functions import EXPLODES
 
 Outputs = Sequence[OutputColumn] | None
 _NUMBERS = count(1)
-# What a query is made of that needs no more of its columns than their least and greatest values.
 _CLAUSES = ["where", "group", "having", "qualify", "windows", "distinct", "order", "sort", "cluster", "limit", "offset"]
 _BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
 
 
 @dataclass(frozen=True, slots=True)
 class Getter:
-    """A function that the engine's text calls on a Variant: what is at a path, or one of ours without a path."""
+    """A function in the engine's text: the value at a path of a Variant, or one of `variant_functions`."""
 
     name: str
     term: VariantTerm | None = None
@@ -44,19 +46,19 @@ class Getter:
 
 @dataclass(slots=True)
 class Rewritten:
-    """A query, rewritten."""
+    """A rewritten query."""
 
-    text: str = ""  # The engine's text.
-    uses: list[TableUse] = field(default_factory=list)  # What is read: a relation of the text each.
-    getters: list[Getter] = field(default_factory=list)  # Functions that the text calls.
-    describes: bool = False  # Whether the query asks for its columns, not its rows.
-    # What to say about a name that is no column, if the engine does not know it either.
+    text: str = ""  # The text for the engine.
+    uses: list[TableUse] = field(default_factory=list)  # The places that name a table, each a relation of the text.
+    getters: list[Getter] = field(default_factory=list)  # The functions that the text calls on Variants.
+    describes: bool = False  # Whether the query is DESCRIBE.
+    # Messages about names that are not columns, used if the engine does not know them either.
     unknown: list[str] = field(default_factory=list)
-    outputs: Outputs = None  # The columns of the answer, where they are known.
-    only_bounds: bool = False  # Whether of all rows only the least and the greatest value of each column count.
+    outputs: Outputs = None  # The columns of the result; None if only the engine knows them.
+    only_bounds: bool = False  # Whether only the least and the greatest value of each column are needed.
 
     def predicate(self, use: TableUse) -> Predicate | None:
-        """All that is pushed down to one use of a table."""
+        """Return the conditions that are pushed down to one use of a table."""
         return joined(And, use.filters) if use.filters else None
 
 
@@ -66,9 +68,9 @@ def rewrite(
     """Rewrite a query.
 
     `text`: the query.
-    `bind`: the table that a name or path in FROM stands for; None for one that only the engine may know.
-    Raises `SqlError` or `PathError` if it cannot be read, or asks of a Variant what only typed values have;
-    `VariantError`: what `bind` raises.
+    `bind`: returns the table of a name or path in FROM; None for a name that only the engine may know.
+    Raises `SqlError` or `PathError` if the query is invalid, or computes with a Variant without a type; and the errors
+    of `bind`.
     """
     tree = parse_sql(text, engine)
     return _Rewriter(bind, engine, zone).whole(tree)
@@ -78,6 +80,7 @@ class _Rewriter:
     def __init__(self, bind: Callable[[str], BoundTable | None], engine: SqlEngine, zone: str) -> None:
         self.bind, self.engine, self.zone = bind, engine, zone
         self.rewritten = Rewritten()
+        self.result: exp.Expr | None = None  # The SELECT whose rows are the result.
 
     def whole(self, tree: exp.Expr) -> Rewritten:
         inner, prefix = tree, ""
@@ -86,16 +89,19 @@ class _Rewriter:
             self.rewritten.describes = isinstance(tree, exp.Describe)
             if isinstance(inner, exp.Table):
                 inner = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
+        self.result = inner
         self.rewritten.outputs = self.query(inner, Scope({}))
-        if isinstance(tree, exp.Summarize) and any(each.kind is not None for each in self.rewritten.outputs or ()):
-            raise SqlError("SUMMARIZE compares values: select typed columns, such as SUMMARIZE SELECT v:a::int FROM t")
+        if isinstance(tree, exp.Summarize) and any(output.kind is not None for output in self.rewritten.outputs or ()):
+            raise SqlError(
+                "SUMMARIZE cannot summarize a Variant: select typed columns, as in SUMMARIZE SELECT v:a::int FROM t"
+            )
         self.rewritten.only_bounds = self.engine == "duckdb" and _asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
             _parts_of_instants(inner)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
         return self.rewritten
 
-    # ---- queries: each gives its outputs, and rewrites its node in place
+    # ---- queries: each method rewrites its node in place, and returns the outputs
 
     def query(self, node: exp.Expr, around: Scope, recursive: exp.CTE | None = None) -> Outputs:
         scope = Scope(dict(around.ctes), around.outer)
@@ -132,11 +138,11 @@ class _Rewriter:
         if recursive is not None:
             scope.ctes[recursive.alias.lower()] = _named(left, recursive.args.get("alias"))
         right = self.query(node.expression, scope)
-        variant = [each.name or "?" for each in (*(left or ()), *(right or ())) if each.kind is not None]
-        if variant and (node.args.get("distinct") or not isinstance(node, exp.Union)):
+        variants = [output.name or "?" for output in (*(left or ()), *(right or ())) if output.kind is not None]
+        if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             raise SqlError(
-                f"{type(node).__name__.upper()} compares rows, and {variant[0]} is a Variant: cast it, as in "
-                f"{variant[0]}::string, or write UNION ALL"
+                f"{node.key.upper()} cannot compare {variants[0]}, a Variant: cast it, as in {variants[0]}::string, or "
+                "write UNION ALL"
             )
         if left is not None and right is not None and len(left) == len(right) and not node.args.get("by_name"):
             left = [
@@ -146,12 +152,12 @@ class _Rewriter:
         return left
 
     def _modifiers(self, node: exp.Expr, scope: Scope, outputs: Outputs) -> None:
-        """ORDER BY, LIMIT and the like over a whole set operation or subquery: they name its outputs."""
+        """Rewrite ORDER BY, LIMIT and OFFSET of a set operation or subquery, which name its outputs."""
         inner = Scope(scope.ctes, scope.outer)
         inner.relations.append(Relation("", outputs or (), is_open=True))
         for key in ("order", "limit", "offset"):
             if isinstance(clause := node.args.get(key), exp.Expr):
-                Values(self, inner).clause(clause, outputs)
+                SelectList(self, inner).clause(clause, outputs)
 
     def _select(self, node: exp.Select, scope: Scope) -> Outputs:
         if self.engine == "duckdb":
@@ -159,7 +165,7 @@ class _Rewriter:
         if (from_ := node.args.get("from_")) is not None:
             self._relation(from_.this, scope)
         joins = node.args.get("joins") or []
-        values = Values(self, scope)
+        values = SelectList(self, scope, is_result=node is self.result)
         for join in joins:
             self._join(join, scope, values)
         for lateral in node.args.get("laterals") or []:
@@ -167,22 +173,14 @@ class _Rewriter:
         outputs = values.select_list(node)
         for key in _CLAUSES:
             clause = node.args.get(key)
-            for each in clause if isinstance(clause, list) else [clause]:
-                if isinstance(each, exp.Expr):
-                    values.clause(each, outputs)
+            for part in clause if isinstance(clause, list) else [clause]:
+                if isinstance(part, exp.Expr):
+                    values.clause(part, outputs)
         if node.args.get("distinct") is not None and node.args["distinct"].args.get("on") is None:
-            self._refuse_variants(outputs, "DISTINCT")
+            values.distinct(node, outputs)
         values.finish_stars()
         self._push_down(node, joins, scope)
         return outputs
-
-    def _refuse_variants(self, outputs: Outputs, what: str) -> None:
-        for each in outputs or ():
-            if each.kind is not None:
-                wrong = (
-                    "is a Variant: cast it, as in ::string" if each.is_variant else "holds Variants: give them types"
-                )
-                raise SqlError(f"{what} compares values, and {each.name or 'an output'} {wrong}")
 
     # ---- FROM
 
@@ -197,7 +195,7 @@ class _Rewriter:
             scope.relations.append(Relation(shown, (), is_open=True))
         elif isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
             scope.relations.append(self._table(node, scope))
-        elif grouped and not node.alias:  # (a JOIN b ON …): each has its name outside, too
+        elif grouped and not node.alias:  # (a JOIN b ON …): both names are visible outside
             self._relation(node.this, scope)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, scope)  # DuckDB takes a correlated one without LATERAL
@@ -205,13 +203,15 @@ class _Rewriter:
             scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
         elif isinstance(node, exp.Lateral):
             self._lateral(node, scope)
+        elif self._exploded(node, node.this if isinstance(node, exp.Table) else node, scope):
+            pass
         else:  # a function, VALUES, UNNEST
             scope.relations.append(self._function(node, node, scope))
         for join in node.args.get("joins") or ():  # FROM (a JOIN b)
             self._join(join, scope, Values(self, scope))
 
     def _join(self, join: exp.Join, scope: Scope, values: Values) -> None:
-        """One more relation: its condition knows those before it; what is only looked into has no name after it."""
+        """Add the relation of a join; the right side of SEMI and ANTI JOIN cannot be named after its condition."""
         start = len(scope.relations)
         self._relation(join.this, scope)
         _merge_columns(join, scope, start)
@@ -222,22 +222,56 @@ class _Rewriter:
                 relation.is_visible = False
 
     def _pivoted(self, node: exp.Expr, scope: Scope) -> exp.Expr:
-        """What a PIVOT or UNPIVOT is over, as a subquery: all columns count there, so none may hold Variants."""
+        """Return the input of PIVOT or UNPIVOT as a subquery, none of whose columns may hold Variants."""
         if isinstance(node, exp.Table):
             alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(node.name, quoted=True))
             pivots, table = node.args.get("pivots"), node.copy()
             table.set("pivots", None)
             node = exp.Subquery(this=exp.select("*").from_(table), pivots=pivots, alias=alias.copy())
         outputs = self.query(node.this, scope) if isinstance(node, exp.Subquery) else self.query(node, scope)
-        for each in outputs or ():
-            if each.kind is not None:
+        for output in outputs or ():
+            if output.kind is not None:
                 raise SqlError(
-                    f"PIVOT and UNPIVOT take typed columns, and {each.name or 'an output'} is a Variant: write them "
+                    f"PIVOT and UNPIVOT take typed columns, and {output.name or 'an output'} is a Variant: write them "
                     "over a subquery, (SELECT v:a::string AS a, … FROM …)"
                 )
         return node
 
+    def _exploded(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> bool:
+        """Rewrite ``variant_explode(v)`` or ``flatten(v)`` in FROM as a subquery; return whether it was one."""
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+        if name not in EXPLODES or self.engine != "duckdb":
+            return False
+        arguments = [
+            part.expression if isinstance(part, (exp.Kwarg, exp.PropertyEQ)) else part for part in call.expressions
+        ]
+        values = Values(self, scope)
+        if len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
+            arguments = [exp.Anonymous(this="variant_get", expressions=arguments)]
+        value, kind = values.expression(arguments[0]) if len(arguments) == 1 else (None, None)
+        if value is None or not is_variant(kind):
+            raise SqlError(f"{written(call)}: {name} takes a Variant, such as {name}(v:items)")
+        function, columns = EXPLODES[name]
+        depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
+        rows = exp.Anonymous(this="unnest", expressions=[values.call(function, value), depth])
+        alias = node.args.get("alias")
+        shown = alias.name if isinstance(alias, exp.TableAlias) and alias.name else name
+        named = [column.name for column in alias.args.get("columns") or ()] if alias is not None else []
+        names = [*named, *columns[len(named) :]]
+        table = exp.TableAlias(
+            this=exp.to_identifier(shown, quoted=True), columns=[exp.to_identifier(c, quoted=True) for c in names]
+        )
+        query = exp.Subquery(this=exp.select(rows), alias=table)
+        node.replace(query)
+        outputs = [
+            OutputColumn(column, VARIANT_STORAGE if number == 2 else None) for number, column in enumerate(names)
+        ]
+        scope.relations.append(Relation(shown, outputs))
+        return True
+
     def _lateral(self, node: exp.Expr, scope: Scope) -> None:
+        if self._exploded(node, node.this, scope):
+            return
         if not isinstance(node.this, exp.Subquery):
             scope.relations.append(self._function(node, node.this, scope))
             return
@@ -245,7 +279,7 @@ class _Rewriter:
         scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
 
     def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> Relation:
-        """The rows that a function gives, such as the elements of a list."""
+        """Return the relation of a function in FROM, such as UNNEST."""
         values = Values(self, scope)
         kind = values.expression(call)[1]
         columns = [OutputColumn("unnest", kind), OutputColumn(node.alias, kind)]
@@ -274,7 +308,9 @@ class _Rewriter:
         relation = Relation(shown, _named(columns, alias) or (), use)
         use_alias = exp.TableAlias(this=exp.to_identifier(shown, quoted=True))
         if alias is not None and alias.args.get("columns"):
-            raise SqlError(f"{shown}({', '.join(each.name for each in alias.columns)}): name columns in a subquery")
+            raise SqlError(
+                f"{shown}({', '.join(column.name for column in alias.columns)}): rename columns in a subquery"
+            )
         for key in ("db", "catalog"):
             node.set(key, None)
         node.set("this", exp.to_identifier(use.relation))
@@ -284,7 +320,7 @@ class _Rewriter:
     # ---- filters
 
     def _push_down(self, node: exp.Select, joins: list[exp.Join], scope: Scope) -> None:
-        """Give each table the conditions that all rows of the answer come from."""
+        """Push down to each table the conditions that hold for every row of the result."""
         tables = [relation.use for relation in scope.relations]
         from_ = node.args.get("from_")
         if from_ is None or len(tables) != len(joins) + 1 or from_.this.args.get("joins"):
@@ -293,13 +329,14 @@ class _Rewriter:
         for number, join in enumerate(joins, 1):
             side = str(join.args.get("side") or "").upper()
             kinds = {str(join.args.get(key) or "").upper() for key in ("kind", "method")}
-            plain = kinds <= {"", "INNER", "CROSS", "OUTER", "NATURAL"} and not join.args.get("nearest")
-            whole = plain and not _is_sampled(join.this)  # every row of the table is looked at, each on its own
+            is_ordinary = kinds <= {"", "INNER", "CROSS", "OUTER", "NATURAL"} and not join.args.get("nearest")
+            # Whether the condition decides about each row of the table alone.
+            by_row = is_ordinary and not _is_sampled(join.this)
             if side in ("RIGHT", "FULL") or "POSITIONAL" in kinds:
                 preserved = [False] * number
-            preserved.append(whole and side in ("", "RIGHT"))
+            preserved.append(by_row and side in ("", "RIGHT"))
             condition = join.args.get("on")
-            if condition is not None and whole and side in ("", "LEFT"):
+            if condition is not None and by_row and side in ("", "LEFT"):
                 self._push(condition, tables[number])
         where = node.args.get("where")
         for use, keeps in zip(tables, preserved, strict=True):
@@ -310,13 +347,13 @@ class _Rewriter:
         if use is None or not use.table.skips:
             return
 
-        def known(node: exp.Expr) -> tuple[str, Any] | None:
+        def find_column(node: exp.Expr) -> tuple[str, Any] | None:
             if not isinstance(node, exp.Column) or node.meta.get(USE) != use.number:
                 return None
             ordinary = use.table.columns.ordinary
             return node.name, ordinary[node.name] if node.name in ordinary else node.meta.get("type")
 
-        predicate = pushdown(condition, known, self.zone)
+        predicate = pushdown(condition, find_column, self.zone)
         if predicate is not None:
             use.filters.append(predicate)
 
@@ -325,22 +362,23 @@ class _Rewriter:
         self.rewritten.unknown.append(message)
 
     def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
-        """The name of the function that reads a path of a Variant that is no column of a table, or is one of ours."""
-        asked = term and (term.path, term.type, term.cast)
-        for each in self.rewritten.getters:  # the same function for the same path: GROUP BY compares calls
-            if each.function == function and (each.term and (each.term.path, each.term.type, each.term.cast)) == asked:
-                return each.name
-        name = f"_variant_function_{next(_NUMBERS)}"  # all queries of a process share DuckDB's functions
+        """Return the name of the engine's function for a path of a Variant, or for a function over Variants."""
+        request = term and (term.path, term.type, term.cast)
+        for getter in self.rewritten.getters:  # the same path has the same function, since GROUP BY compares calls
+            known = getter.term and (getter.term.path, getter.term.type, getter.term.cast)
+            if getter.function == function and known == request:
+                return getter.name
+        name = f"_variant_function_{next(_NUMBERS)}"  # unique in the process, whose queries share DuckDB's functions
         self.rewritten.getters.append(Getter(name, term, function))
         return name
 
 
 def _parts_of_instants(tree: exp.Expr) -> None:
-    """In UTC, the parts of an instant are those of its date and time, which DuckDB tells without a calendar."""
+    """In UTC, take the parts of an instant from a timestamp without a zone, which is faster in DuckDB."""
     for node in tree.find_all(exp.Anonymous):
-        around = node.parent
-        of_part = isinstance(around, exp.Extract) or around.name.lower() in _PARTS if around is not None else False
-        if node.name.lower() == "make_timestamptz" and of_part:
+        parent = node.parent
+        is_part = isinstance(parent, exp.Extract) or parent.name.lower() in _PARTS if parent is not None else False
+        if node.name.lower() == "make_timestamptz" and is_part:
             node.set("this", "make_timestamp")
 
 
@@ -349,13 +387,13 @@ _FORMATS = ("parquet", "delta", "vortex")
 
 
 def _stem(path: str) -> str:
-    """What qualifies the columns of a path: its last part without the ending, as DuckDB has it."""
+    """Return the alias of a path: its last part without the extension, as in DuckDB."""
     last = PurePath(path.rstrip("/")).name.split("?")[0]
     return last.split(".")[0] or last or path
 
 
 def _asks_for_bounds(tree: exp.Expr) -> bool:
-    """Whether a query is ``SELECT min(a), max(b) FROM t`` and no more; also with numbers added, subtracted."""
+    """Return whether a query is only ``SELECT min(a), max(b) FROM t``, perhaps with sums and differences of these."""
     if not isinstance(tree, exp.Select) or _parts(tree) != {"expressions", "from_"}:
         return False
     table = tree.args["from_"].this
@@ -376,8 +414,8 @@ def _parts(node: exp.Expr) -> set[str]:
 
 
 def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
-    """Outputs under the names that an alias such as ``x(a, b)`` gives."""
-    names = [each.name for each in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
+    """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
+    names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
     if outputs is None:
         return None
     if not names:
@@ -386,7 +424,7 @@ def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
             OutputColumn(name if output.name else output.name, output.kind, output.struct_path)
             for name, output in zip(shown, outputs, strict=True)
         ]
-    names_of_outputs = [*names, *(each.name for each in outputs[len(names) :])]
+    names_of_outputs = [*names, *(output.name for output in outputs[len(names) :])]
     return [
         OutputColumn(name, output.kind, output.struct_path)
         for name, output in zip(names_of_outputs, outputs, strict=False)
@@ -398,7 +436,7 @@ def _is_sampled(node: exp.Expr) -> bool:
 
 
 def _explode_by_joins(node: exp.Select) -> None:
-    """Let LATERAL VIEW and LATERAL explode(…) be joins with UNNEST, as DuckDB has them."""
+    """Rewrite LATERAL VIEW and LATERAL explode(…) as joins with UNNEST, as DuckDB needs them."""
     for lateral in node.args.get("laterals") or ():
         how = {"side": "LEFT", "on": exp.true()} if lateral.args.get("outer") else {"kind": "CROSS"}
         node.append("joins", exp.Join(this=lateral, **how))
@@ -410,7 +448,7 @@ def _explode_by_joins(node: exp.Select) -> None:
 
 
 def _without_parentheses(node: exp.Expr) -> exp.Expr:
-    """A relation, in its place without parentheses that hold nothing else: DuckDB 2.0.1 takes ``FROM (t)`` no more."""
+    """Remove parentheses around a relation: DuckDB 2.0.1 refuses ``FROM (t)``."""
     while (
         isinstance(node, exp.Subquery)
         and isinstance(node.unnest(), exp.Table)
@@ -424,16 +462,18 @@ def _without_parentheses(node: exp.Expr) -> exp.Expr:
 
 
 def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
-    """The columns that USING and NATURAL compare: every side has to give them, and none may be a Variant."""
-    names = [each.name for each in join.args.get("using") or ()]
+    """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
+    names = [column.name for column in join.args.get("using") or ()]
     if str(join.args.get("method") or "").upper() == "NATURAL":
-        earlier = {(each.name or "").lower() for left in scope.relations[:start] for each in left.columns}
-        new = [each for right in scope.relations[start:] for each in right.columns]
-        names += [each.name for each in new if each.name and each.name.lower() in earlier]
+        left = {(column.name or "").lower() for relation in scope.relations[:start] for column in relation.columns}
+        right = [column for relation in scope.relations[start:] for column in relation.columns]
+        names += [column.name for column in right if column.name and column.name.lower() in left]
     for name in names:
         scope.merged.add(name.lower())
         for hit in scope.everywhere(name):
             if hit.column.kind is not None:
-                raise SqlError(f"{name} is a Variant, which cannot be compared: join ON {name}:key::type instead")
+                raise SqlError(
+                    f"USING and NATURAL cannot compare {name}, a Variant: join ON a.{name}:key = b.{name}:key"
+                )
             if (use := hit.relation.use) is not None:
                 use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)

@@ -1,6 +1,6 @@
-"""What the names of a query mean: the relations of each SELECT, their columns, and where a name is found.
+"""Name resolution: the relations of each SELECT, their columns, and the scope in which a name is found.
 
-Owns relations, scopes and the look-up of names. Leaves walking the query to `rewriting`.
+Owns relations, scopes and looking up names. Leaves the traversal of a query to `rewriting`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.sql_query.tables import BoundTable
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column that a query gives: its name (None if the engine makes one up), and the Variants in it."""
+    """An output column of a query: its name (None if the engine chooses it), and the Variants in it."""
 
     name: str | None
     kind: Kind = None
@@ -28,21 +28,21 @@ class OutputColumn:
 
     @property
     def is_variant(self) -> bool:
-        """Whether it is a Variant itself."""
+        """Whether the column is a Variant itself."""
         return is_variant(self.kind)
 
 
 @dataclass(slots=True)
 class TableUse:
-    """One place of a query that names a table: each is read on its own."""
+    """One place in a query that names a table; each is scanned separately."""
 
-    number: int  # Its number in the query.
+    number: int  # The number of the place in the query.
     table: BoundTable  # The table.
-    # What is read of it, by the names that the engine's text has.
+    # The columns that are read, by their names in the engine's text.
     needed: dict[str, NeededColumn] = field(default_factory=dict)
-    # Predicates over those names, which every row that the query looks at meets.
+    # Predicates over those names that are true for every row that the query needs.
     filters: list[Predicate] = field(default_factory=list)
-    named: set[str] = field(default_factory=set)  # The columns that the text names, not only stands for with a star.
+    named: set[str] = field(default_factory=set)  # The columns that the query names, not only by a star.
 
     @property
     def relation(self) -> str:
@@ -51,22 +51,22 @@ class TableUse:
 
     @property
     def scans(self) -> int:
-        """How many scans read it: one reads paths of one Variant."""
-        return max(1, len({each.column for each in self.needed.values() if each.path is not None}))
+        """The number of scans that read the table: a scan reads paths of one Variant column."""
+        return max(1, len({column.column for column in self.needed.values() if column.path is not None}))
 
 
 @dataclass(slots=True)
 class Relation:
-    """Something in FROM."""
+    """A table, subquery or function in FROM."""
 
-    alias: str  # What qualifies its columns.
-    columns: Sequence[OutputColumn]  # Its columns in order; of a table, those of its schema.
-    use: TableUse | None = None  # The table, if it is one.
-    is_open: bool = False  # Whether it may have columns that are not known.
-    is_visible: bool = True  # Whether its columns have names here: not those of what SEMI JOIN only looked into.
+    alias: str  # The name that qualifies its columns.
+    columns: Sequence[OutputColumn]  # Its columns in order.
+    use: TableUse | None = None  # The table; None for a subquery or function.
+    is_open: bool = False  # Whether it can have columns that only the engine knows.
+    is_visible: bool = True  # Whether its columns can be named; False for the right side of SEMI JOIN.
 
     def find(self, name: str) -> OutputColumn | None:
-        """The column of that name; in any case, unless two differ in nothing else."""
+        """Return the column of a name: the exact one, or else the first that differs only in letter case."""
         columns = [column for column in self.columns if not column.struct_path]
         exact = [column for column in columns if column.name == name]
         matching = exact or [column for column in columns if (column.name or "").lower() == name.lower()]
@@ -86,42 +86,43 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """What a column of the text is: of which relation, which column, and the fields of a struct after it."""
+class ResolvedColumn:
+    """A resolved name: the relation, its column, and the fields of a struct after it."""
 
     relation: Relation
     column: OutputColumn
-    rest: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
     ambiguous: bool = False
 
     @property
     def kind(self) -> Kind:
-        """The Variants in it."""
-        return reduce(field_of, self.rest, self.column.kind)
+        """The Variants in the column or field."""
+        return reduce(field_of, self.fields, self.column.kind)
 
 
 @dataclass(slots=True)
 class Scope:
-    """One SELECT: its relations, the names it gives to outputs, and the scope around it."""
+    """The scope of one SELECT: its relations, the aliases of its outputs, and the enclosing scope."""
 
     ctes: dict[str, Sequence[OutputColumn] | None]  # The outputs of common table expressions, by name in lower case.
-    outer: Scope | None = None  # The scope whose columns a correlated subquery may name.
-    relations: list[Relation] = field(default_factory=list)  # What stands in FROM.
+    outer: Scope | None = None  # The enclosing scope, whose columns a correlated subquery can name.
+    relations: list[Relation] = field(default_factory=list)  # The relations of FROM.
     aliases: dict[str, OutputColumn] = field(default_factory=dict)  # Outputs of the SELECT by name in lower case.
-    twins: dict[str, tuple[str, str]] = field(default_factory=dict)  # Two outputs whose names differ by case alone.
+    # Two outputs whose names differ only in letter case, by name in lower case.
+    twins: dict[str, tuple[str, str]] = field(default_factory=dict)
     # Lambda parameters by name in lower case: the Variants in them.
     locals: dict[str, Kind] = field(default_factory=dict)
-    merged: set[str] = field(default_factory=set)  # Columns that USING or NATURAL makes one of.
+    merged: set[str] = field(default_factory=set)  # Columns that USING or NATURAL merges.
 
-    def resolve(self, column: exp.Column) -> Hit | None:
-        """The column that a name means, in this scope or one around it.
+    def resolve(self, column: exp.Column) -> ResolvedColumn | None:
+        """Resolve a name in this scope or an enclosing one.
 
-        Raises `SqlError` for the field of a Variant that is asked for with a dot.
+        Raises `SqlError` if a dot follows a Variant.
         """
         parts = tuple(part.name for part in column.parts)
         scope: Scope | None = self
         while scope is not None:
-            hit = scope._here(parts)
+            hit = scope._resolve_here(parts)
             if hit is not None:
                 return hit
             if any(relation.is_open for relation in scope.visible()):
@@ -129,7 +130,7 @@ class Scope:
             scope = scope.outer
         return None
 
-    def _here(self, parts: tuple[str, ...]) -> Hit | None:
+    def _resolve_here(self, parts: tuple[str, ...]) -> ResolvedColumn | None:
         if len(parts) > 1:  # a qualified column goes before a field of a column, as in DuckDB and Spark
             for relation in self.visible():
                 if relation.alias.lower() == parts[0].lower() and (hit := _of(relation, parts[1:])) is not None:
@@ -140,18 +141,18 @@ class Scope:
         several = len(hits) > 1 and parts[0].lower() not in self.merged
         kinds = [hit.column.kind for hit in hits if hit.column.kind is not None]
         column = OutputColumn(hits[0].column.name, kinds[0]) if several and kinds else hits[0].column
-        return Hit(hits[0].relation, column, hits[0].rest, ambiguous=len(hits) > 1)
+        return ResolvedColumn(hits[0].relation, column, hits[0].fields, ambiguous=len(hits) > 1)
 
     def visible(self) -> list[Relation]:
-        """The relations whose columns may be named."""
-        return [each for each in self.relations if each.is_visible]
+        """Return the relations whose columns can be named."""
+        return [relation for relation in self.relations if relation.is_visible]
 
-    def everywhere(self, name: str) -> list[Hit]:
-        """All columns of that name in this scope's relations."""
+    def everywhere(self, name: str) -> list[ResolvedColumn]:
+        """Return all columns of a name in the relations of this scope."""
         return [hit for relation in self.visible() if (hit := _of(relation, (name,))) is not None]
 
     def is_known(self, column: exp.Column) -> bool:
-        """Whether a name that is no column is an alias, a parameter, or may be a column that is not known."""
+        """Return whether a name is an alias, a lambda parameter, or possibly a column that only the engine knows."""
         name, scope = column.parts[0].name.lower(), self
         while scope is not None:
             relations = {relation.alias.lower(): relation for relation in scope.visible()}
@@ -164,8 +165,9 @@ class Scope:
         return False
 
     def names(self) -> list[str]:
-        """The columns that there are to choose from."""
-        return list(dict.fromkeys(each.name for relation in self.visible() for each in relation.columns if each.name))
+        """Return the names of all columns in this scope."""
+        columns = [column for relation in self.visible() for column in relation.columns]
+        return list(dict.fromkeys(column.name for column in columns if column.name))
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -186,7 +188,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def _of(relation: Relation, parts: tuple[str, ...]) -> Hit | None:
+def _of(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | None:
     """Resolve ``column.field.…`` in one relation: each dot is a field access, and never part of a name."""
     nested = relation.find_nested(parts)
     column = nested or relation.find(parts[0])
@@ -203,4 +205,4 @@ def _of(relation: Relation, parts: tuple[str, ...]) -> Hit | None:
         raise SqlError(
             f'{nested.name} is a Variant inside a struct, and a column is called "{nested.name}": rename the column'
         )
-    return Hit(relation, column, fields)
+    return ResolvedColumn(relation, column, fields)

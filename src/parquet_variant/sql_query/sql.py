@@ -1,7 +1,7 @@
-"""`sql`: a query over files, tables and arrays with Variant columns, run by DuckDB over typed columns.
+"""`sql`: queries over files, tables and arrays with Variant columns, which DuckDB runs over typed columns.
 
-Owns the public operation: names bound to tables, the engine run, errors in the user's words. Leaves the query to
-`rewriting`, tables to `tables`, and the answer's forms to `result`.
+Owns the public operation: binding names to tables, running the engine, and error messages. Leaves the query to
+`rewriting`, tables to `tables`, and the forms of a result to `result`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -35,48 +35,49 @@ from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.scopes import TableUse, unique_names
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
-from parquet_variant.sql_query.values import told_apart_in
+from parquet_variant.sql_query.values import check_distinct
 
 Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
-# Types of Arrow that DuckDB's own reading of it does not know.
-_UNKNOWN = re.compile("halffloat|decimal256")
-_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # what DuckDB calls a Variant's storage
+# Arrow types that DuckDB cannot read.
+_UNSUPPORTED = re.compile("halffloat|decimal256")
+_STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
 
 def sql(
     query: str, /, *, errors: Errors = "null", zone: str = "UTC", threads: int | None = None, **tables: Any
 ) -> SqlResult:
-    """Answer a query; only the columns, row groups and files that it needs are read.
+    """Run a query, and read only the columns, row groups and files that it needs.
 
     Parameters
     ----------
     query
-        One SELECT (or WITH, set operation, DESCRIBE) in DuckDB's SQL, in which Variants have paths:
-        ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` names
+        A SELECT (or WITH, set operation, DESCRIBE) in DuckDB's SQL, with paths into Variants:
+        ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` reads
         files by their path.
     errors
-        ``"null"``: a value that cannot be cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
+        ``"null"``: a failed cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
     zone
         The session time zone of casts.
     threads
-        How many work at the same time; by default the CPUs that this process may use.
+        Number of worker threads (default: the CPUs that this process may use).
     **tables
-        What the names in FROM stand for: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars
-        data frames, `VariantArray` (the column ``v``).
+        The tables that FROM names: paths, globs, Delta tables, ``.vortex`` files, scans, Arrow tables, polars data
+        frames, `VariantArray` (the column ``v``).
 
     Returns
     -------
     SqlResult
-        With ``.arrow()``, ``.pl()`` and ``.df()``. A path's column is called by its last key; Variants come as JSON.
+        The result, with ``.arrow()``, ``.pl()`` and ``.df()``. The column of a path is named by its last key, and
+        Variants are JSON.
 
     Raises
     ------
     SqlError
-        If the text is no query, names what is not there, or asks of a Variant what only typed values have; before
-        anything is read.
+        If the text is not a query, names an unknown table or column, or computes with a Variant that has no type;
+        raised before any data is read.
     VariantError
-        If a table cannot be read; ``missing-extra`` without DuckDB.
+        If a table cannot be read; ``missing-extra`` if DuckDB is not installed.
 
     Examples
     --------
@@ -99,10 +100,10 @@ def plan_sql(
     version: int | None = None,
     timestamp: Any = None,
 ) -> SqlQuery:
-    """Read a query and bind its tables; nothing but footers and logs is read.
+    """Parse a query and bind its tables, reading only footers and logs.
 
     `query` and `tables` and `errors` and `zone` and `threads`: as for `sql`.
-    `version` and `timestamp`: which version the bound Delta tables have.
+    `version` and `timestamp`: the version of the bound Delta tables.
     Raises `SqlError` or `VariantError` as for `sql`.
     """
     check_choice("errors", errors, ("null", "raise"))
@@ -118,15 +119,15 @@ class SqlQuery:
     """A planned query."""
 
     query: str  # The user's text.
-    rewritten: Rewritten  # The engine's text, and what it needs.
-    plans: Mapping[str, Batches]  # The scan of each relation of the engine's text.
+    rewritten: Rewritten  # The text for the engine, and what it needs.
+    plans: Mapping[str, Batches]  # The scan of each relation in that text.
     options: ScanOptions = field(default_factory=ScanOptions)
 
     def run(self) -> pa.Table:
-        """The answer, by DuckDB; Variants as JSON."""
+        """Run the query in DuckDB, and return the result with Variants as JSON."""
         return pa.concat_tables(self.batches())
 
-    def batches(self, *, as_text: bool = True, seconds: float | None = None) -> Iterator[pa.Table]:
+    def batches(self, *, as_text: bool = True, seconds: float | None = None) -> Generator[pa.Table]:
         """Yield the result in parts, at least one, as the engine produces it.
 
         `as_text`: whether Variants are JSON strings, or Variants.
@@ -148,10 +149,10 @@ class SqlQuery:
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
                 names = unique_names(reader.schema.names)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
-                    yield self._shown(part.rename_columns(names), as_text)
+                    yield self._presented(part.rename_columns(names), as_text)
                 if self._states() != before:
                     raise VariantFileError(
-                        "files that the query reads several times changed in the middle of it: run it again",
+                        "files that the query reads several times were replaced while it ran: run the query again",
                         reason="files-changed",
                     )
             except duckdb.InterruptException:
@@ -167,36 +168,38 @@ class SqlQuery:
                 if timer is not None:
                     timer.cancel()
 
-    def _shown(self, part: pa.Table, as_text: bool) -> pa.Table:
+    def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:
         if self.rewritten.describes:
             return self._described(part)
         return with_json(part) if as_text else with_variants(part)
 
     def _states(self) -> dict[str, Any]:
-        """What tells the versions of local files apart, of those that several scans read: all see one version."""
+        """Return the state of each local file that several scans read; all scans must read the same version."""
         scans = [path for use in self.rewritten.uses for path in use.table.files for _ in range(use.scans)]
         return {path: (state_of(path) or ())[:4] for path, number in Counter(scans).items() if number > 1}
 
     def wrong(self, error: Exception) -> SqlError:
-        """What an engine has against the query, in the user's words where we have them."""
+        """Return an error of the engine with the names that the user wrote."""
         if self.rewritten.unknown:
             return SqlError(self.rewritten.unknown[0])
-        said = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
+        message = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
         for name, needed in sorted(self._columns().items(), key=lambda item: -len(item[0])):
-            said = said.replace(f'"{name}"', path_text(needed)).replace(name, path_text(needed))
-        if "Unsupported Internal Arrow Type" in said:
+            message = message.replace(f'"{name}"', path_text(needed)).replace(name, path_text(needed))
+        if "Unsupported Internal Arrow Type" in message:
             fields = [field for plan in self.plans.values() for field in plan.schema]
-            told = ", ".join(f"{field.name} {field.type}" for field in fields if _UNKNOWN.search(str(field.type)))
-            said = f"DuckDB has no type for {told or 'a column'}: leave it out, or write it as another type"
-        hint = ": give the Variant a type, as in ::string" if "VARIANT" in said else ""
-        if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in said:  # TIMESTAMP is Spark's, with a zone
+            columns = ", ".join(
+                f"{field.name} {field.type}" for field in fields if _UNSUPPORTED.search(str(field.type))
+            )
+            message = f"DuckDB has no type for {columns or 'a column'}: omit it, or cast it before the query"
+        hint = ": cast the Variant, as in ::string" if "VARIANT" in message else ""
+        if "type TIMESTAMP_NS and type TIMESTAMP WITH TIME ZONE" in message:  # TIMESTAMP has a zone, as in Spark
             hint = ": a literal without a zone is TIMESTAMP_NTZ '…'"
-        return SqlError(f"the SQL cannot be run: {said}{hint}")
+        return SqlError(f"the SQL cannot be run: {message}{hint}")
 
     def _columns(self) -> dict[str, NeededColumn]:
-        """What the engine's text has other names for than the user's."""
-        every = {name: each for use in self.rewritten.uses for name, each in use.needed.items()}
-        return {name: each for name, each in every.items() if each.path is not None and name != each.column}
+        """Return the columns whose name in the engine's text is not the one that the user wrote."""
+        columns = {name: column for use in self.rewritten.uses for name, column in use.needed.items()}
+        return {name: column for name, column in columns.items() if column.path is not None and name != column.column}
 
     def _described(self, answer: pa.Table) -> pa.Table:
         kinds = [kind.replace(_STORAGE, "VARIANT") for kind in answer["column_type"].to_pylist()]
@@ -204,10 +207,10 @@ class SqlQuery:
 
 
 def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> Callable[[str], BoundTable]:
-    """What finds the table of a name or path of FROM; each is bound once."""
+    """Return the function that binds a name or path of FROM to its table; each is bound once."""
     named = {name.lower(): (name, table) for name, table in tables.items()}
     if len(named) < len(tables):
-        told_apart_in(next(name for name in tables if named[name.lower()][0] != name), list(tables))
+        check_distinct(next(name for name in tables if named[name.lower()][0] != name), list(tables))
 
     @cache
     def bind(name: str) -> BoundTable:
@@ -216,10 +219,10 @@ def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> C
             return bind(shown) if name != shown else bind_table(table, shown, version=version, timestamp=timestamp)
         if _is_path(name):
             return bind_table(name, name)
-        known = ", ".join(shown for shown, _ in named.values())
+        names = ", ".join(shown for shown, _ in named.values())
         raise SqlError(
-            f"there is no table {name}: "
-            + (f"choose from {known}, or " if known else "")
+            f"unknown table {name}: "
+            + (f"choose from {names}, or " if names else "")
             + "write a path in quotes, as in FROM 'events/'",
             reason="no-such-table",
         )
@@ -228,14 +231,14 @@ def _binder(tables: Mapping[str, Any], version: int | None, timestamp: Any) -> C
 
 
 def _is_path(name: str) -> bool:
-    return any(sign in name for sign in "/\\.*") or os.path.exists(name)  # noqa: PTH110 - any text may come
+    return any(sign in name for sign in "/\\.*") or os.path.exists(name)  # noqa: PTH110 - any text
 
 
-# ---- what a planned query reads, in the words of the query
+# ---- what a planned query reads, as the query writes it
 
 
 def path_text(need: NeededColumn) -> str:
-    """A column as a query writes it.
+    """Return a column as a query writes it.
 
     >>> import pyarrow as pa
     >>> from parquet_variant.path import VariantPath
@@ -249,10 +252,10 @@ def path_text(need: NeededColumn) -> str:
 
 
 def columns_text(use: TableUse) -> list[str]:
-    """What is asked of a table."""
+    """Return the columns that a query needs of a table, as the query writes them."""
     return list(dict.fromkeys(map(path_text, use.needed.values())))
 
 
 def filter_text(use: TableUse) -> list[str]:
-    """What rows must meet to be read."""
-    return [predicate_text(each, lambda name: path_text(use.needed[name])) for each in use.filters]
+    """Return the conditions that are pushed down to a table, as the query writes them."""
+    return [predicate_text(condition, lambda name: path_text(use.needed[name])) for condition in use.filters]

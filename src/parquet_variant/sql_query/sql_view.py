@@ -1,7 +1,7 @@
-"""`sql_view`: the statement of a view that shows a Variant's paths as typed columns, for DuckDB or Spark to keep.
+"""`sql_view`: a CREATE VIEW statement with the paths of a Variant as typed columns, for DuckDB or Spark.
 
-Owns the text of the statement, and what its columns are called. Leaves which paths there are to the shredding schema
-or to who asks.
+Owns the text of the statement and the names of its columns. Leaves which paths there are to the shredding schema, or
+to the caller.
 """
 
 from __future__ import annotations
@@ -33,26 +33,27 @@ def sql_view(
     engine: SqlEngine = "duckdb",
     column: str | None = None,
 ) -> str:
-    r"""The ``CREATE VIEW`` statement of a typed projection of Parquet files or a Delta table.
+    r"""Return a ``CREATE VIEW`` statement with typed columns over Parquet files or a Delta table.
 
     Parameters
     ----------
     path
-        The files or the table, as the engine is to find them.
+        The files or the table, as the engine finds them.
     columns
-        The view's columns, as for `parquet.scan`. By default the ordinary columns and the shredded paths of the
-        Variant, each called by its last key, or by all of its keys where several end alike.
+        The columns of the view, as for `parquet.scan`. By default the ordinary columns and the shredded paths of the
+        Variant, named by their last key, or by all of their keys if several paths end with the same key. Paths with
+        values that differ from one of these only in letter case are named in comments before the statement.
     name
-        The view's name.
+        The name of the view.
     engine
-        ``"duckdb"`` (its own VARIANT type reads the files) or ``"spark"`` (4.1 and newer).
+        ``"duckdb"`` (2.0 and newer) or ``"spark"`` (4.1 and newer).
     column
         The Variant column, if there are several.
 
     Raises
     ------
     VariantError
-        If the path has no Variant column, the engine cannot read it, or has no such path or type.
+        If the path has no Variant column, the engine cannot read the files, or a path or type is not supported.
 
     Examples
     --------
@@ -68,22 +69,24 @@ def sql_view(
     """
     check_choice("engine", engine, get_args(SqlEngine))
     if is_vortex(path):
-        raise VariantError(f"{path} is Vortex: views are over Parquet files and Delta tables", reason="not-parquet")
+        raise VariantError(
+            f"{path} is a Vortex file: a view needs Parquet files or a Delta table", reason="not-parquet"
+        )
     if is_json(path):
         raise VariantError(
-            f"{path} is JSON: write it as Parquet first, with `variant ingest`, and make the view over that",
+            f"{path} is JSON: convert it to Parquet with `variant ingest`, and create the view over that",
             reason="not-parquet",
         )
     table = bind_table(path, os.fspath(path))
-    variants = [each for each in table.columns.variants if column in (None, each)]
+    variants = [name for name in table.columns.variants if column in (None, name)]
     if len(variants) != 1:
-        known = ", ".join(table.columns.variants) or "none"
-        raise VariantError(f"{path}: name one Variant column of {known}", reason="no-such-column")
+        names = ", ".join(table.columns.variants) or "none"
+        raise VariantError(f"{path}: choose one Variant column from {names}", reason="no-such-column")
     shredding = _shredding(os.fspath(path), variants[0])
     if engine == "duckdb" and shredding is not None and (twins := _twins(shredding)) is not None:
         raise VariantError(
-            f"{path} shreds {' and '.join(twins)}, which DuckDB does not tell apart: use the "
-            "engine spark, or `variant query`",
+            f"{path} shreds {' and '.join(twins)}, which differ in letter case, and DuckDB cannot read these files: "
+            "use the engine spark, or `variant query`",
             reason="bad-option",
         )
     if engine == "duckdb" and shredding is not None and _has_empty_key(shredding):
@@ -158,7 +161,7 @@ def quoted(name: str) -> str:
 
 
 def _shredding(path: str, variant: str) -> ShreddingSchema | None:
-    """What the first file shreds; None if a table has no file."""
+    """Return the shredding schema of the first file; None if a table has no files."""
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
     if is_delta(path):
@@ -172,7 +175,7 @@ def _shredding(path: str, variant: str) -> ShreddingSchema | None:
 
 
 def _twins(schema: ShreddingSchema) -> tuple[str, str] | None:
-    """Two shredded fields of an object that differ by the case of letters alone."""
+    """Return two shredded fields of one object that differ only in letter case, if there are any."""
     children = [child for _, child in schema.fields] if schema.kind == "object" else []
     if schema.kind == "object":
         first: dict[str, str] = {}
@@ -194,9 +197,11 @@ def _has_empty_key(schema: ShreddingSchema) -> bool:
 
 
 def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tuple[Selected, ...]:
-    """The ordinary columns, and the shredded paths of the first file: objects by their fields, arrays as a whole."""
+    """Return the ordinary columns and the shredded paths of the first file, with arrays as whole columns."""
     if shredding is None:
-        raise VariantError(f"the Delta table {path} has no rows: name the view's columns", reason="no-files")
+        raise VariantError(
+            f"the Delta table {path} has no files to take columns from: name the columns of the view", reason="no-files"
+        )
     paths: list[tuple[VariantPath, pa.DataType]] = []
 
     def walk(schema: ShreddingSchema, at: VariantPath) -> None:
@@ -208,38 +213,38 @@ def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tup
 
     walk(shredding, VariantPath())
     keys = [[str(segment) for segment in at.segments] or ["value"] for at, _ in paths]
-    last = [each[-1].lower() for each in keys]
-    ordinary = [Selected(each, None, kind, each) for each, kind in table.columns.ordinary.items()]
-    taken = [each.name.lower() for each in ordinary]
+    last_keys = [key[-1].lower() for key in keys]
+    ordinary = [Selected(name, None, kind, name) for name, kind in table.columns.ordinary.items()]
+    taken = [column.name.lower() for column in ordinary]
     unique: list[str] = []
     for key in keys:
-        alone = last.count(key[-1].lower()) == 1 and key[-1].lower() not in taken
-        called = (key[-1] if alone else "_".join(key)) or "_"  # no engine has a column named ""
-        name, number = called, 1
-        while name.lower() in taken:  # a and A: the engines take them for the same
+        is_unique = last_keys.count(key[-1].lower()) == 1 and key[-1].lower() not in taken
+        base = (key[-1] if is_unique else "_".join(key)) or "_"  # no engine has a column named ""
+        name, number = base, 1
+        while name.lower() in taken:  # engines ignore letter case
             number += 1
-            name = f"{called}_{number}"
+            name = f"{base}_{number}"
         taken.append(name.lower())
         unique.append(name)
     return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(unique, paths, strict=True)))
 
 
-def _value(each: Selected, variant: str, engine: str) -> str:
-    if each.path is None:
-        return _name(each.column or each.name, engine)
-    if each.path.has_wildcard:
+def _value(column: Selected, variant: str, engine: str) -> str:
+    if column.path is None:
+        return _name(column.column or column.name, engine)
+    if column.path.has_wildcard:
         raise VariantError(
-            f"{each.path}: a view has no [*]; ask for the array, as in $.a:array<int>", reason="bad-path"
+            f"{column.path}: a view cannot have [*]; select the array, as in $.a:array<int>", reason="bad-path"
         )
     place = _name(variant, engine)
     if engine == "spark":
-        kind = "variant" if each.type is None else sql_type_name(each.type)
-        return f"try_variant_get({place}, {_text(str(each.path), engine)}, '{kind}')"
-    for segment in each.path.segments:  # DuckDB counts from 1
+        kind = "variant" if column.type is None else sql_type_name(column.type)
+        return f"try_variant_get({place}, {_text(str(column.path), engine)}, '{kind}')"
+    for segment in column.path.segments:  # DuckDB counts from 1
         place += f"[{_text(segment, engine)}]" if isinstance(segment, str) else f"[{int(str(segment)) + 1}]"
-    if each.type is None:
+    if column.type is None:
         return place
-    kind = exp.DataType.build(sql_type_name(each.type), dialect="databricks").sql("duckdb")
+    kind = exp.DataType.build(sql_type_name(column.type), dialect="databricks").sql("duckdb")
     return f"TRY_CAST({place} AS {kind})"
 
 

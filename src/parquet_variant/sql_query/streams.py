@@ -1,35 +1,32 @@
-"""What an engine reads of a query's tables: an Arrow stream each, read anew as often as it is asked for.
+"""The connection between scans and DuckDB: Arrow streams of tables, functions over Variants, and errors.
 
-Owns handing batches to DuckDB while they are read, the functions it calls on Variants, and bringing our errors back
-through it. Leaves the query to `rewriting`.
+Owns passing batches to DuckDB while they are read, registering functions, and keeping errors that DuckDB reports only
+as text. Leaves the query to `rewriting`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import with_fields
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.functions.is_variant_null import is_variant_null
-from parquet_variant.functions.schema_of_variant import schema_of_variant
-from parquet_variant.functions.to_json import to_json
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
 from parquet_variant.sql_query.rewriting import Getter
+from parquet_variant.sql_query.variant_functions import FUNCTIONS, VARIANT, column_of
 
 
 class Stream:
-    """A planned scan as an Arrow stream that may be read several times; `failure` is what went wrong in it."""
+    """A planned scan as an Arrow stream that can be read several times; its errors are appended to `failures`."""
 
     def __init__(self, plan: Batches, failures: list[Exception]) -> None:
         self.plan, self.failures = plan, failures
-        # The extension's name would make DuckDB convert Variants to its own: they go through it as bytes.
+        # With the extension name DuckDB would convert Variants to its own type; they pass through it as bytes.
         self.schema = pa.schema([_unmarked(field) for field in plan.schema])
 
     def __arrow_c_schema__(self) -> object:
@@ -52,32 +49,50 @@ def _unmarked(field: pa.Field) -> pa.Field:
 
 
 def register_getters(connection: Any, getters: list[Getter], options: ScanOptions, failures: list[Exception]) -> None:
-    """Make the functions known that a query calls on Variants."""
+    """Register the functions that the text of a query calls on Variants."""
     if not getters:
         return
     import duckdb
 
-    variant = duckdb.sqltype("STRUCT(metadata BLOB, value BLOB)")
     for getter in getters:
         if getter.term is None:
-            work: Any = partial(_call, getter.function)
-            kind: Any = "BOOLEAN" if getter.function == "is_variant_null" else "VARCHAR"
+            function = FUNCTIONS[getter.function]
+            arguments = [duckdb.sqltype(name) for name in function.arguments]
+            recorded = _recorded if len(arguments) == 1 else _recorded_of_two
+            work, result = recorded(function.work, failures), duckdb.sqltype(function.result)
         else:
-            work = _getter(getter.term, options, failures)
-            kind = variant if getter.term.output is None else _duckdb_type(connection, getter.term.output)
-        connection.create_function(getter.name, work, [variant], kind, type="arrow", null_handling="special")
+            arguments = [duckdb.sqltype(VARIANT)]
+            work = _recorded(partial(_value_at, getter.term, options), failures)
+            output = getter.term.output
+            result = duckdb.sqltype(VARIANT) if output is None else _duckdb_type(connection, output)
+        connection.create_function(getter.name, work, arguments, result, type="arrow", null_handling="special")
 
 
-_FUNCTIONS: dict[str, Callable[[VariantArray], pa.Array]] = {
-    "is_variant_null": is_variant_null,
-    "schema_of_variant": schema_of_variant,
-    "to_json": to_json,
-}
+def _recorded(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
+    """Wrap a function so that its error is kept, since DuckDB passes on only the text of an error."""
+
+    def of_one(argument: Any) -> pa.Array:  # DuckDB counts parameters, so functions of one and two are separate
+        with _kept(failures):
+            return work(argument)
+
+    return of_one
 
 
-def _call(function: str, column: Any) -> pa.Array:
-    answer: pa.Array = _FUNCTIONS[function](VariantArray(one_chunk(column)))
-    return answer.cast(pa.string()) if pa.types.is_large_string(answer.type) else answer
+def _recorded_of_two(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
+    def of_two(first: Any, second: Any) -> pa.Array:
+        with _kept(failures):
+            return work(first, second)
+
+    return of_two
+
+
+@contextmanager
+def _kept(failures: list[Exception]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        failures.append(error)
+        raise
 
 
 def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
@@ -88,15 +103,5 @@ def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
     return duckdb_type
 
 
-def _getter(term: VariantTerm, options: ScanOptions, failures: list[Exception]) -> Callable[[Any], pa.Array]:
-    def get(argument: Any) -> pa.Array:
-        try:
-            column = one_chunk(argument)
-            if pa.types.is_null(column.type):
-                column = pa.nulls(len(column), VARIANT_STORAGE)
-            return values_at(column, term.path, term, options)
-        except Exception as error:
-            failures.append(error)
-            raise
-
-    return get
+def _value_at(term: VariantTerm, options: ScanOptions, argument: Any) -> pa.Array:
+    return values_at(column_of(argument).storage, term.path, term, options)

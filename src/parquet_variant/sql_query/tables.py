@@ -1,7 +1,7 @@
-"""What a name of a query can stand for: files, Delta tables, Vortex files, scans, Arrow data; one class for all.
+"""The tables that a query can name: files, Delta tables, Vortex files, scans and Arrow data.
 
-Owns telling them apart, the columns that each has, and asking each for typed columns. Leaves the reading to the rooms
-that own the formats.
+Owns recognising them, their columns, and planning scans of typed columns. Leaves reading to the packages of the
+formats.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ Plan = Callable[[Mapping[str, NeededColumn], Predicate | None, ScanOptions], Bat
 class BoundTable:
     """A table that a query names."""
 
-    name: str  # What messages call it.
+    name: str  # Its name in messages.
     columns: TableColumns  # Its columns.
-    order: tuple[str, ...]  # The names of all of them, in the table's order.
-    scan: Plan  # Plans reading some columns, by the names that they are to have, with a filter over those names.
-    skips: bool = True  # Whether a filter is of any use to it.
-    files: Sequence[str] = ()  # The files that a scan opens by their names, which others may replace.
-    path: Any = field(default=None, kw_only=True)  # Where it is, if it was given by its path.
-    # Which version of a Delta table was asked for.
+    order: tuple[str, ...]  # The names of the columns, in the table's order.
+    scan: Plan  # Plans a scan of some columns, given by output name, with a filter over those names.
+    skips: bool = True  # Whether its scans can use a filter to skip data.
+    files: Sequence[str] = ()  # The files that a scan opens by name, which other processes can replace.
+    path: Any = field(default=None, kw_only=True)  # Its path, if it was given by path.
+    # The requested version of a Delta table.
     version: int | None = field(default=None, kw_only=True)
     timestamp: Any = field(default=None, kw_only=True)
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
-    # Columns that are paths into others.
+    # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
     def needs(self, name: str, path: VariantPath | None = None, kind: pa.DataType | None = None) -> NeededColumn:
-        """What is read for a column, or for a path into it."""
+        """Return the column of the scan for a column, or for a path into it."""
         derived = self.derived.get(name)
         if derived is None:
             if is_variant(self.columns.ordinary.get(name)):
-                # What the engine gives back is told by its type alone.
+                # The engine returns Variants as structs, so such a struct would become a Variant.
                 raise VariantError(
-                    f"{name} of {self.name} has the fields of a Variant, and nothing says that it is one: name other "
+                    f"column {name} of {self.name} has the fields of a Variant, but is not marked as one: select other "
                     "columns, or give it the extension type arrow.parquet.variant",
                     reason="not-a-variant",
                 )
@@ -70,67 +70,82 @@ class BoundTable:
             return derived
         return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
 
+    def common_type(self, name: str, path: VariantPath) -> pa.DataType | None:
+        """Return the type of every value at a path of a Variant column; None if the files do not prove that."""
+        from parquet_variant.parquet.scanning.path_facts import common_type
+
+        derived = self.derived.get(name)
+        if derived is not None:
+            if derived.path is None:
+                return None
+            name, path = derived.column, VariantPath((*derived.path.segments, *path.segments))
+        try:
+            return common_type(self.parquet_files(), name, path)
+        except VariantError:  # whoever reads the file reports it
+            return None
+
     def kind(self, name: str) -> Kind:
-        """The Variants in a column."""
+        """Return the Variants in a column."""
         return VARIANT_STORAGE if name in self.columns.variants else only_variants(self.columns.ordinary.get(name))
 
     def with_columns(self, columns: Mapping[str, Any], variant: str | None = None) -> BoundTable:
-        """The table with further columns, given as `parquet.scan` takes them.
+        """Return the table with additional columns, given as for `parquet.scan`.
 
         `columns`: by name: ``("$.path", "type")``, ``"$.path:type"``, or the name of a column.
-        `variant`: the Variant column that paths go into, if there are several.
+        `variant`: the Variant column of the paths, if there are several.
         """
         derived = dict(self.derived)
         variants, ordinary = list(self.columns.variants), dict(self.columns.ordinary)
-        for each in read_selection(columns):
-            if each.path is None:
-                if each.column is None or each.column not in self.order:
+        for added in read_selection(columns):
+            if added.path is None:
+                if added.column is None or added.column not in self.order:
                     raise VariantFileError(
-                        f"no column {each.column}: choose from {', '.join(self.order)}", reason="no-such-column"
+                        f"unknown column {added.column}: choose from {', '.join(self.order)}", reason="no-such-column"
                     )
-                derived[each.name] = self.needs(each.column)
-                kind = ordinary.get(each.column)
+                derived[added.name] = self.needs(added.column)
+                kind = ordinary.get(added.column)
             else:
                 if variant is None and len(self.columns.variants) != 1:
                     raise VariantFileError(
-                        f"{self.name} has {len(self.columns.variants)} Variant columns: name the one of {each.path}",
+                        f"{self.name} has {len(self.columns.variants)} Variant columns: name that of {added.path}",
                         reason="several-variant-columns",
                     )
-                derived[each.name] = NeededColumn(variant or self.columns.variants[0], each.path, each.type)
-                kind = each.output
+                derived[added.name] = NeededColumn(variant or self.columns.variants[0], added.path, added.type)
+                kind = added.output
             if kind is None:
-                variants.append(each.name)
+                variants.append(added.name)
             else:
-                ordinary[each.name] = kind
+                ordinary[added.name] = kind
         order = tuple(dict.fromkeys((*self.order, *derived)))
         tabled = TableColumns(variants, ordinary, self.columns.nested)
         return replace(self, columns=tabled, order=order, derived=derived)
 
 
 def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
-    """The table that a value stands for.
+    """Bind a value to the table that it is.
 
     `source`: a path, glob, URI or list of them; a Delta table's path or `Snapshot`; Vortex files; a planned scan; a
       `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow stream.
-    `name`: what messages call it.
-    `version` and `timestamp`: which version of a Delta table.
-    Raises `VariantError` if it is none of these, is not there, or has no versions.
+    `name`: its name in messages.
+    `version` and `timestamp`: the version of a Delta table.
+    Raises `VariantError` if it is none of these, does not exist, or has no versions.
     """
     if isinstance(source, BoundTable):
         return source
     if isinstance(source, (str, os.PathLike)) or (
-        isinstance(source, (list, tuple)) and source and all(isinstance(each, (str, os.PathLike)) for each in source)
+        isinstance(source, (list, tuple)) and source and all(isinstance(path, (str, os.PathLike)) for path in source)
     ):
         table = _of_path(source, name, version, timestamp)
         return replace(table, path=source, version=version, timestamp=timestamp)
-    if type(source).__name__ == "Snapshot":
+    if hasattr(source, "protocol") and hasattr(source, "tombstones"):  # a Delta snapshot; delta is not imported for it
         return _delta_table(source, name)
     if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
         return _scanned_table(source, name)
     if isinstance(source, (VariantArray, Mapping)) or hasattr(source, "__arrow_c_stream__"):
         return _arrow_table(table_of(source), name)
     raise VariantError(
-        f"{name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data", reason="not-a-table"
+        f"the table {name} is a {type(source).__name__}: give a path, a scan, a VariantArray or Arrow data",
+        reason="not-a-table",
     )
 
 
@@ -161,11 +176,11 @@ def _parquet_table(source: Any, name: str) -> BoundTable:
         nested = {variant.name: tuple(variant.path) for variant in found if len(variant.path) > 1}
         variants = [variant.name for variant in found]
         order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
-    others = tuple(Selected(each, None, column=each) for each in order if each not in variants)
-    ordinary = {each.name: each.type for each in with_types(sources[0], others) if each.type is not None}
+    plain_columns = tuple(Selected(column, None, column=column) for column in order if column not in variants)
+    ordinary = {column.name: column.type for column in with_types(sources[0], plain_columns) if column.type is not None}
     scan = partial(_scan_parquet, sources, ordinary)
     columns = TableColumns(variants, ordinary, nested)
-    names = [each.path for each in sources]
+    names = [source.path for source in sources]
     return BoundTable(name, columns, order, scan, files=names, parquet_files=lambda: sources)
 
 
@@ -180,11 +195,13 @@ def _scan_parquet(
     from parquet_variant.parquet.scanning.scan import Scan
 
     def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-        named = {key: replace(each.select, name=key) for key, each in group.items()}
+        named = {name: replace(column.select, name=name) for name, column in group.items()}
         selection = tuple(
-            each if each.column is None else replace(each, type=types[each.column]) for each in named.values()
+            output if output.column is None else replace(output, type=types[output.column]) for output in named.values()
         )
-        bound = None if predicate is None else bind(predicate, {each.name: each.output for each in selection}, zone)
+        bound = (
+            None if predicate is None else bind(predicate, {output.name: output.output for output in selection}, zone)
+        )
         scan = Scan(
             sources, selection, predicate=bound, column=column, errors=options.errors, zone=zone,
             threads=options.threads, coarse=True,
@@ -202,7 +219,7 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
     from parquet_variant.delta import scan
     from parquet_variant.tables.expressions import columns_of_table
 
-    columns, order = columns_of_table(current.schema), tuple(each.name for each in current.schema.fields)
+    columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
     scan_table = partial(_scan_paths, "Delta tables", partial(scan, current), columns)
     return BoundTable(name, columns, order, scan_table, parquet_files=partial(_delta_files, current))
 
@@ -227,7 +244,7 @@ def _vortex_table(path: str, name: str) -> BoundTable:
     from parquet_variant.vortex.files.paths import vortex_files
 
     file = open_file(vortex_files(path)[0])
-    ordinary = {each.name: each.type for each in file.schema if each.name not in file.layouts}
+    ordinary = {field.name: field.type for field in file.schema if field.name not in file.layouts}
     columns = TableColumns(list(file.layouts), ordinary)
     scan = partial(_scan_paths, "Vortex files", partial(scan_files, path), columns)
     return BoundTable(name, columns, tuple(file.schema.names), scan)
@@ -241,58 +258,60 @@ def _scan_paths(
     predicate: Predicate | None,
     options: ScanOptions,
 ) -> Batches:
-    """A scan of a format whose public ``scan`` takes paths and types."""
+    """Plan a scan of a format whose public ``scan`` takes paths and types."""
     if options.errors == "raise":
-        raise VariantFileError(f"strict casts are for Parquet files, not for {formats}", reason="bad-option")
+        raise VariantFileError(f"strict casts are supported for Parquet files, not for {formats}", reason="bad-option")
 
     def plan(column: str | None, group: Mapping[str, NeededColumn], predicate: Predicate | None) -> Batches:
-        select = {key: each.select for key, each in group.items()}
+        select = {name: column.select for name, column in group.items()}
         return scan(select, predicate, column=column, zone=options.zone, threads=options.threads)
 
     return side_by_side(needed or _any_row(columns), predicate, plan)
 
 
 def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
-    """Some column, where a query asks for none but still for rows; the cheapest there is."""
-    fixed = [key for key, kind in columns.ordinary.items() if pa.types.is_primitive(kind)]
-    for key in (*fixed, *columns.ordinary):
-        return {key: NeededColumn(key)}
+    """Return the cheapest column, for a query that needs rows but no column."""
+    fixed = [name for name, kind in columns.ordinary.items() if pa.types.is_primitive(kind)]
+    for name in (*fixed, *columns.ordinary):
+        return {name: NeededColumn(name)}
     return {"": NeededColumn(columns.variants[0], VariantPath(("_",)), pa.bool_())}
 
 
-# ---- scans that are planned already
+# ---- planned scans
 
 
 def _scanned_table(plan: Any, name: str) -> BoundTable:
     from parquet_variant.parquet.writing.nested import is_tagged
 
-    variants = [each.name for each in plan.schema if is_tagged(each)]
-    ordinary = {each.name: each.type for each in plan.schema if not is_tagged(each)}
+    variants = [field.name for field in plan.schema if is_tagged(field)]
+    ordinary = {field.name: field.type for field in plan.schema if not is_tagged(field)}
     return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))
 
 
 def _scan_again(
     plan: Any, needed: Mapping[str, NeededColumn], predicate: Predicate | None, options: ScanOptions
 ) -> Any:
-    """The scan with other output columns: paths go on where its own end; its filter stays."""
+    """Return a scan with other output columns: paths are appended to its own paths, and its filter is kept."""
     if hasattr(plan, "scans"):
-        return replace(plan, scans=tuple(_scan_again(each, needed, predicate, options) for each in plan.scans))
+        return replace(plan, scans=tuple(_scan_again(scan, needed, predicate, options) for scan in plan.scans))
     first = plan.selection[0].name
-    by_name = {each.name: each for each in plan.selection}
+    by_name = {column.name: column for column in plan.selection}
     outputs = tuple(
-        _further(key, by_name[each.column], each) for key, each in (needed or {first: NeededColumn(first)}).items()
+        _extended(name, by_name[column.column], column)
+        for name, column in (needed or {first: NeededColumn(first)}).items()
     )
-    # The scan's own columns stay for its filter, under names that no output has.
-    before = {each.name: f"\x00{number}" for number, each in enumerate((*plan.selection, *plan.hidden))}
-    kept = tuple(replace(each, name=before[each.name]) for each in (*plan.selection, *plan.hidden))
-    own = None if plan.predicate is None else _renamed(plan.predicate, before)
-    asked = None if predicate is None else bind(predicate, {each.name: each.output for each in outputs}, plan.zone)
-    both = [each for each in (own, asked) if each is not None]
-    whole = joined(And, both) if both else None
-    return replace(plan, selection=outputs, hidden=kept if own is not None else (), predicate=whole)
+    # The filter of the scan needs its columns, which get names that no output has.
+    hidden_names = {column.name: f"\x00{number}" for number, column in enumerate((*plan.selection, *plan.hidden))}
+    hidden = tuple(replace(column, name=hidden_names[column.name]) for column in (*plan.selection, *plan.hidden))
+    filter_of_scan = None if plan.predicate is None else _renamed(plan.predicate, hidden_names)
+    types = {column.name: column.output for column in outputs}
+    filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
+    filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
+    both = joined(And, filters) if filters else None
+    return replace(plan, selection=outputs, hidden=hidden if filter_of_scan is not None else (), predicate=both)
 
 
-def _further(key: str, selected: Selected, needed: NeededColumn) -> Selected:
+def _extended(key: str, selected: Selected, needed: NeededColumn) -> Selected:
     if needed.path is None or selected.path is None:
         return replace(selected, name=key)
     return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
@@ -300,7 +319,7 @@ def _further(key: str, selected: Selected, needed: NeededColumn) -> Selected:
 
 def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
     if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(_renamed(each, names) for each in predicate.parts))
+        return type(predicate)(tuple(_renamed(part, names) for part in predicate.parts))
     if isinstance(predicate, Not):
         return Not(_renamed(predicate.part, names))
     assert isinstance(predicate, (Compare, Like, IsNull, Constant))
@@ -314,11 +333,11 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
         return ArrowScan(table, dict(needed), options)
 
-    variants = named_variants(each for each in table.schema if is_named(each) or _has_metadata(each.type))
-    ordinary = {each.name: each.type for each in table.schema if each.name not in variants}
+    variants = named_variants(field for field in table.schema if is_named(field) or _has_metadata(field.type))
+    ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
     return BoundTable(name, TableColumns(variants, ordinary), tuple(table.column_names), scan, skips=False)
 
 
 def _has_metadata(kind: pa.DataType) -> bool:
-    """Whether a type has what a Variant cannot be without, but in an old draft, which only files have."""
+    """Return whether a type has a field ``metadata``, as every Variant except those of an old draft of the format."""
     return pa.types.is_struct(kind) and kind.get_field_index("metadata") >= 0

@@ -1,187 +1,96 @@
-"""The expressions of a query: paths become columns, and what only typed values have is refused of a Variant.
+"""The expressions of a query: paths become columns, and each place that a Variant can be in is decided.
 
-Owns which expressions may hold a Variant, stars, and what output columns are called. Leaves relations and queries to
-`rewriting`.
+Owns which expressions may hold a Variant, and what a function makes of one. Leaves the select list and the clauses to
+`select_list`, values with Variants inside to `nested` and `nested_casts`, and comparing them to `comparisons`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import partial, reduce
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import check_fields, column_name
+from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.query.sql_terms import VariantTerm, read_term
-from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.query.sql_types import sql_type, sql_type_name
+from parquet_variant.sql_query.comparisons import COMPARISONS, compared, key_of
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
 from parquet_variant.sql_query.nested import NOT_NESTED, nested_kind, taken_from
-from parquet_variant.sql_query.scopes import Hit, OutputColumn, Relation, Scope, TableUse, unique_names
+from parquet_variant.sql_query.nested_casts import as_json, as_text, cast_inside
+from parquet_variant.sql_query.protocols import Convert, QueryRewriter
+from parquet_variant.sql_query.scopes import OutputColumn, Relation, ResolvedColumn, Scope, TableUse
+from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
 
 USE = "table_use"
-# Functions that hand on their first argument as it is, and those that hand on any.
+# Functions that return their first argument, and those that return any of their arguments.
 _FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
 _FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
 _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
-_OF_WHAT_IS_IN = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
-_OF_VARIANTS = frozenset(["to_json", "is_variant_null", "schema_of_variant"])
+_OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
 _NO_ELEMENTS = exp.Array(expressions=[])
-_COUNTS = frozenset(["count"])
-_AGGREGATES = frozenset(["list", "array_agg", "collect_list"])
-
-
-class QueryRewriter(Protocol):
-    """The rewriter of whole queries; `rewriting` implements it and imports this module."""
-
-    engine: SqlEngine
-
-    def query(self, node: exp.Expr, around: Scope) -> Sequence[OutputColumn] | None:
-        """Rewrite a query inside an expression, and return its output columns if they are known."""
-        ...
-
-    def add_unknown(self, message: str) -> None:
-        """Record the message for a name that is not a column, in case the engine does not know the name either."""
-        ...
-
-    def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
-        """Return the name of the SQL function that reads a path, or that runs a function of this library."""
-        ...
+_LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
+_EXTREMES = {"min": "arg_min", "max": "arg_max"}
+# Functions that take JSON, and those that take text: a Variant is given to them as its cast to that.
+_JSON_FUNCTIONS = frozenset(
+    ["to_json", "json", "json_quote", "json_array", "json_object", "json_group_array", "json_group_object",
+     "row_to_json", "array_to_json", "json_pretty", "json_structure", "json_type", "json_valid", "json_merge_patch",
+     "json_extract", "json_extract_string", "json_value", "json_contains", "json_exists"]
+)  # fmt: skip
+_JSON_NODES = (exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue)
+_TEXT_FUNCTIONS = frozenset(
+    ["concat", "concat_ws", "format", "printf", "lower", "lcase", "upper", "ucase", "length", "len", "strlen",
+     "char_length", "character_length", "substring", "substr", "trim", "ltrim", "rtrim", "replace", "left", "right",
+     "lpad", "rpad", "repeat", "instr", "strpos", "position", "contains", "starts_with", "ends_with", "prefix",
+     "suffix", "split", "split_part", "string_split", "str_split", "string_to_array", "regexp_matches",
+     "regexp_replace", "regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_split_to_array",
+     "string_agg", "listagg", "group_concat", "md5", "sha1", "sha256", "ascii", "ord", "unicode", "translate",
+     "levenshtein", "editdist3", "jaccard", "jaro_similarity", "like_escape", "ilike_escape", "base64", "initcap",
+     "strip_accents", "soundex", "reverse", "bar", "hash", "array_to_string", "list_to_string"]
+)  # fmt: skip
+_TEXT_NODES = (
+    exp.DPipe, exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike, exp.Glob, exp.Substring, exp.Trim,
+    exp.StrPosition, exp.GroupConcat, exp.Concat, exp.ConcatWs, exp.StartsWith, exp.EndsWith, exp.Escape, exp.Lower,
+    exp.Upper,
+)  # fmt: skip
 
 
 class Values:
-    """Rewrites the expressions of one scope."""
+    """Rewrites the expressions of one SELECT."""
 
     def __init__(self, rewriter: QueryRewriter, scope: Scope) -> None:
         self.rewriter, self.scope, self.engine = rewriter, scope, rewriter.engine
-        self.done: dict[int, tuple[exp.Expr, exp.Expr, Kind]] = {}  # the node is kept: its id must stay its own
-        self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
+        # By the id of a node: the node, which is kept so that no other one gets its id, and its rewritten form.
+        self.done: dict[int, tuple[exp.Expr, exp.Expr, Kind]] = {}
         self.in_having = False
-
-    # ---- clauses
-
-    def select_list(self, node: exp.Select) -> list[OutputColumn] | None:
-        """The outputs of a SELECT; each expression rewritten, with the name that it is to have."""
-        outputs: list[OutputColumn] | None = []
-        items = []
-        names: list[str] = []
-        for item in node.expressions:
-            star = self._star(item)
-            if star is not None:
-                items.append(item)
-                names += [output.name for output in star if output.name] if isinstance(star, list) else []
-                outputs = None if outputs is None or star is False else outputs + list(star)  # type: ignore[arg-type]
-                continue
-            text = written(item, self.engine)
-            inner = item.this if isinstance(item, exp.Alias) else item
-            name = self._name(item, inner, text)
-            value, kind = self.expression(inner)
-            default = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-            if default is not None:  # repeated names are numbered, as DuckDB does for a subquery
-                unique = unique_names([*names, default])[-1]
-                name = unique if unique != default else name
-                names.append(unique)
-            if name is not None:
-                first = self.scope.aliases.setdefault(name.lower(), OutputColumn(name, kind))
-                if first.name != name:
-                    self.scope.twins[name.lower()] = (first.name or "", name)
-                value = exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
-            items.append(value)
-            if inner.find(exp.Columns):
-                outputs = None
-            if outputs is not None:
-                shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-                outputs.append(OutputColumn(shown, kind))
-        node.set("expressions", items)
-        return outputs
-
-    def _name(self, item: exp.Expr, inner: exp.Expr, text: str) -> str | None:
-        """What an output is called: by its alias, the last key of its path, or its text; None: as the engine does."""
-        if isinstance(item, exp.Alias):
-            return item.alias
-        if inner.find(exp.Column, exp.JSONExtract) is None:
-            return None
-        term = read_term(inner, self.is_variant, self.engine)
-        if term is None and isinstance(inner, exp.Column):
-            hit = self.scope.resolve(inner)
-            return hit.rest[-1] if hit is not None and hit.rest else None  # DuckDB calls a.b by its field
-        if term is None:
-            return text
-        if not isinstance(term.column, exp.Column):
-            return term.key or text
-        return term.key or (term.column.name if term.key is None else text)  # no engine has a column named ""
-
-    def clause(self, node: exp.Expr, outputs: Sequence[OutputColumn] | None) -> None:
-        """WHERE, GROUP BY, ORDER BY and the like; numbers and aliases mean outputs."""
-        prefers_alias = isinstance(node, (exp.Order, exp.Having, exp.Qualify, exp.Sort, exp.Distinct))
-        self.in_having = isinstance(node, exp.Having)
-        if isinstance(node.args.get("on"), exp.Tuple):
-            node = node.args["on"]
-        self._number_twins(node, outputs or ())
-        for each in self._outputs_meant(node, outputs or ()):
-            if each.kind is not None:
-                raise self._untyped(each.name or "an output", each.kind)
-        for child in list(node.iter_expressions()):
-            inner = child.this if isinstance(child, exp.Ordered) else child
-            alias = self._alias(inner) if prefers_alias else None
-            if alias is not None and alias.kind is not None:
-                raise self._untyped(inner.name, alias.kind)
-            if alias is None and child is inner:
-                _replace(node, child, self.value(child))
-            elif alias is None:
-                child.set("this", self.value(inner))
-
-    def _number_twins(self, node: exp.Expr, outputs: Sequence[OutputColumn]) -> None:
-        """Ask for an output that is named exactly by its number, where the engine would take the name for another's."""
-        if not self.scope.twins or not isinstance(node, (exp.Order, exp.Group)):
-            return
-        names = [each.name for each in outputs]
-        for child in node.expressions:
-            key = child.this if isinstance(child, exp.Ordered) else child
-            plain = isinstance(key, exp.Column) and len(key.parts) == 1
-            if plain and key.name.lower() in self.scope.twins and names.count(key.name) == 1:
-                key.replace(exp.Literal.number(names.index(key.name) + 1))
-
-    def _outputs_meant(self, node: exp.Expr, outputs: Sequence[OutputColumn]) -> Sequence[OutputColumn]:
-        """The outputs that ORDER BY and GROUP BY name by ALL or by number."""
-        if not isinstance(node, (exp.Order, exp.Group)):
-            return ()
-        keys = [each.this if isinstance(each, exp.Ordered) else each for each in node.expressions]
-        if node.args.get("all") or any(isinstance(each, exp.Var) and each.name.upper() == "ALL" for each in keys):
-            return outputs
-        places = [int(each.name) for each in keys if isinstance(each, exp.Literal) and each.name.isdecimal()]
-        return [outputs[place - 1] for place in places if 0 < place <= len(outputs)]
-
-    def _alias(self, node: exp.Expr) -> OutputColumn | None:
-        if not isinstance(node, exp.Column) or len(node.parts) > 1:
-            return None
-        if (twins := self.scope.twins.get(node.name.lower())) is not None:
-            told_apart_in(node.name, twins)
-        return self.scope.aliases.get(node.name.lower())
 
     # ---- expressions
 
     def value(self, node: exp.Expr) -> exp.Expr:
-        """A rewritten expression that must have a type."""
+        """Rewrite an expression that may not hold Variants."""
         rewritten, kind = self.expression(node)
         if kind is not None:
             raise self._untyped(written(node, self.engine), kind)
         return rewritten
 
     def _untyped(self, text: str, kind: Kind) -> SqlError:
-        refused = "cannot be compared, ordered, grouped or computed with"
         if not is_variant(kind):
-            return SqlError(f"{text} holds Variants, which {refused}: give them types, as in ::array<string>")
+            return SqlError(
+                f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
+            )
         cast = f"({text})" if " " in text else text
-        return SqlError(f"{text} is a Variant, which {refused}: write the type, as in {cast}::string or {cast}::double")
+        return SqlError(
+            f"{text} is a Variant, which cannot be computed with: write a type, as in {cast}::string or {cast}::double"
+        )
 
     def is_variant(self, node: exp.Expr) -> bool:
-        """Whether an expression that is no path and no cast gives a Variant."""
+        """Return whether an expression that is neither a path nor a cast is a Variant."""
         if isinstance(node, exp.Column):
             return not isinstance(node.this, exp.Star) and is_variant(self._kind(node))
         if isinstance(node, (exp.Bracket, exp.Dot)):
@@ -191,14 +100,16 @@ class Values:
         return is_variant(self.expression(node)[1])
 
     def expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
-        """A rewritten expression, and the Variants in what it gives."""
-        known = self.done.get(id(node))
-        if known is None:
-            known = self.done[id(node)] = (node, *self._expression(node))
-            self.done[id(known[1])] = known
-        return known[1:]
+        """Rewrite an expression, and return it with the Variants in its result."""
+        entry = self.done.get(id(node))
+        if entry is None:
+            entry = self.done[id(node)] = (node, *self._expression(node))
+            self.done[id(entry[1])] = entry
+        return entry[1:]
 
     def _expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
+        if isinstance(node, exp.Cast) and self.engine == "duckdb" and (cast := self._cast_inside(node)) is not None:
+            return cast, None
         asks = isinstance(node, (exp.Column, exp.JSONExtract, exp.Bracket, exp.Dot, exp.Cast)) or _is_getter(node)
         term = read_term(node, self.is_variant, self.engine) if asks else None
         if term is not None:
@@ -229,9 +140,27 @@ class Values:
             raise SqlError("* LIKE … is not for tables with Variants: list the columns")
         return self._handing_on(node)
 
+    def _cast_inside(self, node: exp.Cast) -> exp.Expr | None:
+        """Rewrite a cast of a Variant to JSON, or of a value with Variants inside; None for any other cast."""
+        if not node.is_type("json"):
+            if isinstance(node.this.unnest(), (exp.Column, exp.JSONExtract)) and self.is_path(node.this):
+                return None
+            value, kind = self.expression(node.this)
+            return None if kind is None or is_variant(kind) else cast_inside(self, node, value, kind)
+        value, kind = self.expression(node.this)
+        if kind is None:
+            return None
+        return cast_inside(self, node, value, kind)
+
+    def is_path(self, node: exp.Expr) -> bool:
+        """Return whether an expression is a path into a Variant, or a Variant itself."""
+        return read_term(node, self.is_variant, self.engine) is not None
+
     def _handing_on(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
-        """Expressions that may hold a Variant: CASE, COALESCE, IS NULL, COUNT, windows over them; no other."""
+        """Rewrite an expression by what it makes of Variants: returns, compares, converts or refuses them."""
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+        if self.engine == "duckdb" and (result := self._computed(node, name)) is not None:
+            return result
         if isinstance(node, (exp.Paren, exp.Alias, exp.PropertyEQ)):
             key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
             value, kind = self.expression(node.args[key])
@@ -241,22 +170,16 @@ class Values:
             return node, kind
         if isinstance(node, exp.Exists):
             _ask_for_rows_alone(node.this)
-        if isinstance(node, (exp.Is, exp.Exists)) or name in _COUNTS:
+        if isinstance(node, (exp.Is, exp.Exists)) or name == "count":
             self.children(node, [*node.iter_expressions()])
             return node, None
-        if (name in _AGGREGATES and node.expressions) or isinstance(node, exp.ArrayAgg):
+        if (name in _LISTS_OF_ROWS and node.expressions) or isinstance(node, exp.ArrayAgg):
             first = node.this if isinstance(node, exp.ArrayAgg) else node.expressions[0]
             kind = self.expression(first)[1]
             self.children(node, [first])
             return node, None if kind is None else pa.list_(kind)
         if isinstance(node, exp.Coalesce):
             return node, self.alike(node, [node.this, *node.expressions])
-        if name in _OF_VARIANTS and len(node.expressions) == 1:
-            value, kind = self.expression(node.expressions[0])
-            node.set("expressions", [value])
-            if is_variant(kind) and self.engine == "duckdb":
-                node.set("this", self.rewriter.getter(function=name))
-            return node, None
         if isinstance(node, exp.Case):
             branches = [each.args["true"] for each in node.args.get("ifs") or ()] + [node.args.get("default")]
             return node, self.alike(node, branches)
@@ -265,18 +188,123 @@ class Values:
         if name in _HAND_ON:
             first = 1 if name in ("if", "iff") else 0
             return node, self.alike(node, node.expressions[first : 1 if name in _FIRST_ONLY else None])
-        if isinstance(node, _OF_WHAT_IS_IN) or (isinstance(node, exp.Order) and node.this):
+        if isinstance(node, _OF_FIRST_PART) or (isinstance(node, exp.Order) and node.this):
             kind = self.expression(node.this)[1]
-            self.children(node, [node.this])
+            self.children(node, [node.this], convert=self.by_key)
             return node, kind
-        kind = nested_kind(self, node, name)
+        if name in _TEXT_FUNCTIONS and node.expressions and is_variant(self.expression(node.expressions[0])[1]):
+            kind = NOT_NESTED
+        else:
+            kind = nested_kind(self, node, name)
         if kind is not NOT_NESTED:
             return node, kind
-        self.children(node)
+        self.children(node, convert=self._conversion(node, name))
         return node, None
 
+    def _computed(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+        """Rewrite a comparison, an aggregate or a function over Variants; None for any other expression."""
+        if isinstance(node, COMPARISONS):
+            done = compared(self, node)
+            return None if done is None else (done, None)
+        if isinstance(node, exp.Ordered) or (isinstance(node, exp.Distinct) and self._is_counted(node)):
+            self.children(node, convert=self.by_key)
+            return node, None
+        if isinstance(node, exp.ArraySize) and is_variant(self.expression(node.this)[1]):
+            return self.call("variant_array_length", self.expression(node.this)[0]), None
+        if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and is_variant(self.expression(node.this)[1]):
+            raise self._arrow(node)
+        if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
+            return self._extreme(node, name or type(node).__name__.lower())
+        if name in OF_ONE_VARIANT or name in ("variant_contains", "variant_exists", "to_json", "typeof"):
+            return self._function(node, name)
+        if name in PARSERS and len(node.expressions) == 1:
+            self.children(node, convert=partial(as_text, self))
+            text = exp.cast(node.expressions[0], "TEXT")
+            return self.call(name, text), VARIANT_STORAGE
+        if name in AGGREGATES and len(node.expressions) == 1:
+            value, kind = self.expression(node.expressions[0])
+            if not is_variant(kind):
+                return None
+            rows = exp.Anonymous(this="list", expressions=[value])
+            return self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None
+        return None
+
+    def call(self, function: str, *arguments: exp.Expr) -> exp.Expr:
+        """Return a call of a function of `variant_functions`."""
+        return exp.Anonymous(this=self.rewriter.getter(function=function), expressions=list(arguments))
+
+    def by_key(self, value: exp.Expr, kind: Kind) -> exp.Expr:
+        """Return the sort key of a Variant."""
+        if not is_variant(kind):
+            raise self._untyped(written(value, self.engine), kind)
+        return key_of(self, value)
+
+    def _is_counted(self, node: exp.Distinct) -> bool:
+        return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in ("count", "approx_count_distinct")
+
+    def _extreme(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+        """Rewrite min or max of a Variant: the value with the least or greatest sort key."""
+        argument = node.this if isinstance(node, (exp.Min, exp.Max)) else node.expressions[0]
+        if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
+            argument = argument.expressions[0]
+        value, kind = self.expression(argument)
+        if not is_variant(kind):
+            return None
+        return exp.Anonymous(this=_EXTREMES[name], expressions=[value, key_of(self, value)]), VARIANT_STORAGE
+
+    def _function(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+        """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
+        if not node.expressions:
+            return None
+        first, *others = node.expressions
+        if not is_variant(self.expression(first)[1]):
+            return None
+        if others and name != "variant_contains":
+            if len(others) > 1 or not (isinstance(others[0], exp.Literal) and others[0].is_string):
+                raise SqlError(f"{written(node, self.engine)}: the second argument of {name} is a path in quotes")
+            first = exp.Anonymous(this="variant_get", expressions=[first, others[0]])
+        value = self.expression(first)[0]
+        if name == "variant_exists":
+            return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
+        if name == "typeof":
+            return exp.Literal.string("VARIANT"), None
+        if name == "to_json":
+            return self.call("to_json", value), None
+        if name == "variant_contains":
+            return self._contains(node, value, others), None
+        return self.call(OF_ONE_VARIANT[name], value), None
+
+    def _arrow(self, node: exp.JSONExtract | exp.JSONExtractScalar) -> SqlError:
+        """Return the error for ``v->'a'`` and ``v->>'a'``, which are of JSON."""
+        key = node.expression.name or written(node.expression, self.engine).strip("'").removeprefix("$.")
+        path = f":{key}" if key.isidentifier() else f"['{key}']"
+        cast = "::string" if isinstance(node, exp.JSONExtractScalar) else ""
+        return SqlError(
+            f"{written(node, self.engine)}: a path into a Variant is written "
+            f"{written(node.this, self.engine)}{path}{cast}"
+        )
+
+    def _contains(self, node: exp.Expr, value: exp.Expr, others: list[exp.Expr]) -> exp.Expr:
+        if len(others) != 1:
+            raise SqlError(f"{written(node, self.engine)}: variant_contains takes a Variant and the value to look for")
+        needle, kind = self.expression(others[0])
+        if kind is None:
+            as_text = exp.cast(exp.Anonymous(this="to_json", expressions=[needle]), "TEXT")
+            needle = self.call("parse_json", as_text)
+        return self.call("variant_contains", value, needle)
+
+    def _conversion(self, node: exp.Expr, name: str) -> Convert | None:
+        """Return how a function that takes no Variants is given one; None if it is refused."""
+        if self.engine != "duckdb":
+            return None
+        if name in _JSON_FUNCTIONS or isinstance(node, _JSON_NODES):
+            return partial(as_json, self)
+        if name in _TEXT_FUNCTIONS or isinstance(node, _TEXT_NODES):
+            return partial(as_text, self)
+        return None
+
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
-        """Rewrite an expression that hands on some of its parts: the Variants in those, which must be alike."""
+        """Rewrite an expression that returns one of its parts, which must hold the same Variants; return these."""
         text = written(node, self.engine)
         values = [
             each for each in parts if each is not None and not isinstance(each, exp.Null) and each != _NO_ELEMENTS
@@ -286,31 +314,55 @@ class Values:
             raise SqlError(f"{text} mixes a Variant with other values: cast the Variant, as in ::string")
         for each in node.args.get("ifs") or ():
             self.children(each, [each.args["true"]])
-        self.children(node, parts, skip=("ifs",))
+        convert = self.by_key if self.engine == "duckdb" and isinstance(node, exp.Anonymous) else None
+        self.children(node, parts, skip=("ifs",), convert=convert)
         return kinds[0] if kinds else None
 
-    def children(self, node: exp.Expr, handed: Sequence[exp.Expr | None] = (), skip: tuple[str, ...] = ()) -> None:
-        """Rewrite what an expression is made of; only what it hands on may hold Variants."""
-        may = {id(each) for each in handed}
+    def children(
+        self,
+        node: exp.Expr,
+        allowed: Sequence[exp.Expr | None] = (),
+        skip: tuple[str, ...] = (),
+        convert: Convert | None = None,
+    ) -> None:
+        """Rewrite the parts of an expression; those in `allowed` may hold Variants, others are converted or refused."""
+        ids = {id(part) for part in allowed}
         for key, argument in list(node.args.items()):
             if key in skip:
                 continue
             if isinstance(argument, exp.Expr):
-                node.set(key, self._child(argument, may))
+                node.set(key, self._child(argument, ids, convert))
             elif isinstance(argument, list):
-                node.set(key, [self._child(each, may) for each in argument])
+                node.set(key, [self._child(part, ids, convert) for part in argument])
 
-    def _child(self, node: Any, may: set[int]) -> Any:
+    def _child(self, node: Any, allowed: set[int], convert: Convert | None) -> Any:
         if not isinstance(node, exp.Expr) or isinstance(node, (exp.DataType, exp.Var)):
             return node
-        return self.expression(node)[0] if id(node) in may else self.value(node)
+        value, kind = self.expression(node)
+        if kind is None or id(node) in allowed:
+            return value
+        if is_variant(kind) and (typed := self._typed_for(node, convert)) is not None:
+            return typed
+        if convert is None:
+            raise self._untyped(written(node, self.engine), kind)
+        return convert(value, kind)
+
+    def _typed_for(self, node: exp.Expr, convert: Convert | None) -> exp.Expr | None:
+        """Return a Variant as its only type, where a function that takes it means the same."""
+        if convert is None or convert == self.by_key:
+            return self.typed(node)
+        if isinstance(convert, partial) and convert.func is as_text:
+            typed = self.typed(node)
+            kind = self.static_type(typed)
+            return typed if kind is not None and pa.types.is_string(kind) else None
+        return None
 
     def lambda_kind(self, node: exp.Lambda | exp.Comprehension, names: list[str], element: Kind = None) -> Kind:
-        """Rewrite a lambda, whose first parameter is an element: the Variants in what it gives."""
+        """Rewrite a lambda whose first parameter is an element, and return the Variants in its result."""
         before = self.scope.locals
         self.scope.locals = before | {name.lower(): None for name in names} | {names[0].lower(): element}
-        own = ("expressions",) if isinstance(node, exp.Lambda) else ("expression", "position")
-        self.children(node, [node.this, node.args.get("iterator")], skip=own)
+        parameters = ("expressions",) if isinstance(node, exp.Lambda) else ("expression", "position")
+        self.children(node, [node.this, node.args.get("iterator")], skip=parameters)
         kind = self.expression(node.this)[1]
         self.scope.locals = before
         self.done[id(node)] = (node, node, kind)
@@ -322,9 +374,11 @@ class Values:
         if isinstance(term.column, exp.Column):
             hit = self.scope.resolve(term.column)
             if hit is not None and hit.ambiguous and hit.column.is_variant:
-                tables = " or ".join(each.relation.alias for each in self.scope.everywhere(term.column.name))
-                raise SqlError(f"{term.column.name} may be of {tables}: write the table before it")
-            if hit is not None and hit.relation.use is not None and not hit.rest:
+                tables = " or ".join(match.relation.alias for match in self.scope.everywhere(term.column.name))
+                raise SqlError(
+                    f"{term.column.name} is ambiguous: {tables} has such a column; write the table before it"
+                )
+            if hit is not None and hit.relation.use is not None and not hit.fields:
                 return self._table_column(hit, hit.relation.use, term)
         inner = self._handed(term.column)
         return inner if not term.path.segments and not term.cast else self._get(inner, term)
@@ -334,7 +388,7 @@ class Values:
             return self._column(node).copy()
         return self._handing_on(node)[0] if isinstance(node, (exp.Bracket, exp.Dot)) else self.expression(node)[0]
 
-    def _table_column(self, hit: Hit, use: TableUse, term: VariantTerm) -> exp.Expr:
+    def _table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
         column = hit.column.name or ""
         name = column_name(term, column)
         if name == column:
@@ -355,7 +409,7 @@ class Values:
         return node.parts[0].name.lower() in self.scope.locals
 
     def _kind(self, node: exp.Column) -> Kind:
-        """The Variants in a column, a lambda's parameter or an output."""
+        """Return the Variants in a column, a lambda's parameter or an output."""
         if self._is_local(node):
             first, *fields = (part.name for part in node.parts)
             return reduce(field_of, fields, self.scope.locals[first.lower()])
@@ -373,138 +427,140 @@ class Values:
             if not self.scope.is_known(node):
                 self.rewriter.add_unknown(self._missing(node))
             elif self._whole_table(node):
-                raise SqlError(f"{node.name} is a table: name its columns, or write {node.name}.*")
+                raise SqlError(f"{node.name} is a table, not a column: name a column, or write {node.name}.*")
             return node
         use = hit.relation.use
         if use is None:
-            told_apart_in(hit.column.name or "", [each.name or "" for each in hit.relation.columns])
+            check_distinct(hit.column.name or "", [column.name or "" for column in hit.relation.columns])
             return node
         name = hit.column.name or ""
         use.named.add(name)
-        for each in self.scope.everywhere(node.parts[0].name) if hit.ambiguous else [hit]:
-            if each.relation.use is not None:
-                each.relation.use.needed[each.column.name or ""] = each.relation.use.table.needs(each.column.name or "")
+        for match in self.scope.everywhere(node.parts[0].name) if hit.ambiguous else [hit]:
+            if (table_use := match.relation.use) is not None:
+                column = match.column.name or ""
+                table_use.needed[column] = table_use.table.needs(column)
         if hit.ambiguous:
             return node
         use.needed[name] = use.table.needs(name)
         if self.in_having and self._alias(node) is not None:
             return node  # an output's name, unless the column is grouped by: the engine knows
         reference = _reference(hit.relation, name, use, written=node)
-        check_fields(use.table.columns.ordinary.get(name), name, hit.rest)
-        for part in hit.rest:
+        check_fields(use.table.columns.ordinary.get(name), name, hit.fields)
+        for part in hit.fields:
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(part, quoted=True))
         return reference
 
+    def _alias(self, node: exp.Expr) -> OutputColumn | None:
+        """Return the output that a name is the alias of, if it is one."""
+        if not isinstance(node, exp.Column) or len(node.parts) > 1:
+            return None
+        if (twins := self.scope.twins.get(node.name.lower())) is not None:
+            check_distinct(node.name, twins)
+        return self.scope.aliases.get(node.name.lower())
+
     def _whole_table(self, node: exp.Column) -> bool:
-        names = {each.alias.lower() for each in self.scope.visible() if each.use is not None}
+        names = {relation.alias.lower() for relation in self.scope.visible() if relation.use is not None}
         return len(node.parts) == 1 and node.name.lower() in names and node.name.lower() not in self.scope.aliases
 
     def _missing(self, node: exp.Column) -> str:
         name = ".".join(part.name for part in node.parts)
-        tables = [each.alias for each in self.scope.visible()]
-        if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in [each.lower() for each in tables]:
-            return f"there is no table {node.parts[0].name}: FROM has {', '.join(tables)}"
-        hint = ": text stands in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
+        tables = [relation.alias for relation in self.scope.visible()]
         if len(node.parts) > 1 and name in self.scope.names():
             return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
-        return f"there is no column {name}{hint}: choose from {', '.join(self.scope.names()) or 'none'}"
+        if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in map(str.lower, tables):
+            return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}"
+        hint = "; a string is written in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
+        return f"unknown column {name}: choose from {', '.join(self.scope.names()) or 'none'}{hint}"
 
     def _no_variant(self, node: exp.Expr, inner: exp.Expr) -> SqlError:
         if isinstance(inner, exp.Column) and self.scope.resolve(inner) is None and not self.scope.is_known(inner):
             return SqlError(self._missing(inner))
         slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
         return SqlError(
-            f"{written(node, self.engine)}: {written(inner, self.engine)} is no Variant, so it has no paths{slices}"
+            f"{written(inner, self.engine)} is not a Variant column, and only Variants have paths such as "
+            f"{written(node, self.engine)}{slices}"
         )
 
-    # ---- stars
+    # ---- types
 
-    def _star(self, item: exp.Expr) -> list[OutputColumn] | bool | None:
-        """The outputs of ``*`` or ``t.*``; False if they are not known; None for any other expression."""
-        star = item.this if isinstance(item, exp.Column) else item
-        if not isinstance(star, exp.Star):
+    def typed(self, node: exp.Expr) -> exp.Expr | None:
+        """Return an uncast path as the type of all its values; None if the files do not prove that there is one."""
+        term = read_term(node, self.is_variant, self.engine) if self.engine == "duckdb" else None
+        if term is None or term.cast or not term.path.segments or not isinstance(term.column, exp.Column):
             return None
-        table = item.table if isinstance(item, exp.Column) else None
-        relations = [each for each in self.scope.visible() if each.alias.lower() == (table or each.alias).lower()]
-        if table and not relations:
-            raise SqlError(
-                f"there is no table {table}: FROM has {', '.join(each.alias for each in self.scope.visible())}"
-            )
-        left_out = {_excluded(each).lower() for each in star.args.get("except_") or ()}
-        replaced = {each.alias.lower(): each for each in star.args.get("replace") or ()}
-        outputs: list[OutputColumn] = []
-        for relation in relations:
-            for each in {*left_out, *replaced}:
-                told_apart_in(each, [column.name or "" for column in relation.columns])
-            for column in relation.columns:
-                name = column.name or ""
-                if column.struct_path:  # the star gives the struct
-                    continue
-                if relation.use is not None and name.lower() not in left_out:
-                    path = VariantPath() if column.is_variant else None
-                    relation.use.needed[name] = relation.use.table.needs(name, path)
-                if name.lower() not in left_out:
-                    outputs.append(column)
-        for alias, each in replaced.items():
-            value, kind = self.expression(each.this)
-            each.set("this", value)
-            outputs = [OutputColumn(o.name, kind) if (o.name or "").lower() == alias else o for o in outputs]
-        own = [each for each in star.args.get("except_") or () if self._is_given(_excluded(each), relations)]
-        star.set("except_", own)
-        self.stars.append((star, table, left_out))
-        return outputs if not any(each.is_open for each in relations) else False
+        hit = self.scope.resolve(term.column)
+        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is None:
+            return None
+        common = hit.relation.use.table.common_type(hit.column.name or "", term.path)
+        if common is None:
+            return None
+        return self._table_column(hit, hit.relation.use, replace(term, type=common, cast=True))
 
-    def _is_given(self, name: str, relations: list[Any]) -> bool:
-        """Whether something else than a table has a column: what a star leaves out of a table is not read at all."""
-        holders = [each for each in relations if each.find(name) is not None]
-        return not holders or any(each.use is None for each in holders)
-
-    def finish_stars(self) -> None:
-        """Order each table's columns as the table has them, and leave the columns of paths out of stars."""
-        for relation in self.scope.relations:
-            use = relation.use
-            if use is not None:
-                for name in use.named:
-                    told_apart_in(name, list(use.needed))
-                order = {name: place for place, name in enumerate(use.table.order)}
-                use.needed = dict(sorted(use.needed.items(), key=lambda item: order.get(item[0], len(order))))
-        for star, table, left_out in self.stars:
-            hidden = list(star.args.get("except_") or ())
-            for relation in self.scope.relations:
-                if (
-                    relation.use is None
-                    or not relation.is_visible
-                    or relation.alias.lower() != (table or relation.alias).lower()
-                ):
-                    continue
-                own = {
-                    column.name
-                    for column in relation.columns
-                    if not column.struct_path and (column.name or "").lower() not in left_out
-                }
-                hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in own]
-            star.set("except_", hidden or None)
+    def static_type(self, node: exp.Expr | None) -> pa.DataType | None:
+        """Return the Arrow type of an expression where it is known without the engine."""
+        node = None if node is None else node.unnest()
+        if node is None:
+            return None
+        if isinstance(node.meta.get("type"), pa.DataType):
+            return node.meta["type"]
+        if isinstance(node, exp.Cast):
+            term = read_term(node, self.is_variant, self.engine)
+            return term.output if term is not None else _type_or_none(node.to)
+        if isinstance(node, exp.Column):
+            hit = self.scope.resolve(node)
+            if hit is None or hit.relation.use is None:
+                return None
+            kind = hit.relation.use.table.columns.ordinary.get(hit.column.name or "")
+            return reduce(_field_type, hit.fields, kind)
+        if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+            parts = [self.static_type(part) or _type_of_literal(part) for part in (node.this, node.expression)]
+            numbers = all(kind is not None and _is_number(kind) for kind in parts)
+            return pa.float64() if numbers else None
+        return pa.string() if isinstance(node, _TEXT_NODES[-2:]) else None
 
 
 def _reference(relation: Relation, name: str, use: TableUse, **known: object) -> exp.Expr:
-    """A column of a table, with what is to be known of it later."""
+    """Return a column of a table, with the facts that later steps need."""
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
     column.meta.update(known, **{USE: use.number})
     return column
 
 
-def told_apart_in(name: str, names: Sequence[str]) -> None:
-    """Refuse a name that several columns have but for the case of letters: the engines take one of them."""
-    alike = list(dict.fromkeys(each for each in names if each.lower() == name.lower()))
-    if len(alike) > 1:
+def check_distinct(name: str, names: Sequence[str]) -> None:
+    """Refuse a name that several columns have but for letter case: the engines would take one of them."""
+    matching = list(dict.fromkeys(column for column in names if column.lower() == name.lower()))
+    if len(matching) > 1:
         raise SqlError(
-            f"{name} may be {' or '.join(alike)}, which SQL does not tell apart: ask for one alone, or give them other "
-            "names, with AS"
+            f"{name} is ambiguous: {' and '.join(matching)} differ only in letter case, which SQL ignores; "
+            "select one, or rename them with AS"
         )
 
 
+def _field_type(kind: pa.DataType | None, name: str) -> pa.DataType | None:
+    if kind is None or not pa.types.is_struct(kind):
+        return None
+    return next((child.type for child in kind if child.name.lower() == name.lower()), None)
+
+
+def _type_or_none(node: exp.DataType) -> pa.DataType | None:
+    try:
+        return sql_type(node)
+    except SqlError:  # a type that only the engine has
+        return None
+
+
+def _type_of_literal(node: exp.Expr) -> pa.DataType | None:
+    value = literal_value(node)
+    number = value is not NO_LITERAL and value is not None and not isinstance(value, (bool, str))
+    return pa.float64() if number and not hasattr(value, "isoformat") else None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def _ask_for_rows_alone(query: exp.Expr) -> None:
-    """Let a query of EXISTS that selects all columns read none of them for it."""
+    """Select a literal in place of all columns in a query of EXISTS, so that no column is read for it."""
     if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
         items = query.expressions
         if all(isinstance(each, exp.Star) and not any(each.args.values()) for each in items):
@@ -512,22 +568,8 @@ def _ask_for_rows_alone(query: exp.Expr) -> None:
 
 
 def _may_hold_variants(relation: Relation) -> bool:
-    return relation.use is not None or relation.is_open or any(each.kind is not None for each in relation.columns)
-
-
-def _excluded(node: exp.Expr) -> str:
-    return node.this.name if isinstance(node, exp.Column) else node.name
+    return relation.use is not None or relation.is_open or any(column.kind is not None for column in relation.columns)
 
 
 def _is_getter(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and str(node.this).lower() in ("variant_get", "try_variant_get")
-
-
-def _replace(node: exp.Expr, child: exp.Expr, new: exp.Expr) -> None:
-    for key, argument in node.args.items():
-        if argument is child:
-            node.set(key, new)
-            return
-        if isinstance(argument, list) and any(each is child for each in argument):
-            node.set(key, [new if each is child else each for each in argument])
-            return

@@ -28,7 +28,7 @@ from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
-from parquet_variant.query.question import PlannedQuery, Question, in_short
+from parquet_variant.query.question import PlannedQuery, Question, short_description
 from parquet_variant.query.selection import Selected
 
 Errors = Literal["null", "raise"]
@@ -161,7 +161,7 @@ class Scan(PlannedQuery):
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"<Scan {in_short(self.selection, self.predicate)} over {counted(len(self.sources), 'file')}>"
+        return f"<Scan {short_description(self.selection, self.predicate)} over {counted(len(self.sources), 'file')}>"
 
     @property
     def schema(self) -> pa.Schema:

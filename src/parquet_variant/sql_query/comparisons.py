@@ -1,0 +1,158 @@
+"""Variants that are compared, ordered and grouped: by the type that all values have, or by a sort key.
+
+Owns the expression that stands for a Variant in a comparison, and the literals next to it. The order is that of
+`compute.sort_keys`; a Variant null compares as NULL. Leaves which clauses compare to `values` and `grouping`.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.compute.sort_keys import python_sort_key
+from parquet_variant.encoding.cast.zones import zone_of
+from parquet_variant.query.sql_dialect import SqlError, written
+from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
+from parquet_variant.sql_query.kinds import Kind, is_variant
+from parquet_variant.sql_query.protocols import ValueRewriter
+
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
+_OPERANDS = ("this", "expression", "low", "high")
+
+
+def comparable(values: ValueRewriter, node: exp.Expr) -> exp.Expr:
+    """Rewrite an expression to one that orders and groups as its values do, Variants included."""
+    value, kind = values.expression(node)
+    if kind is None:
+        return value
+    if not is_variant(kind):
+        raise SqlError(
+            f"{written(node, values.engine)} holds Variants, and only Variants themselves can be compared, ordered and "
+            "grouped: give them types, as in ::array<string>"
+        )
+    typed = values.typed(node)
+    return key_of(values, value) if typed is None else typed
+
+
+def key_of(values: ValueRewriter, value: exp.Expr) -> exp.Expr:
+    """Return the sort key of a rewritten Variant."""
+    return exp.Anonymous(this=values.rewriter.getter(function="sort_key"), expressions=[value.copy()])
+
+
+def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
+    """Rewrite a comparison in which a Variant takes part; None if none does."""
+    if isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Subquery):
+        return _in_query(values, node, node.args["query"])
+    operands = [part for key in _OPERANDS if isinstance(part := node.args.get(key), exp.Expr)]
+    operands += node.expressions
+    results = {id(operand): values.expression(operand) for operand in operands}
+    variants = [operand for operand in operands if results[id(operand)][1] is not None]
+    if not variants:
+        return None
+    sides = [_Side(values, operand, *results[id(operand)]) for operand in operands]
+    if len({side.typed_class for side in sides}) == 1 and sides[0].typed_class is not None:
+        chosen = {id(side.node): side.typed for side in sides}
+    else:
+        chosen = {id(side.node): side.key() for side in sides}
+    for key in _OPERANDS:
+        if isinstance(part := node.args.get(key), exp.Expr):
+            node.set(key, chosen[id(part)])
+    if node.expressions:
+        node.set("expressions", [chosen[id(part)] for part in node.expressions])
+    return node
+
+
+def _in_query(values: ValueRewriter, node: exp.In, query: exp.Subquery) -> exp.Expr | None:
+    """Rewrite ``value IN (SELECT …)`` where both sides are Variants; None if neither is."""
+    value, kind = values.expression(node.this)
+    inner, inner_kind = values.expression(query)
+    if kind is None and inner_kind is None:
+        return None
+    if not (is_variant(kind) and is_variant(inner_kind)):
+        raise SqlError(
+            f"{written(node.this, values.engine)} IN (SELECT …) compares a Variant with another type: cast the Variant"
+        )
+    alias = exp.TableAlias(this=exp.to_identifier("_in"), columns=[exp.to_identifier("_value")])
+    rows = exp.Subquery(this=inner.this, alias=alias)
+    node.set("this", key_of(values, value))
+    node.set("query", exp.Subquery(this=exp.select(key_of(values, exp.column("_value", table="_in"))).from_(rows)))
+    return node
+
+
+class _Side:
+    """One operand of a comparison."""
+
+    def __init__(self, values: ValueRewriter, node: exp.Expr, value: exp.Expr, kind: Kind) -> None:
+        self.values, self.node, self.value, self.kind = values, node, value, kind
+        self.literal = _literal(node, values.rewriter.zone) if kind is None else NO_LITERAL
+        self.typed = values.typed(node) if is_variant(kind) else value
+        if kind is not None and not is_variant(kind):
+            comparable(values, node)  # raises
+
+    @property
+    def typed_class(self) -> str | None:
+        """The class of the values, if all have one: classes compare as the engine does, others by key."""
+        if self.literal is not NO_LITERAL:
+            return None if self.literal is None else class_of_value(self.literal)
+        if self.kind is not None and self.typed is None:
+            return None
+        return class_of_type(self.values.static_type(self.node if self.kind is None else self.typed))
+
+    def key(self) -> exp.Expr:
+        """Return the sort key of the operand."""
+        if self.kind is not None:
+            return key_of(self.values, self.value)
+        if self.literal is None:
+            return exp.Null()
+        if self.literal is not NO_LITERAL:
+            return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(python_sort_key(self.literal).hex())])
+        kind = class_of_type(self.values.static_type(self.node))
+        if kind in ("number", "string", "boolean"):
+            name = self.values.rewriter.getter(function="sort_key_of_json")
+            as_json = exp.Anonymous(this="to_json", expressions=[self.value.copy()])
+            return exp.Anonymous(this=name, expressions=[exp.cast(as_json, "TEXT")])
+        text = written(self.node, self.values.engine)
+        raise SqlError(
+            f"{text} is compared with a Variant, and its type is not known here: cast the Variant to that type"
+        )
+
+
+def _literal(node: exp.Expr, zone: str) -> Any:
+    """Return the Python value of a literal; a timestamp without an offset is in the session's zone."""
+    value = literal_value(node.unnest())
+    if isinstance(value, dt.datetime) and isinstance(cast := node.unnest(), exp.Cast):
+        if cast.is_type("timestamptz"):
+            return value if value.tzinfo else value.replace(tzinfo=zone_of(zone))
+        return value.replace(tzinfo=None)
+    return value
+
+
+def class_of_value(value: Any) -> str | None:
+    """Return the class of a Python value in the order of Variants."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dt.datetime):
+        return "timestamp" if value.tzinfo else "timestamp_ntz"
+    return "date" if isinstance(value, dt.date) else "number"
+
+
+def class_of_type(kind: pa.DataType | None) -> str | None:
+    """Return the class of an Arrow type in the order of Variants, if it is one of the simple ones."""
+    if kind is None:
+        return None
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "string"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    return None

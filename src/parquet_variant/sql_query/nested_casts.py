@@ -1,0 +1,135 @@
+"""Casts of values with Variants inside: JSON, text, or typed lists and structs, where a Variant itself is cast so.
+
+Owns the expression that replaces each Variant inside a list, map or struct. Leaves which functions take JSON or text
+to `values`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.path import VariantPath
+from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_terms import VariantTerm
+from parquet_variant.query.sql_types import sql_type
+from parquet_variant.sql_query.kinds import Kind, holds_variants, is_variant
+from parquet_variant.sql_query.protocols import ValueRewriter
+
+# Callback: a Variant, and the type of its place in the target type -> what replaces it.
+_Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]
+_PARAMETERS = count(1)
+
+
+def as_json(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
+    """Return a value with DuckDB's JSON in place of each Variant."""
+    return _replaced(value, kind, None, lambda variant, _: exp.cast(_call(values, variant, "to_json"), "JSON"))
+
+
+def as_text(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
+    """Return the text of a value, in which each Variant is written as its cast to string."""
+    text = partial(_typed, values)
+    if is_variant(kind):
+        return text(value, pa.string())
+    return exp.cast(_replaced(value, kind, None, lambda variant, _: text(variant, pa.string())), "TEXT")
+
+
+def cast_inside(values: ValueRewriter, node: exp.Cast, value: exp.Expr, kind: Kind) -> exp.Expr:
+    """Return the cast of a list, map or struct with Variants inside, each cast as the Variant itself would be."""
+    if node.is_type("json"):
+        return exp.Anonymous(this="to_json", expressions=[as_json(values, value, kind)])
+    if node.is_type(*exp.DataType.TEXT_TYPES):
+        return as_text(values, value, kind)
+    target = sql_type(node.to, values.engine)
+    inside = _replaced(value, kind, target, lambda variant, part: _typed(values, variant, part or pa.string()))
+    copy = node.copy()
+    copy.set("this", inside)
+    return copy
+
+
+def _typed(values: ValueRewriter, variant: exp.Expr, kind: pa.DataType) -> exp.Expr:
+    term = VariantTerm(variant, VariantPath(), kind, cast=True)
+    return exp.Anonymous(this=values.rewriter.getter(term), expressions=[variant])
+
+
+def _call(values: ValueRewriter, variant: exp.Expr, function: str) -> exp.Expr:
+    return exp.Anonymous(this=values.rewriter.getter(function=function), expressions=[variant])
+
+
+def _replaced(value: exp.Expr, kind: Kind, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
+    """Return a value with each Variant replaced; `target` is the type that the whole is cast to, if there is one."""
+    if kind is None or not holds_variants(kind):
+        return value
+    if is_variant(kind):
+        return leaf(value, target)
+    if pa.types.is_map(kind):
+        return _replaced_map(value, kind, target, leaf)
+    if pa.types.is_struct(kind):
+        return _bound(value, lambda struct: _replaced_struct(struct, kind, target, leaf))
+    inner = target.value_type if target is not None and pa.types.is_list(target) else None
+    return _transformed(value, lambda element: _replaced(element, kind.value_type, inner, leaf))
+
+
+def _replaced_map(value: exp.Expr, kind: pa.MapType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
+    inner = target.item_type if target is not None and pa.types.is_map(target) else None
+    entries = exp.Anonymous(this="map_entries", expressions=[value])
+
+    def entry(pair: exp.Expr) -> exp.Expr:
+        parts = {"key": _field(pair, "key"), "value": _replaced(_field(pair, "value"), kind.item_type, inner, leaf)}
+        return _struct(parts)
+
+    return exp.Anonymous(this="map_from_entries", expressions=[_transformed(entries, entry)])
+
+
+def _replaced_struct(struct: exp.Expr, kind: pa.StructType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
+    unnamed = all(not field.name for field in kind)
+    parts = []
+    for number, field in enumerate(kind, 1):
+        part = (
+            exp.Anonymous(this="struct_extract_at", expressions=[struct.copy(), exp.Literal.number(number)])
+            if unnamed
+            else _field(struct, field.name)
+        )
+        parts.append(_replaced(part, field.type, _part_of(target, field.name, number), leaf))
+    made = (
+        exp.Anonymous(this="row", expressions=parts)
+        if unnamed
+        else _struct({field.name: part for field, part in zip(kind, parts, strict=True)})
+    )
+    is_null = exp.Is(this=struct.copy(), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=made)
+
+
+def _part_of(target: pa.DataType | None, name: str, number: int) -> pa.DataType | None:
+    if target is None or not pa.types.is_struct(target):
+        return None
+    by_name = [field.type for field in target if field.name.lower() == name.lower()]
+    return by_name[0] if by_name else target.field(number - 1).type if number <= target.num_fields else None
+
+
+def _struct(parts: dict[str, exp.Expr]) -> exp.Expr:
+    if len({name.lower() for name in parts}) < len(parts):
+        raise SqlError(f"a struct with the fields {', '.join(parts)} cannot be cast: two names differ only in case")
+    pairs = [exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=part) for name, part in parts.items()]
+    return exp.Anonymous(this="struct_pack", expressions=pairs)
+
+
+def _field(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.Dot(this=exp.Paren(this=value.copy()), expression=exp.to_identifier(name, quoted=True))
+
+
+def _bound(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """Return an expression over a value that is computed once, however often `body` names it."""
+    if isinstance(value, (exp.Column, exp.Identifier)):
+        return body(value)
+    lists = _transformed(exp.Array(expressions=[value]), body)
+    return exp.Anonymous(this="list_extract", expressions=[lists, exp.Literal.number(1)])
+
+
+def _transformed(lists: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    name = exp.to_identifier(f"_element_{next(_PARAMETERS)}")
+    return exp.Anonymous(this="list_transform", expressions=[lists, exp.Lambda(this=body(name), expressions=[name])])

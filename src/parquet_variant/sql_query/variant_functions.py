@@ -1,0 +1,210 @@
+"""Functions over Variants in local SQL: what the engine calls, and under which names users know them.
+
+Owns the implementations and their argument types. Leaves paths, which are functions of the engine too, to `streams`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.sort_keys import sort_key, sort_keys
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.is_variant_null import is_variant_null
+from parquet_variant.functions.parse_json import parse_json, try_parse_json
+from parquet_variant.functions.schema_of_variant import schema_of_variant, schema_of_variant_agg
+from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.variant_explode import variant_explode
+from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.sql_query.batches import plain_variants
+from parquet_variant.types import VariantType
+
+VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it
+_ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"
+
+
+@dataclass(frozen=True, slots=True)
+class VariantFunction:
+    """A function that the engine calls with Arrow arrays."""
+
+    work: Callable[..., pa.Array]
+    arguments: tuple[str, ...]  # DuckDB's types.
+    result: str
+
+    @property
+    def returns_variant(self) -> bool:
+        """Return whether the result is a Variant."""
+        return self.result == VARIANT
+
+
+def column_of(argument: Any) -> VariantArray:
+    """Return an argument of the engine as a `VariantArray`; a column of nulls alone has no type."""
+    column = one_chunk(argument)
+    if pa.types.is_null(column.type):
+        column = pa.nulls(len(column), VARIANT_STORAGE)
+    return VariantArray(column)
+
+
+def _as_plain_string(texts: pa.Array) -> pa.Array:
+    return texts.cast(pa.string()) if pa.types.is_large_string(texts.type) else texts
+
+
+def _parsed(texts: Any, parse: Callable[..., Any]) -> pa.Array:
+    return plain_variants(parse(one_chunk(texts).cast(pa.string())))
+
+
+def _keys(argument: Any) -> pa.Array:
+    rows = [
+        value.keys() if value is not None and value.type == VariantType.OBJECT else None
+        for value in column_of(argument)
+    ]
+    return pa.array(rows, pa.list_(pa.string()))
+
+
+def _array_length(argument: Any) -> pa.Array:
+    return _length(argument, (VariantType.ARRAY,))
+
+
+def _cardinality(argument: Any) -> pa.Array:
+    return _length(argument, (VariantType.ARRAY, VariantType.OBJECT))
+
+
+def _length(argument: Any, kinds: tuple[VariantType, ...]) -> pa.Array:
+    lengths = [len(value) if value is not None and value.type in kinds else None for value in column_of(argument)]
+    return pa.array(lengths, pa.int64())
+
+
+def _contains(haystacks: Any, needles: Any) -> pa.Array:
+    pairs = zip(column_of(haystacks), column_of(needles), strict=True)
+    answers = [None if haystack is None or needle is None else contains(haystack, needle) for haystack, needle in pairs]
+    return pa.array(answers, pa.bool_())
+
+
+def contains(haystack: Variant, needle: Variant) -> bool:
+    """Return whether a value has another one inside, as JSON containment in DuckDB and PostgreSQL.
+
+    A scalar contains its equals; an array contains an element, and an array of its elements in any order; an object
+    contains an object of some of its fields.
+
+    >>> value = Variant.from_python({"a": [1, {"b": 2}], "c": None})
+    >>> parts = {"a": [1]}, {"a": [{"b": 2.0}]}, {"a": 2}, {"c": None}
+    >>> [contains(value, Variant.from_python(part)) for part in parts]
+    [True, True, False, True]
+    """
+    if needle.type == VariantType.OBJECT:
+        if haystack.type == VariantType.ARRAY:
+            return any(contains(element, needle) for element in haystack)
+        if haystack.type != VariantType.OBJECT:
+            return False
+        fields = dict(haystack.items())
+        return all(key in fields and contains(fields[key], part) for key, part in needle.items())
+    if haystack.type == VariantType.ARRAY:
+        elements = list(haystack)
+        if needle.type != VariantType.ARRAY:
+            return any(sort_key(element) == sort_key(needle) for element in elements)
+        return all(any(contains(element, part) for element in elements) for part in needle)
+    return haystack.type != VariantType.OBJECT and sort_key(haystack) == sort_key(needle)
+
+
+def _group_array(lists: Any) -> pa.Array:
+    column = one_chunk(lists)
+    rows: list[Variant | None] = []
+    for row in range(len(column)):
+        elements = column[row].values
+        if elements is None:
+            rows.append(None)
+            continue
+        values = [None if element is None else element.to_python() for element in column_of(elements)]
+        rows.append(Variant.from_python(values))
+    return plain_variants(VariantArray.from_variants(rows))
+
+
+def _schema_agg(lists: Any) -> pa.Array:
+    column = one_chunk(lists)
+    texts = [
+        None if column[row].values is None else schema_of_variant_agg(column_of(column[row].values))
+        for row in range(len(column))
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _entries(argument: Any, outer: bool) -> pa.Array:
+    """Return the elements or fields of each value as a list; with `outer` at least one entry, of nulls."""
+    column = column_of(argument)
+    table = variant_explode(column)
+    rows = table["row"].to_numpy()
+    counts = np.bincount(rows, minlength=len(column)).astype(np.int64) if len(rows) else np.zeros(len(column), np.int64)
+    value = plain_variants(VariantArray(one_chunk(table["value"])))
+    arrays = [one_chunk(table["pos"]).cast(pa.int32()), one_chunk(table["key"]).cast(pa.string()), value]
+    entries = pa.StructArray.from_arrays(arrays, ["pos", "key", "value"])
+    if outer and (counts == 0).any():
+        entries, counts = _with_empty_entries(entries, counts)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), entries)
+
+
+def _with_empty_entries(entries: pa.StructArray, counts: Any) -> tuple[pa.StructArray, Any]:
+    """Insert an entry of nulls for each row that has none."""
+    starts = np.cumsum(counts) - counts
+    indices: list[int | None] = []
+    for start, number in zip(starts.tolist(), counts.tolist(), strict=True):
+        indices += range(start, start + number) if number else [None]
+    taken = entries.take(pa.array(indices, pa.int64()))
+    parts = [taken.field(name) for name in ("pos", "key", "value")]
+    parts = [pa.compute.if_else(taken.is_valid(), part, pa.scalar(None, part.type)) for part in parts[:2]] + parts[2:]
+    return pa.StructArray.from_arrays(parts, ["pos", "key", "value"]), np.maximum(counts, 1)
+
+
+FUNCTIONS: dict[str, VariantFunction] = {
+    "to_json": VariantFunction(lambda v: _as_plain_string(to_json(column_of(v))), (VARIANT,), "VARCHAR"),
+    "is_variant_null": VariantFunction(lambda v: is_variant_null(column_of(v)), (VARIANT,), "BOOLEAN"),
+    "schema_of_variant": VariantFunction(
+        lambda v: _as_plain_string(schema_of_variant(column_of(v))), (VARIANT,), "VARCHAR"
+    ),
+    "variant_type": VariantFunction(lambda v: variant_type(column_of(v)).cast(pa.string()), (VARIANT,), "VARCHAR"),
+    "variant_keys": VariantFunction(_keys, (VARIANT,), "VARCHAR[]"),
+    "variant_array_length": VariantFunction(_array_length, (VARIANT,), "BIGINT"),
+    "cardinality": VariantFunction(_cardinality, (VARIANT,), "BIGINT"),
+    "variant_contains": VariantFunction(_contains, (VARIANT, VARIANT), "BOOLEAN"),
+    "parse_json": VariantFunction(lambda text: _parsed(text, parse_json), ("VARCHAR",), VARIANT),
+    "try_parse_json": VariantFunction(lambda text: _parsed(text, try_parse_json), ("VARCHAR",), VARIANT),
+    "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),
+    "sort_key_of_json": VariantFunction(
+        lambda text: sort_keys(parse_json(one_chunk(text).cast(pa.string()))), ("VARCHAR",), "BLOB"
+    ),
+    "variant_explode": VariantFunction(lambda v: _entries(v, False), (VARIANT,), _ENTRIES),
+    "variant_explode_outer": VariantFunction(lambda v: _entries(v, True), (VARIANT,), _ENTRIES),
+    "variant_group_array": VariantFunction(_group_array, (f"{VARIANT}[]",), VARIANT),
+    "schema_of_variant_agg": VariantFunction(_schema_agg, (f"{VARIANT}[]",), "VARCHAR"),
+}
+# The names that users write -> the function; each takes a Variant, and a path into it as an optional second argument.
+OF_ONE_VARIANT = {
+    "is_variant_null": "is_variant_null",
+    "schema_of_variant": "schema_of_variant",
+    "variant_type": "variant_type",
+    "variant_typeof": "variant_type",
+    "variant_keys": "variant_keys",
+    "object_keys": "variant_keys",
+    "json_object_keys": "variant_keys",
+    "variant_array_length": "variant_array_length",
+    "array_size": "variant_array_length",
+    "array_length": "variant_array_length",
+    "json_array_length": "variant_array_length",
+    "cardinality": "cardinality",
+    "size": "cardinality",
+}
+PARSERS = frozenset(["parse_json", "try_parse_json"])
+AGGREGATES = frozenset(["variant_group_array", "schema_of_variant_agg"])
+# Functions in FROM -> the function that lists the rows, and the columns of the result.
+EXPLODES = {
+    "variant_explode": ("variant_explode", ("pos", "key", "value")),
+    "variant_explode_outer": ("variant_explode_outer", ("pos", "key", "value")),
+    "flatten": ("variant_explode", ("index", "key", "value")),
+}

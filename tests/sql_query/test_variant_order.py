@@ -1,0 +1,225 @@
+"""Uncast Variants in GROUP BY, DISTINCT, ORDER BY, joins and comparisons: one order, in every layout."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import parquet_variant as pv
+from parquet_variant import Variant
+from parquet_variant.compute.sort_keys import number_key, sort_key
+from parquet_variant.errors import VariantError
+
+numbers = st.one_of(
+    st.integers(-(10**37), 10**37),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.decimals(-(10**20), 10**20, places=5, allow_nan=False, allow_infinity=False),
+)
+
+
+@given(left=numbers, right=numbers)
+def test_numbers_are_ordered_by_value(left: Any, right: Any) -> None:
+    exact = [Decimal(repr(number)) if isinstance(number, float) else Decimal(number) for number in (left, right)]
+    keys = [number_key(number) for number in (left, right)]
+    assert (keys[0] < keys[1], keys[0] == keys[1]) == (exact[0] < exact[1], exact[0] == exact[1])
+
+
+def test_infinities_and_nan_are_outside_of_the_numbers() -> None:
+    in_order = [
+        float("-inf"),
+        -1e308,
+        -1,
+        -1e-300,
+        0.0,
+        1e-300,
+        Decimal("0.1"),
+        1,
+        10**37,
+        1e308,
+        float("inf"),
+        float("nan"),
+    ]
+    assert all(number_key(low) < number_key(high) for low, high in pairwise(in_order))
+    assert number_key(0.0) == number_key(-0.0) == number_key(0)
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "a\0", "a\0b", "b", "\xe9"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["", "a", "a\0", "b"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def _order(value: Any) -> Any:
+    """The documented order, as Python can compare it."""
+    if value is None or isinstance(value, bool):
+        return (0,) if value is None else (1, value)
+    if isinstance(value, int):
+        return (2, value)
+    if isinstance(value, str):
+        return (3, value.encode())
+    if isinstance(value, list):
+        return (4, [_order(element) for element in value])
+    return (5, [(key.encode(), _order(part)) for key, part in sorted(value.items(), key=lambda item: item[0].encode())])
+
+
+@given(left=plain, right=plain)
+def test_nested_values_are_ordered_by_their_parts(left: Any, right: Any) -> None:
+    if left is None or right is None:
+        assert sort_key(Variant.from_python(None)) is None
+        return
+    keys = [sort_key(Variant.from_python(value)) for value in (left, right)]
+    assert keys[0] is not None
+    assert keys[1] is not None
+    assert (keys[0] < keys[1], keys[0] == keys[1]) == (_order(left) < _order(right), _order(left) == _order(right))
+
+
+def test_types_are_ordered_as_documented() -> None:
+    values = [
+        False, True, -1, "", "z", b"", dt.date(1900, 1, 1), dt.time(0), dt.datetime(1900, 1, 1, tzinfo=dt.UTC),
+        dt.datetime(1900, 1, 1), uuid.UUID(int=0), [], [None], [1], {}, {"a": 1},
+    ]  # fmt: skip
+    keys = [sort_key(Variant.from_python(value)) for value in values]
+    assert keys == sorted(key for key in keys if key is not None)
+    assert len(set(keys)) == len(keys)
+
+
+MIXED = [
+    {"k": 1, "n": 1}, {"k": 1.0, "n": 2}, {"k": "1", "n": 3}, {"k": None, "n": 4}, {"n": 5}, {"k": True, "n": 6},
+    {"k": [1], "n": 7}, {"k": [1.0], "n": 8}, {"k": {"a": 1}, "n": 9}, {"k": 1e0, "n": 10}, {"k": "a", "n": 11},
+]  # fmt: skip
+TYPED = [{"k": f"k{number % 3}", "n": number, "f": number / 2} for number in range(12)]
+
+
+def _table(rows: list[Any], layout: str, path: Path) -> Any:
+    values = pv.parse_json([json.dumps(row) for row in rows])
+    if layout == "arrow":
+        return values
+    if layout == "delta":
+        pv.delta.write(path / "t", {"v": values})
+        return path / "t"
+    pv.parquet.write(path / "a.parquet", {"v": values}, **({"schema": "infer"} if layout == "shredded" else {}))
+    return path / "a.parquet"
+
+
+@pytest.fixture(params=["arrow", "unshredded", "shredded", "delta"])
+def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return _table(MIXED, request.param, tmp_path)
+
+
+@pytest.fixture(params=["arrow", "unshredded", "shredded", "delta"])
+def typed(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return _table(TYPED, request.param, tmp_path)
+
+
+def _rows(query: str, table: Any) -> list[Any]:
+    columns = [column.to_pylist() for column in pv.sql(query, t=table).arrow().columns]
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT count(*) AS c, min(v:n::int) AS m FROM t GROUP BY v:k ORDER BY m",
+         [(3, 1), (1, 3), (2, 4), (1, 6), (2, 7), (1, 9), (1, 11)]),
+        ("SELECT v:k::variant AS k, min(v:n::int) AS m FROM t GROUP BY k ORDER BY m LIMIT 3",
+         [("1", 1), ('"1"', 3), (None, 4)]),
+        ("SELECT v:n::int FROM t ORDER BY v:k, v:n::int", [6, 1, 2, 10, 3, 11, 7, 8, 9, 4, 5]),
+        ("SELECT v:n::int FROM t ORDER BY v:k DESC NULLS LAST, v:n::int DESC", [9, 8, 7, 11, 3, 10, 2, 1, 6, 5, 4]),
+        ("SELECT count(DISTINCT v:k) FROM t", [6]),
+        ("SELECT count(*) FROM (SELECT DISTINCT v:k FROM t)", [7]),
+        ("SELECT v:n::int FROM t WHERE v:k = 1 ORDER BY 1", [1, 2, 10]),
+        ("SELECT v:n::int FROM t WHERE v:k = '1'", [3]),
+        ("SELECT v:n::int FROM t WHERE v:k > 1 ORDER BY 1", [3, 7, 8, 9, 11]),
+        ("SELECT v:n::int FROM t WHERE v:k <> 1 ORDER BY 1", [3, 6, 7, 8, 9, 11]),
+        ("SELECT v:n::int FROM t WHERE v:k IN (1, 'a') ORDER BY 1", [1, 2, 10, 11]),
+        ("SELECT v:n::int FROM t WHERE v:k NOT IN (1, 'a') ORDER BY 1", [3, 6, 7, 8, 9]),
+        ("SELECT v:n::int FROM t WHERE v:k BETWEEN '0' AND 'z' ORDER BY 1", [3, 11]),
+        ("SELECT v:n::int FROM t WHERE v:k IS NOT DISTINCT FROM NULL ORDER BY 1", [4, 5]),
+        ("SELECT v:n::int FROM t WHERE v:k = parse_json('[1]') ORDER BY 1", [7, 8]),
+        ("SELECT v:n::int FROM t WHERE v:k = parse_json('{\"a\": 1.0}')", [9]),
+        ("SELECT v:n::int FROM t WHERE v:k = v:n::int", [1]),
+        ("SELECT v:n::int FROM t WHERE v:k IN (SELECT v:k FROM t WHERE v:n::int = 7) ORDER BY 1", [7, 8]),
+        ("SELECT a.v:n::int, b.v:n::int FROM t a JOIN t b ON a.v:k = b.v:k AND a.v:n::int < b.v:n::int ORDER BY 1, 2",
+         [(1, 2), (1, 10), (2, 10), (7, 8)]),
+        ("SELECT max(v:k), min(v:k) FROM t", [('{"a":1}', "true")]),
+        ("SELECT min_by(v:n::int, v:k), max_by(v:n::int, v:k) FROM t", [(6, 9)]),
+        ("SELECT list(v:n::int ORDER BY v:k, v:n::int) FROM t", [[6, 1, 2, 10, 3, 11, 7, 8, 9, 4, 5]]),
+        ("SELECT v:n::int, rank() OVER (ORDER BY v:k) AS r FROM t WHERE v:k IS NOT NULL QUALIFY r < 3 ORDER BY 1",
+         [(1, 2), (2, 2), (6, 1), (10, 2)]),
+        ("SELECT v:n::int, count(*) OVER (PARTITION BY v:k) AS c FROM t ORDER BY 1 LIMIT 4",
+         [(1, 3), (2, 3), (3, 1), (4, 2)]),
+        ("SELECT m FROM (SELECT v:k AS k, count(*) AS m FROM t GROUP BY k) ORDER BY k LIMIT 2", [1, 3]),
+        ("SELECT m FROM (SELECT v:k AS k, count(*) AS m FROM t GROUP BY ALL) WHERE k = 1.0", [3]),
+        ("SELECT count(*) FROM t GROUP BY v:k HAVING v:k = 1", [3]),
+        ("SELECT DISTINCT ON (v:k) v:n::int FROM t WHERE v:k = 1 ORDER BY v:k, v:n::int", [1]),
+    ],
+)  # fmt: skip
+def test_mixed_values(mixed: Any, query: str, rows: list[Any]) -> None:
+    assert _rows(query, mixed) == rows
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT v:k::string, count(*) FROM t GROUP BY v:k::string ORDER BY 1", [("k0", 4), ("k1", 4), ("k2", 4)]),
+        ("SELECT count(*) FROM t GROUP BY v:k ORDER BY v:k", [4, 4, 4]),
+        ("SELECT count(*) FROM t WHERE v:k = 'k1' AND v:n > 3", [3]),
+        ("SELECT count(*) FROM t WHERE v:k = 5", [0]),
+        ("SELECT count(*) FROM t WHERE v:k > 5", [12]),
+        ("SELECT count(*) FROM t WHERE v:n = '5'", [0]),
+        ("SELECT count(*) FROM t WHERE v:n = 5.0", [1]),
+        ("SELECT count(*) FROM t WHERE v:f = 2.5 OR v:f = 1", [2]),
+        ("SELECT count(*) FROM t WHERE v:n = v:f", [1]),
+        ("SELECT count(*) FROM t WHERE v:n = v:k", [0]),
+        ("SELECT count(*) FROM t a JOIN t b ON a.v:k = b.v:k", [48]),
+        ("SELECT count(DISTINCT v:k), count(DISTINCT v:f) FROM t", [(3, 12)]),
+        ("SELECT max(v:n)::int, min(v:k)::string FROM t", [(11, "k0")]),
+        ("SELECT v:k LIKE 'k%', upper(v:k), v:k || '!', length(v:k) FROM t LIMIT 1", [(True, "K0", "k0!", 2)]),
+    ],
+)
+def test_values_of_one_type(typed: Any, query: str, rows: list[Any]) -> None:
+    assert _rows(query, typed) == rows
+
+
+def test_a_path_with_one_type_has_that_type(tmp_path: Path) -> None:
+    table = _table(TYPED, "shredded", tmp_path)
+    found = pv.sql("SELECT v:k, v:n, v:f, v, max(v:n) AS m, sum(v:n) AS s FROM t GROUP BY ALL", t=table).schema
+    assert [field.type for field in found][:3] == [pa.string(), pa.int64(), found.field("f").type]
+    assert pa.types.is_decimal(found.field("f").type) or pa.types.is_floating(found.field("f").type)
+    assert found.field("m").type == pa.int64()
+    rows = pv.sql("SELECT v:k, count(*) AS c FROM t GROUP BY v:k ORDER BY v:k", t=table).to_pylist()
+    assert rows == [{"k": f"k{number}", "c": 4} for number in range(3)]
+    report = pv.sql("SELECT v:n + 1 AS x FROM t WHERE v:n = 3", t=table).to_pylist()
+    assert report == [{"x": 4}]
+
+
+def test_one_value_of_another_type_makes_it_a_variant(tmp_path: Path) -> None:
+    values = pv.parse_json([json.dumps(row) for row in [*TYPED, {"k": 7}]])
+    pv.parquet.write(tmp_path / "b" / "a.parquet", {"v": values}, schema="k string, n bigint")
+    assert pv.sql("SELECT v:k FROM t LIMIT 1", t=tmp_path / "b").to_pylist() == [{"k": '"k0"'}]
+    other = pv.parse_json(['{"k": 1}'])
+    pv.parquet.write(tmp_path / "c" / "a.parquet", {"v": pv.parse_json(['{"k": "x"}'])}, schema="k string")
+    pv.parquet.write(tmp_path / "c" / "b.parquet", {"v": other}, schema="k bigint")
+    assert sorted(pv.sql("SELECT v:k FROM t", t=tmp_path / "c").arrow()["k"].to_pylist()) == ['"x"', "1"]
+
+
+@pytest.mark.parametrize("query", ["SELECT sum(v:k) FROM t", "SELECT v:k + 1 FROM t", "SELECT [v:k] = [v:k] FROM t"])
+def test_what_has_no_meaning_says_which_cast_to_write(query: str) -> None:
+    with pytest.raises(VariantError, match="::"):
+        pv.sql(query, t=pv.parse_json(['{"k": 1}', '{"k": "a"}']))
