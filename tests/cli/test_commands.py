@@ -310,7 +310,7 @@ def test_query_on_spark_without_sql(variant: Run, earthquakes: Path) -> None:
     sql = ["query", earthquakes, "SELECT count(*) FROM t WHERE v:properties.mag::double > 6", "--engine", "spark"]
     assert [Path(file).parent for file in variant(*sql, "--explain", "--json").json["readers"]["jvm"]] == [earthquakes]
     assert "jvm     " in variant(*sql, "--explain").out
-    assert "there is no column nope: choose from v" in variant(*sql[:2], "SELECT nope FROM t", *sql[3:]).error
+    assert "unknown column nope: choose from v" in variant(*sql[:2], "SELECT nope FROM t", *sql[3:]).error
 
 
 def test_standard_input_is_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: Run) -> None:

@@ -45,7 +45,7 @@ from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
-from parquet_variant.query.question import PlannedQuery, Question, in_short
+from parquet_variant.query.question import PlannedQuery, Question, short_description
 from parquet_variant.query.selection import Selected
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.scan_columns import only_variant, typed_columns, variant_place
@@ -105,7 +105,7 @@ class IcebergScan(PlannedQuery):
     _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return f"<IcebergScan {in_short(self.selection, self.predicate)} over {self.current!r}>"
+        return f"<IcebergScan {short_description(self.selection, self.predicate)} over {self.current!r}>"
 
     @property
     def bytes_read(self) -> int:
