@@ -289,14 +289,6 @@ def test_write_replaces_what_a_condition_names(tmp_path: Path) -> None:
         pv.delta.write(table, {"n": [3]}, mode="overwrite", replace_where="d = 'a'", txn=("a", 1))
 
 
-def test_the_former_name_of_a_schema_warns(tmp_path: Path) -> None:
-    rows = {"v": pv.parse_json(['{"n": 1}', '{"n": "x"}'])}
-    with pytest.warns(DeprecationWarning, match="schema="):
-        pv.delta.write(tmp_path / "t", rows, shredding="n bigint")
-    with pytest.raises(TableError, match="both given"), pytest.warns(DeprecationWarning):
-        pv.delta.append(tmp_path / "t", rows, shredding="n bigint", schema="n bigint")
-
-
 def test_vacuum_removes_change_data_that_is_old(tmp_path: Path) -> None:
     table = tmp_path / "t"
     pv.delta.write(table, {"n": [1, 2]}, properties={"delta.enableChangeDataFeed": True})

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.protocol.merging import is_widening
+from parquet_variant.delta.protocol.schema_merging import is_widening
 from parquet_variant.errors import TableError
 
 NUMBERS = pa.schema([("n", pa.int64())])

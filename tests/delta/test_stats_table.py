@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -50,3 +51,32 @@ def test_statistics_are_those_of_their_own_row(rows: list[tuple[int, int] | None
         return None if row is None else json.dumps({"numRecords": row[0], "minValues": {"a": row[1]}})
 
     assert known(*map(text, rows)) == [row or (None, None) for row in rows]
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_bounds_with_an_offset_are_widened_by_its_possible_seconds(is_mixed: bool, damaged: bool) -> None:
+    fields = '{"name":"t","type":"timestamp"},{"name":"n","type":"timestamp_ntz"},{"name":"d","type":"date"}'
+    schema = parse_schema(f'{{"type":"struct","fields":[{fields}]}}')
+
+    def text(low: str, high: str) -> str:
+        bounds = (f'"{name}":{{"t":"{value}","n":"1900-01-01T00:00:00","d":"1900-01-01"}}' for name, value in
+                  (("minValues", low), ("maxValues", high)))  # fmt: skip
+        return f'{{"numRecords":1,{",".join(bounds)}}}'
+
+    rows = [text("1883-11-18T00:00:00.000-07:52", "1883-11-18T00:00:00.000-07:52")]
+    if is_mixed:
+        rows.append(text("1883-11-18T00:00:00.000Z", "1883-11-18T00:00:00.000Z"))
+    if damaged:
+        rows.append('{"numRecords":1,"minValues":{"t":17}}')
+    files = rows_to_files([{"add": {"path": str(at), "size": 1, "stats": row}} for at, row in enumerate(rows)])
+    stats = read_stats(files, schema)
+    low, high = (stats.get(kind, ("t",)).to_pylist() for kind in ("minValues", "maxValues"))
+    # In Los Angeles the offset was -07:52:58, so the exact time lies up to 59 seconds later or earlier.
+    exact = datetime(1883, 11, 18, 7, 52, 58, tzinfo=UTC)
+    assert low[0] <= exact <= high[0]
+    assert high[0] - low[0] <= timedelta(minutes=2)
+    if is_mixed:
+        assert low[1] == high[1] == datetime(1883, 11, 18, tzinfo=UTC)
+    assert stats.get("minValues", ("n",)).to_pylist()[0] == datetime(1900, 1, 1)
+    assert stats.get("maxValues", ("d",)).to_pylist()[0] == date(1900, 1, 1)

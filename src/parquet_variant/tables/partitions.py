@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -21,6 +22,7 @@ from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MAX_NAME_BYTES = 255
+_MANY_PARTITIONS = 1000
 # What Hive escapes in directory names.
 _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
 
@@ -89,10 +91,40 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[di
     texts = [partition_texts(table[name]) for name in columns]
     for index, key in enumerate(zip(*texts, strict=True)):
         rows.setdefault(key, []).append(index)
+    _warn_of_partitions(columns, rows, texts, table)
     data = table.drop_columns(list(columns))
     if len(rows) == 1:
         return [(dict(zip(columns, next(iter(rows)), strict=True)), data)]
     return [(dict(zip(columns, key, strict=True)), data.take(pa.array(at))) for key, at in rows.items()]
+
+
+def _warn_of_partitions(
+    columns: Sequence[str],
+    keys: Collection[tuple[str | None, ...]],
+    texts: Sequence[Sequence[str | None]],
+    table: pa.Table,
+) -> None:
+    """Warn, before anything is written, of partition values that are probably not meant."""
+    if len(keys) > _MANY_PARTITIONS:
+        warnings.warn(
+            f"the rows belong to {len(keys):,} partitions, each with files of its own: partition by fewer values, "
+            "such as a date instead of a time",
+            stacklevel=4,
+        )
+    for name, column in zip(columns, texts, strict=True):
+        kind = table[name].type
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+        if is_text and None in column and table[name].null_count < column.count(None):
+            warnings.warn(
+                f"empty strings in the partition column {name!r} become null, because partitions cannot hold them",
+                stacklevel=4,
+            )
+        if _HIVE_NULL in column:
+            warnings.warn(
+                f"the partition column {name!r} holds {_HIVE_NULL!r}, the name of the null partition: readers of "
+                "directories return null",
+                stacklevel=4,
+            )
 
 
 def partition_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:

@@ -23,6 +23,7 @@ from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata
+from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.delta.reading.read import PLACES, read_file, shredded_in, unshredded_table
 from parquet_variant.delta.reading.row_ids import tracked_rows, unshredded_rows
@@ -164,6 +165,7 @@ def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant
 
 def plan_change(current: Snapshot, options: Mapping[str, Any]) -> DeltaChangePlan:
     """Return the plan of a change to a table at one version."""
+    check_change_data_names(current.schema, current.metadata.configuration)
     uses_vectors = current.metadata.configuration.get("delta.enableDeletionVectors") == "true"
     return DeltaChangePlan(
         current.without_files(),

@@ -22,14 +22,15 @@ from parquet_variant.delta.protocol.features import (
     ROW_COMMIT_COLUMN,
     ROW_ID_COLUMN,
     check_readable,
+    check_writable,
     column_mapping_mode,
     enabled,
     in_commit_since,
     shredding_enabled,
     table_schema,
 )
-from parquet_variant.delta.protocol.merging import check_type_changes
 from parquet_variant.delta.protocol.schema import parse_schema
+from parquet_variant.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.delta.statistics.stats_table import with_json_stats
 from parquet_variant.errors import DeltaError, TableError, without_secrets
 from parquet_variant.fork_safety import cached_property
@@ -199,6 +200,18 @@ def snapshot(
         newest = load_snapshot(storage, files=False)
         version = version_at(storage, to_millis(timestamp), in_commit_since(newest.protocol, newest.metadata))
     return load_snapshot(storage, version)
+
+
+def writable_snapshot(
+    table: str | os.PathLike[str] | Snapshot, storage_options: Mapping[str, str] | None = None
+) -> Snapshot:
+    """Return the newest version of a table, or a given snapshot, for an operation that writes to the table.
+
+    Raises `DeltaError`: as `snapshot`; ``"unsupported-feature"`` if this library may not write the table.
+    """
+    current = snapshot(table, storage_options=storage_options)
+    check_writable(current.protocol, current.storage.uri)
+    return current
 
 
 def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:

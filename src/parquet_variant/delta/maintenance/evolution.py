@@ -1,6 +1,6 @@
 """Changing a table's columns: adding, renaming and dropping them, and widening their types.
 
-Owns the public operations on a schema, one commit each. Leaves which types widen to `protocol.merging`, ids and
+Owns the public operations on a schema, one commit each. Leaves which types widen to `protocol.schema_merging`, ids and
 physical names to `protocol.column_mapping`, and appends that bring columns along to `writing.write`.
 """
 
@@ -17,9 +17,10 @@ import pyarrow as pa
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.delta.protocol.column_metadata import check_change_data_names, refuse_added_metadata
 from parquet_variant.delta.protocol.features import check_writable, schema_features, with_features
-from parquet_variant.delta.protocol.merging import merged_metadata, part_of, widened, with_part
 from parquet_variant.delta.protocol.schema import named_type, parse_schema, read_schema, schema_json
+from parquet_variant.delta.protocol.schema_merging import merged_metadata, part_of, widened, with_part
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.schema import Field, StructType, TableType, check_schema
 
@@ -69,6 +70,7 @@ def add_columns(
             raise DeltaError(f"the table has a column {f.name!r} already", reason="bad-schema")
         if not f.nullable:
             raise DeltaError(f"column {f.name!r} is new, so it must be nullable", reason="bad-schema")
+    refuse_added_metadata(new)
     metadata, protocol = merged_metadata(current.metadata, current.protocol, new)
     parameters = {"columns": [f.name for f in new.fields]}
     return _commit(current, "ADD COLUMNS", parameters, parse_schema(metadata.schema_string), metadata, protocol)
@@ -196,6 +198,7 @@ def _commit(
     """Commit a table's new columns, as one version."""
     metadata = replace(metadata or current.metadata, schema_string=schema_json(schema))
     check_schema(schema, metadata.partition_columns)
+    check_change_data_names(schema, metadata.configuration)
     protocol = with_features(protocol or current.protocol, schema_features(schema))
     check_writable(protocol, current.storage.uri)
     change = Transaction(

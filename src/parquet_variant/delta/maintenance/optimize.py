@@ -27,7 +27,7 @@ from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
-from parquet_variant.delta.writing.write import plan, schema_option
+from parquet_variant.delta.writing.write import plan
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.parquet.report_text import rewritten
@@ -136,7 +136,6 @@ def optimize(
     (2, 1)
     """
     engine = engine or ThreadEngine(threads, progress)
-    schema = schema_option(schema, options)
     current = snapshot(table, storage_options=storage_options)
     check_writable(current.protocol, current.storage.uri)
     everything, drift = reshred or schema is not None, None

@@ -13,6 +13,7 @@ from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.column_mapping import with_mode
+from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, has_feature, with_features
 from parquet_variant.delta.protocol.table_properties import CONSTRAINT, resolve_properties, with_tracking_columns
 from parquet_variant.delta.reading.read import iter_files
@@ -67,6 +68,7 @@ def set_properties(
     metadata = with_properties(current.metadata, resolved.changes)
     metadata = with_tracking_columns(with_mode(current.metadata, metadata))
     check_writable(protocol, current.storage.uri)
+    check_change_data_names(current.schema, metadata.configuration)
     _check_constraints(current, protocol, metadata)
     key = "delta.enableRowTracking"
     # Every row of a table that tracks them has an id, also those that are there already.

@@ -156,6 +156,15 @@ class DeletionVector(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class PlanMark:
+    """The plan by which a file was written."""
+
+    version: int  # The table's version for which the plan was made; -1 for a new table.
+    key: str  # The digest of the table's definition (`writing.plan_marks.table_key`).
+    derived: tuple[str, ...] = ()  # Partition columns that were extracted from the Variant column.
+
+
+@dataclass(frozen=True, slots=True)
 class Add(Action):
     """A data file that belongs to the table from this version on; `path` is percent-encoded."""
 
@@ -173,6 +182,7 @@ class Add(Action):
     clustering_provider: str | None = None
     # Not in the log: what the statistics say as text, so that it need not be read back from there.
     rows: int | None = field(default=None, compare=False, metadata=_UNLOGGED)
+    mark: PlanMark | None = field(default=None, compare=False, metadata=_UNLOGGED)
 
     @property
     def num_records(self) -> int | None:

@@ -155,7 +155,10 @@ def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
 
 
 def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
-    """Whether new files may be shredded: the feature is there, and ``delta.enableVariantShredding`` is ``true``.
+    """Return whether new files may be shredded.
+
+    The protocol must list ``variantShredding`` and ``variantType``, on which it depends, for readers and writers, and
+    ``delta.enableVariantShredding`` must be ``true``; with any other value the feature is only supported.
 
     >>> protocol = Protocol(3, 7, ("variantType", "variantShredding"), ("variantType", "variantShredding"))
     >>> shredding_enabled(protocol, Metadata("x", "", configuration={"delta.enableVariantShredding": "true"}))
@@ -163,9 +166,10 @@ def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
     >>> shredding_enabled(protocol, Metadata("x", ""))
     False
     """
-    # PROTOCOL.md: with any value other than `true` it is only supported.
-    value = metadata.configuration.get("delta.enableVariantShredding", "false")
-    return value == "true" and has_feature(protocol.writer_features, SHREDDING)
+    if metadata.configuration.get("delta.enableVariantShredding", "false") != "true":
+        return False
+    lists = (protocol.reader_features, protocol.writer_features)
+    return all(has_feature(features, name) for features in lists for name in (VARIANT_TYPE, SHREDDING))
 
 
 def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:

@@ -1,7 +1,7 @@
-"""What changed between versions, row by row: change data where it was written, else what files came and went.
+"""The rows that changed between versions: from change data if it was written, else from the files added and removed.
 
-Owns reading commits one by one: `changes` (PROTOCOL.md, "Add CDC File"), and `added`, the files that appends brought,
-for readers that follow a table. Leaves the rows of a file to `read`.
+Owns reading commits one by one: `changes` (PROTOCOL.md, "Add CDC File"), and `added`, the files that appends added, for
+readers that follow a table. Leaves the rows of a file to `read`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from parquet_variant.delta.log.file_actions import iter_adds, log_lines, no_file
 from parquet_variant.delta.log.segment import commit_path, commit_times, in_commit_time
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Cdc, DeletionVector, Remove
+from parquet_variant.delta.protocol.column_metadata import CHANGE_COLUMNS
 from parquet_variant.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.delta.reading.read import PLACES, read_file
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema
 
 _FileAction = TypeVar("_FileAction", Add, Remove)
-_TYPE, _VERSION, _TIME = "_change_type", "_commit_version", "_commit_timestamp"
+_TYPE, _VERSION, _TIME = CHANGE_COLUMNS
 
 
 def changes(
@@ -39,16 +40,16 @@ def changes(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> pa.Table:
-    """The rows that versions inserted, deleted and updated.
+    """Return the rows that versions inserted, deleted and updated.
 
     Parameters
     ----------
     table
         Path or URL.
     since
-        The first version whose changes are wanted.
+        The first version whose changes are returned.
     until
-        The last one; by default the newest.
+        The last version (default: the newest).
     storage_options
         Configuration of the object store.
     allow_outside
@@ -57,14 +58,15 @@ def changes(
     Returns
     -------
     pyarrow.Table
-        The table's columns as they are at `until`, and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
-        ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``. Where a version wrote no change data, as
-        without ``delta.enableChangeDataFeed``, an update is a delete and an insert.
+        The table's columns as of `until`, and ``_change_type`` (``insert``, ``delete``, ``update_preimage``,
+        ``update_postimage``), ``_commit_version`` and ``_commit_timestamp``. In a version without change data, such as
+        one written without ``delta.enableChangeDataFeed``, an update is a delete and an insert.
 
     Raises
     ------
-    DeltaError
-        ``"no-such-version"`` if a commit is no longer in the log; ``"missing-file"`` if vacuum has removed a file.
+    TableError
+        ``"no-such-version"`` if a commit is no longer in the log; ``"missing-file"`` if vacuum has removed a file;
+        ``"bad-schema"`` if the table has a column with one of these names.
 
     Examples
     --------
@@ -76,53 +78,63 @@ def changes(
     [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
     """
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
+    for field in newest.schema.fields:
+        if field.name.lower() in CHANGE_COLUMNS:
+            raise DeltaError(
+                f"the table has a column {field.name!r}, a name that its change data would use too: rename the column",
+                reason="bad-schema",
+            )
     times = commit_times(newest.storage) if since <= newest.version else {}
-    parts = [part for version in range(since, newest.version + 1) for part in _version(newest, version, times)]
-    return pa.concat_tables(parts, promote_options="permissive") if parts else _nothing(newest.schema)
+    parts = [part for version in range(since, newest.version + 1) for part in _changes_of(newest, version, times)]
+    return pa.concat_tables(parts, promote_options="permissive") if parts else _no_changes(newest.schema)
 
 
-def _version(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
-    commit = _commit(newest, version)
+def _changes_of(newest: Snapshot, version: int, times: Mapping[int, int]) -> Iterator[pa.Table]:
+    """Yield the changes of one version."""
+    commit = _commit_bytes(newest, version)
     since = in_commit_since(newest.protocol, newest.metadata)
-    told = None if since is None or version < since else in_commit_time(commit)
-    stamp = told or times.get(version, 0)
-    for kind, rows in _rows(newest, version, log_lines(commit)):
+    own_time = None if since is None or version < since else in_commit_time(commit)
+    timestamp = own_time or times.get(version, 0)
+    for change_type, rows in _changed_rows(newest, version, log_lines(commit)):
         if len(rows):
-            if kind is not None:
-                rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(kind), len(rows)))
+            if change_type is not None:
+                rows = rows.append_column(_TYPE, pa.repeat(pa.scalar(change_type), len(rows)))
             rows = rows.append_column(_VERSION, pa.repeat(pa.scalar(version, pa.int64()), len(rows)))
-            stamps = pa.repeat(pa.scalar(stamp * 1000, pa.timestamp("us", "UTC")), len(rows))
-            yield rows.append_column(_TIME, stamps)
+            micros = pa.scalar(timestamp * 1000, pa.timestamp("us", "UTC"))
+            yield rows.append_column(_TIME, pa.repeat(micros, len(rows)))
 
 
-def _commit(newest: Snapshot, version: int) -> bytes:
+def _commit_bytes(newest: Snapshot, version: int) -> bytes:
     try:
         return newest.storage.read(commit_path(version))
     except FileNotFoundError:
         raise DeltaError(
-            f"the log no longer holds version {version}: begin again with a whole snapshot",
+            f"the log no longer holds version {version}: start again from a complete snapshot",
             reason="no-such-version",
             file=newest.storage.uri,
         ) from None
 
 
-def _rows(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> Iterator[tuple[str | None, pa.Table]]:
-    told = [Cdc.from_dict(each["cdc"]) for each in actions if each.get("cdc")]
-    if told:
+def _changed_rows(
+    newest: Snapshot, version: int, actions: list[dict[str, Any]]
+) -> Iterator[tuple[str | None, pa.Table]]:
+    """Yield changed rows with their change type; None if the rows have a column with it."""
+    change_files = [Cdc.from_dict(action["cdc"]) for action in actions if action.get("cdc")]
+    if change_files:
         columns = StructType((*newest.schema.fields, Field(_TYPE, PrimitiveType("string"))))
-        for each in told:
-            yield None, read_file(newest, columns, _as_file(each.path, each.partition_values))
+        for file in change_files:
+            yield None, read_file(newest, columns, _as_add(file.path, file.partition_values))
         return
-    adds, removes = _of_rows(Add, actions), _of_rows(Remove, actions)
+    adds, removes = _with_changed_rows(Add, actions), _with_changed_rows(Remove, actions)
     values: dict[str, Mapping[str, str | None]] = {}
-    if newest.partition_columns and not all(each.partition_values for each in removes.values()):
-        # A remove need not tell partition values.
+    if newest.partition_columns and not all(remove.partition_values for remove in removes.values()):
+        # Partition values are optional in a remove action.
         before = iter_adds(load_snapshot(newest.storage, version - 1).files.select(PLACES))
-        values = {unquote(each.path): each.partition_values for each in before}
+        values = {unquote(add.path): add.partition_values for add in before}
     for path, remove in removes.items():
-        old = _as_file(remove.path, remove.partition_values or values.get(path, {}), remove.deletion_vector)
+        old = _as_add(remove.path, remove.partition_values or values.get(path, {}), remove.deletion_vector)
         if path in adds:
-            yield from _marked(newest, old, adds[path])
+            yield from _changed_marks(newest, old, adds[path])
         else:
             yield "delete", read_file(newest, newest.schema, old)
     for path, add in adds.items():
@@ -130,30 +142,31 @@ def _rows(newest: Snapshot, version: int, actions: list[dict[str, Any]]) -> Iter
             yield "insert", read_file(newest, newest.schema, add)
 
 
-def _of_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -> dict[str, _FileAction]:
-    """The actions of a kind that change rows, by path: writers differ in what they escape."""
-    files = [kind.from_dict({"dataChange": True} | each[kind.key]) for each in actions if each.get(kind.key)]
-    return {unquote(each.path): each for each in files if each.data_change}
+def _with_changed_rows(kind: type[_FileAction], actions: list[dict[str, Any]]) -> dict[str, _FileAction]:
+    """Return the actions of a kind that change rows, by unquoted path: writers differ in what they escape."""
+    files = [kind.from_dict({"dataChange": True} | action[kind.key]) for action in actions if action.get(kind.key)]
+    return {unquote(file.path): file for file in files if file.data_change}
 
 
-def _as_file(path: str, values: Mapping[str, str | None], vector: DeletionVector | None = None) -> Add:
+def _as_add(path: str, values: Mapping[str, str | None], vector: DeletionVector | None = None) -> Add:
     return Add(path, values, 0, 0, True, deletion_vector=vector)
 
 
-def _marked(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, pa.Table]]:
-    """A file whose deletion vector changed: the rows that are marked now, and those that no longer are."""
+def _changed_marks(newest: Snapshot, old: Add, new: Add) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the rows that a changed deletion vector deletes, and those that it restores."""
     before, after = (
-        deleted_rows(newest.storage, each.deletion_vector) if each.deletion_vector else np.empty(0, dtype=np.uint64)
-        for each in (old, new)
+        deleted_rows(newest.storage, file.deletion_vector) if file.deletion_vector else np.empty(0, dtype=np.uint64)
+        for file in (old, new)
     )
     rows = read_file(newest, newest.schema, replace(new, deletion_vector=None))
-    for kind, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
-        yield kind, rows.take(pa.array(positions))
+    for change_type, positions in (("delete", np.setdiff1d(after, before)), ("insert", np.setdiff1d(before, after))):
+        yield change_type, rows.take(pa.array(positions))
 
 
-def _nothing(schema: StructType) -> pa.Table:
-    more = [pa.field(_TYPE, pa.string()), pa.field(_VERSION, pa.int64()), pa.field(_TIME, pa.timestamp("us", "UTC"))]
-    return empty_table(pa.schema([*arrow_schema(schema), *more]))
+def _no_changes(schema: StructType) -> pa.Table:
+    types = (pa.string(), pa.int64(), pa.timestamp("us", "UTC"))
+    columns = [pa.field(name, kind) for name, kind in zip(CHANGE_COLUMNS, types, strict=True)]
+    return empty_table(pa.schema([*arrow_schema(schema), *columns]))
 
 
 def added(
@@ -165,33 +178,33 @@ def added(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> Snapshot:
-    """A snapshot that holds only the files that were added after a version.
+    """Return a snapshot that holds only the files added after a version.
 
-    Files that only rearrange rows (``dataChange=false``, as `optimize` writes) are left out.
+    Files that only rearrange rows (``dataChange=false``, as written by `optimize`) are left out.
 
     Parameters
     ----------
     table
         Path or URL.
     since
-        The last version that was seen; -1 to begin with the first.
+        The last version that was processed; -1 to start with the first version.
     until
-        The last version to look at; by default the newest.
+        The last version to include (default: the newest).
     ignore_changes
-        Go on where rows were removed (an overwrite); by default that is an error.
+        Continue where rows were removed, for example by an overwrite; by default that raises an error.
     storage_options
         Configuration of the object store.
     allow_outside
-        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+        Also read files outside of the table that its log names (shallow clones); by default these are refused.
 
     Returns
     -------
     Snapshot
-        Of version `until`, with the added files only: `scan`, `extract` and `read_table` take it.
+        A snapshot of version `until` with the added files only: an input of `scan`, `extract` and `read_table`.
 
     Raises
     ------
-    DeltaError
+    TableError
         ``"rows-removed"`` if a commit removed rows; ``"no-such-version"`` if a commit is no longer in the log.
 
     Examples
@@ -207,12 +220,15 @@ def added(
     names = partition_names(newest.protocol, newest.metadata)
     parts = [no_files()]
     for version in range(since + 1, newest.version + 1):
-        files = split_commits(_commit(newest, version)).table(names)
-        changes = files.filter(pc.fill_null(files["dataChange"], True))
-        removed = changes.filter(pc.invert(changes["isAdd"]))
+        files = split_commits(_commit_bytes(newest, version)).table(names)
+        changed = files.filter(pc.fill_null(files["dataChange"], True))
+        removed = changed.filter(pc.invert(changed["isAdd"]))
         if len(removed) and not ignore_changes:
             raise DeltaError(
-                f"version {version} removed rows, which cannot be told as additions", reason="rows-removed"
-            ).at(file=newest.storage.uri)
-        parts.append(changes.filter(changes["isAdd"]))
+                f"version {version} removed rows, which a reader of added rows does not see: pass ignore_changes=True "
+                "to read on, or use changes()",
+                reason="rows-removed",
+                file=newest.storage.uri,
+            )
+        parts.append(changed.filter(changed["isAdd"]))
     return replace(newest, files=pa.concat_tables(parts), tombstones=no_files())

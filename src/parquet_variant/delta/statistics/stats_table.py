@@ -1,14 +1,15 @@
 """The statistics of a snapshot's files as typed columns, fast enough for a million files.
 
-Owns parsing the JSON of the log in bulk, taking `stats_parsed` of checkpoints where there is no JSON, and giving that
-as JSON, so that no rewrite of the log loses statistics. What cannot be parsed is null, since it is then unknown. Leaves
-conclusions to `pruning` and the variants in it to `variant_stats`.
+Owns parsing the JSON of the log in bulk, using `stats_parsed` of checkpoints where there is no JSON, and converting
+these to JSON, so that rewriting the log keeps all statistics. Statistics that cannot be parsed are null, which means
+unknown. Leaves conclusions to `pruning`, and the bounds of Variants to `variant_stats`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -33,40 +34,46 @@ from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.shredding.statistics import part_at
 from parquet_variant.tables.file_metrics import leaf_columns
 from parquet_variant.tables.path_bounds import parsed_bounds
-from parquet_variant.tables.schema import VARIANT, PrimitiveType, StructType, arrow_type
+from parquet_variant.tables.schema import VARIANT, Place, PrimitiveType, StructType, arrow_type
 
-Place = tuple[str, ...]
 _CHUNK_ROWS = 1 << 16
-# Arrow reads blocks side by side.
+# Arrow parses blocks in parallel.
 _BLOCK = 4 << 20
+# Spark writes times with the zone's offset in whole minutes, although offsets before 1972 may have seconds.
+_OFFSET = r'\d[+-]\d\d:?\d\d"'
+_OFFSET_ERROR = timedelta(minutes=1)
+_SHIFTS = {"minValues": -_OFFSET_ERROR, "maxValues": _OFFSET_ERROR}
 
 
 @dataclass(frozen=True)
 class StatsTable:
-    """Statistics by column, one row a file."""
+    """Statistics by column, one row per file."""
 
-    # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``, the last three as structs of physical
-    # names; bounds of variants are Z85 text.
+    # Columns ``numRecords``, ``minValues``, ``maxValues`` and ``nullCount``; the last three are structs of physical
+    # names. Bounds of Variants are Z85 text.
     table: pa.Table
-    parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column of the files that had no JSON, or None.
+    parsed: pa.ChunkedArray | None = None  # The `stats_parsed` column, for files without JSON.
 
     @property
     def num_records(self) -> pa.ChunkedArray:
-        """Rows of each file, deleted ones included; null if unknown."""
+        """The rows of each file, deleted ones included; null if unknown."""
         return self.get("numRecords", ())
 
     def get(self, kind: str, place: Place) -> pa.ChunkedArray:
-        """One statistic of one column: ``minValues``, ``maxValues``, ``nullCount`` or ``numRecords``."""
+        """Return one statistic of one column: ``minValues``, ``maxValues``, ``nullCount`` or ``numRecords``."""
         column: Any = part_at(self.table[kind], place)
         if self.parsed is None:
             return column
         other: Any = part_at(self.parsed, (kind, *place))
         if other is None or pa.types.is_struct(other.type):
-            return column  # A variant in Parquet form: see `parsed_variant`.
-        return pc.if_else(column.is_null(), other.cast(column.type, safe=False), column)
+            return column  # The bounds of a Variant in Parquet form: see `parsed_variant`.
+        other = other.cast(column.type, safe=False)
+        if kind in _SHIFTS and pa.types.is_timestamp(column.type) and column.type.tz is not None:
+            other = _shifted(other, _SHIFTS[kind])
+        return pc.if_else(column.is_null(), other, column)
 
     def parsed_variant(self, kind: str, place: Place) -> pa.Array | None:
-        """The bounds of a variant in Parquet form, as a storage struct; None if no file has them so."""
+        """Return the bounds of a Variant in Parquet form, as a storage struct; None if no file has such bounds."""
         other: Any = None if self.parsed is None else part_at(self.parsed, (kind, *place))
         if other is None or not pa.types.is_struct(other.type) or other.type.get_field_index("metadata") < 0:
             return None
@@ -77,11 +84,11 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
     """Parse the statistics of files.
 
     `files`: rows of `Snapshot.files`.
-    `places`: physical names of the columns that are wanted; by default all that have statistics.
+    `places`: physical names of the needed columns; None for all columns that have statistics.
     """
     kind = stats_type(schema, None if places is None else set(places))
     stats = one_chunk(files["stats"])
-    parts = [_parse(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
+    parts = [_parsed(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
     table = pa.concat_tables(parts) if parts else empty_table(pa.schema(list(kind)))
     parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None
     return StatsTable(table, parsed)
@@ -90,10 +97,10 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
 def stats_type(
     schema: StructType, places: set[Place] | None = None, *, variants: pa.DataType | None = None
 ) -> pa.StructType:
-    """The Arrow struct of a file's statistics.
+    """Return the Arrow struct of a file's statistics.
 
-    `places`: physical places to keep; by default all.
-    `variants`: the type of a variant's bounds; by default Z85 text.
+    `places`: physical places to keep; None for all.
+    `variants`: the type of the bounds of a Variant (default: string, for Z85 text).
     """
     bounds: Stats = {}
     nulls: Stats = {}
@@ -120,55 +127,105 @@ def _struct_of(tree: Stats) -> pa.StructType:
     )
 
 
-def _parse(stats: pa.Array, kind: pa.StructType) -> pa.Table:
+def _parsed(stats: pa.Array, kind: pa.StructType) -> pa.Table:
     filled = pc.fill_null(stats, scalar("{}", pa.large_string()))
     empty, newline = scalar("", pa.large_string()), scalar("\n", pa.large_string())
     lines = pc.binary_join_element_wise(filled, empty, newline)
     offsets = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset : lines.offset + len(lines) + 1]
     text = lines.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    # Dates come as text: pyarrow's JSON reader knows timestamps and decimals, but no dates.
-    as_read = pa.schema([_without_dates(f) for f in kind])
+    # Times with an offset are read as strings, because their bounds must be widened.
+    has_offsets = _has_times(kind) and pc.any(pc.match_substring_regex(filled, _OFFSET)).as_py()
+    as_read = pa.schema([_read_field(f, has_offsets) for f in kind])
     try:
         if not pc.all(pc.starts_with(filled, "{")).as_py():
-            # Else two objects in one row and none in the next would look like one in each.
-            raise pa.ArrowInvalid("statistics that are no object")
+            # Two objects in one row and none in the next would be read as one object per row.
+            raise pa.ArrowInvalid("statistics that are not an object")
         table = pj.read_json(
             pa.BufferReader(text),
             read_options=pj.ReadOptions(block_size=_BLOCK),
             parse_options=pj.ParseOptions(explicit_schema=as_read, unexpected_field_behavior="ignore"),
         )
         if len(table) != len(stats):
-            raise pa.ArrowInvalid("a line break inside of statistics")
+            raise pa.ArrowInvalid("a line break inside statistics")
+        if has_offsets:
+            columns = [_widened(table[f.name], f.type, _SHIFTS.get(f.name)) for f in kind]
+            return pa.table(columns, schema=pa.schema(list(kind)))
         return table.cast(pa.schema(list(kind)))
     except pa.ArrowException:
         if len(stats) == 1:
-            return _one(filled[0], kind)
-        # Halve until the rows that Arrow does not take are alone.
+            return _parsed_one(filled[0], kind)
+        # Halve until each row that Arrow's parser refuses is alone.
         middle = len(stats) // 2
-        return pa.concat_tables([_parse(stats.slice(0, middle), kind), _parse(stats.slice(middle), kind)])
+        return pa.concat_tables([_parsed(stats.slice(0, middle), kind), _parsed(stats.slice(middle), kind)])
 
 
-def _one(stats: pa.Scalar, kind: pa.StructType) -> pa.Table:
+def _has_times(kind: pa.DataType) -> bool:
+    """Return whether a struct of statistics has bounds of times with a time zone."""
+    if pa.types.is_struct(kind):
+        return any(_has_times(f.type) for f in kind)
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _read_field(f: pa.Field, times_as_strings: bool) -> pa.Field:
+    """Return the type as which a statistic is read: pyarrow's JSON reader has no dates."""
+    if pa.types.is_struct(f.type):
+        return pa.field(f.name, pa.struct([_read_field(child, times_as_strings) for child in f.type]))
+    is_string = pa.types.is_date(f.type) or (times_as_strings and _has_times(f.type))
+    return pa.field(f.name, pa.string()) if is_string else f
+
+
+def _widened(column: pa.ChunkedArray, kind: pa.DataType, shift: timedelta | None) -> pa.ChunkedArray:
+    """Return statistics in their type, with the bounds of times widened whose text has an offset instead of ``Z``."""
+    chunks = [_widened_array(chunk, kind, shift) for chunk in column.chunks]
+    return pa.chunked_array(chunks, kind)
+
+
+def _widened_array(array: pa.Array, kind: pa.DataType, shift: timedelta | None) -> pa.Array:
+    if pa.types.is_struct(kind):
+        children = [_widened_array(pc.struct_field(array, f.name), f.type, shift) for f in kind]
+        mask = array.is_null() if array.null_count else None
+        if not children:
+            return array.cast(kind)
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+    values = array.cast(kind)
+    if shift is None or not _has_times(kind) or not pa.types.is_string(array.type):
+        return values
+    return pc.if_else(pc.ends_with(array, "Z"), values, _shifted(values, shift))
+
+
+def _shifted(times: Any, shift: timedelta) -> Any:
+    """Return times shifted by an interval; all are unknown if one of them leaves the range of the type."""
     try:
-        # A decimal through a float would be rounded, and a bound tighter than its values.
+        return pc.add_checked(times, pa.scalar(shift, pa.duration("us")).cast(pa.duration(times.type.unit)))
+    except pa.ArrowInvalid:
+        return pa.nulls(len(times), times.type)
+
+
+def _parsed_one(stats: pa.Scalar, kind: pa.StructType) -> pa.Table:
+    try:
+        # A decimal parsed as float would be rounded, and might not be a bound any more.
         data = parse_json(stats.as_py(), parse_float=Decimal)
     except ValueError:
         data = {}
-    row = _tolerant(data, kind) or {}
+    row = {}
+    for f in kind:
+        row[f.name] = _value_of(data.get(f.name) if isinstance(data, dict) else None, f.type, _SHIFTS.get(f.name))
     return pa.Table.from_pylist([row], schema=pa.schema(list(kind)))
 
 
-def _tolerant(data: Any, kind: pa.DataType) -> Any:
-    """What fits the type of parsed JSON; None for the rest."""
+def _value_of(data: Any, kind: pa.DataType, shift: timedelta | None) -> Any:
+    """Return the parts of parsed JSON that fit a type; None for other parts."""
     if pa.types.is_struct(kind):
-        if not isinstance(data, dict):
-            return None
-        return {f.name: _tolerant(data.get(f.name), f.type) for f in kind}
+        return {f.name: _value_of(data.get(f.name), f.type, shift) for f in kind} if isinstance(data, dict) else None
     if data is None:
         return None
     try:
         if pa.types.is_temporal(kind):
-            return pa.scalar(data, pa.string()).cast(kind).as_py() if isinstance(data, str) else None
+            if not isinstance(data, str):
+                return None
+            value = pa.scalar(data, pa.string()).cast(kind).as_py()
+            is_inexact = shift is not None and _has_times(kind) and not data.endswith("Z")
+            return value + shift if is_inexact and shift is not None else value
         if pa.types.is_floating(kind) and isinstance(data, (int, Decimal)) and not isinstance(data, bool):
             return float(data)
         if pa.types.is_decimal(kind):
@@ -178,54 +235,48 @@ def _tolerant(data: Any, kind: pa.DataType) -> Any:
         return None
 
 
-def _without_dates(f: pa.Field) -> pa.Field:
-    if pa.types.is_struct(f.type):
-        return pa.field(f.name, pa.struct([_without_dates(child) for child in f.type]))
-    return pa.field(f.name, pa.string()) if pa.types.is_date(f.type) else f
-
-
 def with_json_stats(files: pa.Table, schema: StructType) -> pa.Table:
-    """Rows of `Snapshot.files` with all statistics as JSON, and no column of parsed ones.
-
-    `files`: rows of `Snapshot.files`.
-    """
+    """Return rows of `Snapshot.files` with all statistics as JSON, and without the column of parsed statistics."""
     if "stats_parsed" not in files.column_names:
         return files
-    stats, bare = files["stats"], files.drop_columns("stats_parsed")
+    stats, without_parsed = files["stats"], files.drop_columns("stats_parsed")
     rows = pc.and_(stats.is_null(), files["stats_parsed"].is_valid())
     if not pc.any(rows).as_py():
-        return bare
+        return without_parsed
     parsed = files["stats_parsed"].filter(rows).combine_chunks()
-    texts = iter(_texts(parsed, schema))
-    told = [next(texts) if new else old for new, old in zip(rows.to_pylist(), stats.to_pylist(), strict=True)]
-    return bare.set_column(bare.column_names.index("stats"), "stats", pa.array(told, pa.large_string()))
+    texts = iter(_json_texts(parsed, schema))
+    merged = [
+        next(texts) if is_parsed else text for is_parsed, text in zip(rows.to_pylist(), stats.to_pylist(), strict=True)
+    ]
+    index = without_parsed.column_names.index("stats")
+    return without_parsed.set_column(index, "stats", pa.array(merged, pa.large_string()))
 
 
-def _texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
+def _json_texts(parsed: pa.StructArray, schema: StructType) -> list[str]:
     rows: list[Stats] = [{} for _ in range(len(parsed))]
     for name in ("numRecords", "tightBounds"):
-        _put(rows, (name,), _values(part_at(parsed, (name,))))
+        _put(rows, (name,), _python_values(part_at(parsed, (name,))))
     for place, kind in leaf_columns(schema):
-        _put(rows, ("nullCount", *place), _values(part_at(parsed, ("nullCount", *place))))
+        _put(rows, ("nullCount", *place), _python_values(part_at(parsed, ("nullCount", *place))))
         for name in ("minValues", "maxValues"):
             column = part_at(parsed, (name, *place))
             if column is None:
                 continue
             if kind == VARIANT:
-                _put(rows, (name, *place), _bounds(column))
+                _put(rows, (name, *place), _variant_texts(column))
             elif isinstance(kind, PrimitiveType):
-                texts = [spelled_bound(value, kind, up=name == "maxValues") for value in _values(column)]
-                _put(rows, (name, *place), texts)
+                bounds = [spelled_bound(value, kind, up=name == "maxValues") for value in _python_values(column)]
+                _put(rows, (name, *place), bounds)
     return [dump_stats(row) for row in rows]
 
 
-def _values(column: pa.Array | None) -> list[Any]:
-    return [] if column is None else [python_value(each) for each in column]
+def _python_values(column: pa.Array | None) -> list[Any]:
+    return [] if column is None else [python_value(value) for value in column]
 
 
-def _bounds(column: pa.Array) -> list[str | None]:
+def _variant_texts(column: pa.Array) -> list[str | None]:
     if not pa.types.is_struct(column.type):
-        return [each if isinstance(each, str) else None for each in column.to_pylist()]
+        return [value if isinstance(value, str) else None for value in column.to_pylist()]
     rows = parsed_bounds(column).to_pylist()
     return [None if row is None else z85.encode(row["metadata"] + row["value"]) for row in rows]
 

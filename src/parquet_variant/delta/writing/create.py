@@ -19,6 +19,11 @@ from parquet_variant.delta.log.file_actions import no_files
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_mapping import with_mode
+from parquet_variant.delta.protocol.column_metadata import (
+    check_change_data_names,
+    check_column_metadata,
+    metadata_features,
+)
 from parquet_variant.delta.protocol.features import check_writable, table_protocol
 from parquet_variant.delta.protocol.schema import read_schema, schema_json
 from parquet_variant.delta.protocol.table_properties import (
@@ -107,6 +112,8 @@ def planned_table(
     resolved = resolve_properties(defaults | dict(properties or {}))
     partitions = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
     check_schema(columns, partitions)
+    check_column_metadata(columns)
+    check_change_data_names(columns, resolved.changes)
     metadata = Metadata(
         id=str(uuid.uuid4()),
         schema_string=schema_json(columns),
@@ -116,7 +123,8 @@ def planned_table(
         **names,
     )
     metadata = with_tracking_columns(with_mode(None, metadata))
-    protocol = table_protocol(columns, resolved.features, preview=preview)
+    features = (*resolved.features, *metadata_features(columns))
+    protocol = table_protocol(columns, features, preview=preview)
     check_writable(protocol, storage.uri)
     nothing = no_files()
     return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)

@@ -16,21 +16,25 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.delta.log.snapshot import Snapshot
-from parquet_variant.delta.protocol.actions import Add, Cdc, now_millis
+from parquet_variant.delta.protocol.actions import Add, Cdc, PlanMark, now_millis
 from parquet_variant.delta.statistics.file_stats import dump_stats, indexed_places, stats_tree
+from parquet_variant.delta.writing.plan_marks import table_key, to_marked_dict
 from parquet_variant.delta.writing.table_rules import rules_of
-from parquet_variant.errors import DeltaError, VariantFileError
+from parquet_variant.errors import DeltaError, TableError, VariantFileError
 from parquet_variant.fork_safety import cached_property
+from parquet_variant.functions.variant_get import try_variant_get
 from parquet_variant.parquet.pages.codecs import codec_number
 from parquet_variant.parquet.writing.writer import FileInfo
+from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.partitions import partition_directory, split_by_partition
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import Field, PrimitiveType, StructType
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, is_variant_field
 from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 
@@ -79,12 +83,21 @@ class WritePlan(TableWritePlan[Add]):
         Directory of the files inside the table.
     least_indexed
         Minimum number of leaf columns that get statistics, because the table is clustered by some of them.
+    version, key
+        The version of the table for which the plan was made, and a digest of its definition: `commit_files` checks
+        that the table is still the same.
+    derives_partitions
+        Whether partition columns that the data lacks are extracted from its Variant column.
     """
 
     partition_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
     directory: str = ""
     least_indexed: int = 0
+    version: int = -1
+    key: str = ""
+    derives_partitions: bool = False
+    _derived: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
         """Write rows to new files and describe them.
@@ -107,7 +120,7 @@ class WritePlan(TableWritePlan[Add]):
             ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"`` or
             ``"constraint-violated"``.
         """
-        return [add.to_dict() for add in self.write_files(data, data_change=data_change)]
+        return [to_marked_dict(add) for add in self.write_files(data, data_change=data_change)]
 
     def split(self, rows: pa.Table) -> Iterator[tuple[tuple[str | None, ...], PartitionValues, pa.Table]]:
         """Split rows by their partition columns; see `TableWritePlan.split`."""
@@ -135,7 +148,21 @@ class WritePlan(TableWritePlan[Add]):
             data_change=data_change,
             stats=stats,
             rows=info.rows,
+            mark=PlanMark(self.version, self.key, tuple(sorted(self._derived))) if self.key else None,
         )
+
+    def with_generated_columns(self, rows: pa.Table) -> pa.Table:
+        """Return rows with missing generated, default and partition columns filled in."""
+        rows = super().with_generated_columns(rows)
+        if not self.derives_partitions:
+            return rows
+        for name in self.partition_columns:
+            if name not in rows.column_names:
+                field_ = self.schema.get(name)
+                assert field_ is not None
+                rows = rows.append_column(name, _partition_from_variant(rows, field_))
+                self._derived.add(name)
+        return rows
 
     def metrics_collector(self, columns: StructType) -> MetricsCollector:
         """Return a collector of the statistics that the table's properties ask for."""
@@ -219,6 +246,8 @@ def plan_write(
         options=dict(options or {}),
         hidden_columns=snapshot.row_tracking_columns or (),
         rules=rules_of(snapshot.protocol, snapshot.metadata),
+        version=snapshot.version,
+        key=table_key(snapshot.protocol, snapshot.metadata),
         partition_columns=snapshot.partition_columns,
         configuration=dict(snapshot.metadata.configuration),
         least_indexed=_clustered_leaves(snapshot),
@@ -241,6 +270,22 @@ def _clustered_leaves(snapshot: Snapshot) -> int:
         ) from None
     places = [place for place, _ in leaf_columns(stored_schema(snapshot.schema))]
     return max((places.index(column) + 1 for column in columns if column in places), default=0)
+
+
+def _partition_from_variant(rows: pa.Table, partition: Field) -> pa.ChunkedArray:
+    """Return the values of a partition column that the data lacks: those at the path of its name in the Variant column.
+
+    Raises `TableError`: reason ``"missing-column"`` if the data does not have exactly one Variant column.
+    """
+    variants = [column.name for column in rows.schema if is_variant_field(column)]
+    if len(variants) != 1:
+        raise TableError(
+            f"the data has no partition column {partition.name!r}: add the column, with nulls if that is meant",
+            reason="missing-column",
+        )
+    kind, path = arrow_type(partition.type), VariantPath((partition.name,))
+    chunks = [VariantArray.from_storage(chunk) for chunk in rows[variants[0]].chunks]
+    return pa.chunked_array([try_variant_get(chunk, path, kind) for chunk in chunks], kind)
 
 
 def is_data_file_name(path: str) -> bool:

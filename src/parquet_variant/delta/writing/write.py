@@ -1,25 +1,24 @@
-"""Putting rows into a table that is there: append, overwrite.
+"""Adding rows to an existing table: append and overwrite.
 
-Owns these, the commit of files that others wrote (`commit_files`, for Spark), and the forms of the option ``schema=``
-of writes. Leaves making a table to `create`, files to `data_files` and the log to `commit`.
+Owns these operations, the plans of tasks, and the commit of files that tasks wrote (`commit_files`, also for Spark).
+Leaves creating tables to `create`, files to `data_files` and the log to `log.commit`.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
 from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
-from parquet_variant.delta.protocol.features import check_writable
-from parquet_variant.delta.protocol.merging import merged_metadata
+from parquet_variant.delta.protocol.schema_merging import merged_metadata
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
+from parquet_variant.delta.writing.plan_marks import check_planned, with_mark
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import from_arrow_schema
@@ -44,21 +43,22 @@ def append(
     Parameters
     ----------
     table
-        Path or URL of a table that exists, or a snapshot of it.
+        Path or URL of an existing table, or a snapshot of it.
     data
-        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), or an iterable of such.
+        A pyarrow table or record batch, columns by name (`VariantArray` or Arrow), or an iterable of these. A partition
+        column that the data lacks is extracted from the Variant column, from the path of the same name.
     txn
-        Application id and version, for exactly-once: a version that the table has seen from that application is not
-        written again.
+        Application id and version, for exactly-once writes: nothing is written if the table has already recorded this
+        version, or a later one, for the application.
     schema
-        What to shred: a schema (object or DDL) for the only variant column, or schemas by dotted column name. By
-        default it is inferred from the first rows; columns that come shredded stay so. Without
+        Shredding schema (object or DDL) of the only Variant column, or schemas by dotted column name. By default the
+        schema is inferred from the first rows; columns that arrive shredded keep theirs. Without
         ``delta.enableVariantShredding`` nothing is shredded.
     schema_mode
         ``"merge"`` adds columns, and fields of structs, that the first rows have and the table lacks, and widens types
-        where the table has ``delta.enableTypeWidening``; by default they are refused.
+        if the table has ``delta.enableTypeWidening``. By default both are refused.
     file_bytes
-        About how large a file may become.
+        Approximate maximum size of a file.
     storage_options
         Configuration of the object store.
     **options
@@ -71,8 +71,8 @@ def append(
 
     Raises
     ------
-    DeltaError
-        ``"unsupported-feature"``, ``"unknown-column"``, ``"type-mismatch"``, ``"conflict"``.
+    TableError
+        ``"unsupported-feature"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"conflict"``.
 
     Examples
     --------
@@ -84,30 +84,24 @@ def append(
     True
     False
     """
-    current = snapshot(table, storage_options=storage_options)
-    if txn is not None and _seen(current, txn):
+    current = writable_snapshot(table, storage_options)
+    if _has_recorded(current, txn):
         return CommitResult(current.version, committed=False)
     if schema_mode not in (None, "merge"):
-        raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or nothing", reason="bad-argument")
+        raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-argument")
+    plan_options = {"schema": schema, "file_bytes": file_bytes, **options}
     if schema_mode == "merge":
         first, data = first_rows(data)
         metadata, protocol = merged_metadata(current.metadata, current.protocol, from_arrow_schema(first.schema))
         if metadata != current.metadata:
-            made = plan(
-                replace(current, metadata=metadata, protocol=protocol), schema=schema, file_bytes=file_bytes, **options
-            )
-            adds = made.write_files(data)
+            merged = replace(current, metadata=metadata, protocol=protocol)
+            adds = plan(merged, **plan_options).write_files(data)
             with removed_unless_committed(current.storage, adds):
-                transaction = replace(_put(current, adds, "append", txn), metadata=metadata)
+                transaction = replace(_transaction(current, adds, "append", txn), metadata=metadata)
                 if protocol != current.protocol:
                     transaction = replace(transaction, protocol=protocol)
-                return _checkpointed(current, commit(current.storage, transaction))
-    if has_identity(current):
-        return _put_with_identity(current, data, "append", txn, {"schema": schema, "file_bytes": file_bytes, **options})
-    made = plan(current, schema=schema, file_bytes=file_bytes, **options)
-    adds = made.write_files(data)
-    with removed_unless_committed(current.storage, adds):
-        return commit_files(current, adds, txn=txn)
+                return _with_checkpoint(current, commit(current.storage, transaction))
+    return _put_rows(current, data, "append", txn, plan_options)
 
 
 def overwrite(
@@ -120,7 +114,9 @@ def overwrite(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Replace all rows, in one commit; the schema stays. Parameters, result and errors as `append`.
+    """Replace all rows, in one commit; the table's schema is kept.
+
+    Parameters, result and errors as `append`.
 
     Examples
     --------
@@ -131,16 +127,10 @@ def overwrite(
     ...     pv.delta.read(folder).to_pylist()
     [2]
     """
-    current = snapshot(table, storage_options=storage_options)
-    if txn is not None and _seen(current, txn):
+    current = writable_snapshot(table, storage_options)
+    if _has_recorded(current, txn):
         return CommitResult(current.version, committed=False)
-    if has_identity(current):
-        write = {"schema": schema, "file_bytes": file_bytes, **options}
-        return _put_with_identity(current, data, "overwrite", txn, write)
-    made = plan(current, schema=schema, file_bytes=file_bytes, **options)
-    adds = made.write_files(data)
-    with removed_unless_committed(current.storage, adds):
-        return commit_files(current, adds, mode="overwrite", txn=txn)
+    return _put_rows(current, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
 
 
 def plan(
@@ -152,7 +142,7 @@ def plan(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> WritePlan:
-    """The plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
+    """Return the plan that a task (a Spark executor) needs to write files: ``plan.write(batches)`` gives add actions.
 
     Parameters
     ----------
@@ -161,12 +151,12 @@ def plan(
     schema, file_bytes, storage_options, **options
         As for `append`.
     rewriting
-        The rows are in the table already.
+        Whether the rows are in the table already.
 
     Raises
     ------
-    DeltaError
-        ``"unsupported-feature"`` if this writer may not write the table.
+    TableError
+        ``"unsupported-feature"`` if the table uses features that this library cannot write.
 
     Examples
     --------
@@ -177,12 +167,12 @@ def plan(
     ...     pv.delta.commit_files(folder, adds).version, len(pv.delta.read(folder))
     (1, 3)
     """
-    current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.storage.uri)
+    current = writable_snapshot(table, storage_options)
     if not rewriting:
         refuse_identity(current)
-    schemas = schemas_by_column(schema_option(schema, options), current.schema)
-    return plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
+    schemas = schemas_by_column(schema, current.schema)
+    made = plan_write(current, shredding=schemas, file_bytes=file_bytes, options=options)
+    return replace(made, derives_partitions=not rewriting)
 
 
 def commit_files(
@@ -196,18 +186,23 @@ def commit_files(
 ) -> CommitResult:
     """Commit files that tasks wrote, once, on the driver.
 
+    The files carry a mark of the table for which their plan was made. The commit is refused if the table's schema,
+    properties (constraints among them), partition columns or protocol are different now: the rows were not checked
+    against these. The files are then not part of the table; write them again, and `vacuum` removes the old ones.
+
     Parameters
     ----------
     table
-        Path, URL or snapshot. Give the snapshot that the plan was made of: a schema change since then is a conflict.
+        Path, URL or snapshot.
     adds
-        What the tasks' `WritePlan.write` returned.
+        The results of `WritePlan.write`, or add actions from elsewhere; these need a snapshot as `table`, because they
+        carry no mark.
     mode
         ``"overwrite"`` removes all files that are in the table when the commit succeeds.
     txn
-        Application id and version, for exactly-once.
+        Application id and version, for exactly-once writes.
     operation
-        Told in the history.
+        Name of the operation in the history.
     storage_options
         Configuration of the object store.
 
@@ -218,30 +213,41 @@ def commit_files(
 
     Raises
     ------
-    DeltaError
-        ``"conflict"``, ``"append-only"``, ``"too-many-retries"``.
+    TableError
+        ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
+        ``"too-many-retries"``.
     """
-    current = snapshot(table, storage_options=storage_options)
-    files = [a if isinstance(a, Add) else Add.from_dict(a) for a in adds]
+    current = writable_snapshot(table, storage_options)
+    files = [add if isinstance(add, Add) else with_mark(add) for add in adds]
+    if _has_recorded(current, txn):
+        return CommitResult(current.version, committed=False)
+    if not isinstance(table, Snapshot) and any(add.mark is None for add in files):
+        raise DeltaError(
+            "the files were not written by a plan of this table, so they cannot be checked against it: write them with "
+            "plan(table).write, or pass the snapshot for which they were written as table=",
+            reason="unplanned-files",
+        )
+    check_planned(current, files)
 
     def transaction(newest: Snapshot) -> Transaction:
-        return replace(_put(newest, files, mode, txn), operation=operation)
+        return replace(_transaction(newest, files, mode, txn), operation=operation)
 
-    check_writable(current.protocol, current.storage.uri)
     if mode == "append":
-        return _checkpointed(current, commit(current.storage, transaction(current)))
+        return _with_checkpoint(current, commit(current.storage, transaction(current)))
 
     def rebase(newest: Snapshot) -> Transaction:
         if newest.metadata != current.metadata or newest.protocol != current.protocol:
-            raise DeltaError("the table's schema or properties changed: read it again and retry", reason="conflict")
+            raise DeltaError(
+                "another commit changed the table's schema or properties: write the files again", reason="conflict"
+            )
         return transaction(newest)
 
     newest = load_snapshot(current.storage)
-    return _checkpointed(current, commit(current.storage, rebase(newest), rebase=rebase))
+    return _with_checkpoint(current, commit(current.storage, rebase(newest), rebase=rebase))
 
 
-def _put(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
-    """The transaction that adds files, to others or in their place."""
+def _transaction(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int] | None) -> Transaction:
+    """Return the transaction that adds files to the table's files, or replaces these by them."""
     return Transaction(
         "WRITE",
         {"mode": mode.title(), "partitionBy": list(current.partition_columns)},
@@ -253,50 +259,56 @@ def _put(current: Snapshot, adds: Sequence[Add], mode: str, txn: tuple[str, int]
     )
 
 
+def _put_rows(
+    current: Snapshot,
+    data: Any,
+    mode: Literal["append", "overwrite"],
+    txn: tuple[str, int] | None,
+    options: Mapping[str, Any],
+) -> CommitResult:
+    if has_identity(current):
+        return _put_with_identity(current, data, mode, txn, options)
+    adds = plan(current, **options).write_files(data)
+    with removed_unless_committed(current.storage, adds):
+        return commit_files(current, adds, mode=mode, txn=txn)
+
+
 def _put_with_identity(
     current: Snapshot, data: Any, mode: str, txn: tuple[str, int] | None, options: Mapping[str, Any]
 ) -> CommitResult:
-    """Add rows, or put them in the place of all, with values of identity columns that no other commit takes."""
+    """Add or replace rows with values of identity columns, which are planned again if another commit took them."""
     tables = all_rows(data)
-    problem = ""
+    conflict = ""
     for _ in range(_IDENTITY_RETRIES):
         identity = IdentityValues(current)
-        adds = plan(current, rewriting=True, **options).write_files(identity.of(tables))
+        made = replace(plan(current, rewriting=True, **options), derives_partitions=True)
+        adds = made.write_files(identity.of(tables))
         try:
             with removed_unless_committed(current.storage, adds):
-                transaction = replace(_put(current, adds, mode, txn), metadata=identity.metadata)
-                done = commit(current.storage, transaction)
+                check_planned(current, adds)
+                transaction = replace(_transaction(current, adds, mode, txn), metadata=identity.metadata)
+                result = commit(current.storage, transaction)
         except TableError as error:
             if error.reason != "conflict":
                 raise
-            problem, current = error.message, load_snapshot(current.storage)
+            conflict, current = error.message, load_snapshot(current.storage)
             continue
-        return _checkpointed(current, done)
+        return _with_checkpoint(current, result)
     raise DeltaError(
         f"{_IDENTITY_RETRIES} other commits took the values of identity columns first: try again when fewer writers "
-        f"are at work (the last: {problem})",
+        f"are active (last conflict: {conflict})",
         reason="too-many-retries",
         file=current.storage.uri,
     )
 
 
-def _checkpointed(current: Snapshot, result: CommitResult) -> CommitResult:
+def _with_checkpoint(current: Snapshot, result: CommitResult) -> CommitResult:
     if result.committed:
         checkpoint_if_due(current, result.version)
     return result
 
 
-def _seen(current: Snapshot, txn: tuple[str, int]) -> bool:
-    known = current.txns.get(txn[0])
-    return known is not None and known.version >= txn[1]
-
-
-def schema_option(schema: SchemaOption, options: dict[str, Any]) -> SchemaOption:
-    """The schema that was given, also under the former name ``shredding``, which is taken out of the options."""
-    if "shredding" not in options:
-        return schema
-    warnings.warn("shredding= is now called schema=", DeprecationWarning, stacklevel=3)
-    former: SchemaOption = options.pop("shredding")
-    if schema is not None and former is not None:
-        raise DeltaError("schema= and its former name shredding= are both given", reason="bad-argument")
-    return former if schema is None else schema
+def _has_recorded(current: Snapshot, txn: tuple[str, int] | None) -> bool:
+    """Return whether the table has recorded an application's version, or a later one."""
+    recorded = None if txn is None else current.txns.get(txn[0])
+    return recorded is not None and txn is not None and recorded.version >= txn[1]

@@ -17,12 +17,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructField, StructType, VariantType
 
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.write import commit_files, plan
-from parquet_variant.errors import DeltaError, TableError, VariantError
+from parquet_variant.errors import TableError, VariantError
 from parquet_variant.io.staging import Staging, sweep
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
@@ -82,12 +82,7 @@ class _DeltaTasks:
                 result = commit_new(self.planned, adds, mode, txn)
                 self.planned = None
             else:
-                newest = load_snapshot(open_storage(self.path))
-                if newest.schema != self.plan.schema:
-                    raise DeltaError(
-                        "the table's schema changed while its files were written: run it again", reason="conflict"
-                    )
-                result = commit_files(newest, adds, mode=mode, txn=txn)
+                result = commit_files(self.path, adds, mode=mode, txn=txn)
         except VariantError:  # nothing was committed
             self._remove(messages)
             raise

@@ -1,0 +1,122 @@
+"""Metadata of columns that writers act on: identity, generation, default and invariant.
+
+Owns the table features that this metadata needs when a table is created, and the refusal of metadata that Delta does
+not allow. Without its feature, such metadata has no effect on a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from parquet_variant.errors import DeltaError
+from parquet_variant.tables.schema import VARIANT, Field, PrimitiveType, StructType, all_fields
+
+IDENTITY_START, IDENTITY_STEP = "delta.identity.start", "delta.identity.step"
+GENERATION = "delta.generationExpression"
+DEFAULT = "CURRENT_DEFAULT"
+INVARIANT = "delta.invariants"
+CHANGE_DATA_PROPERTY = "delta.enableChangeDataFeed"
+# The columns that readers of change data get in addition to the table's.
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+_IDENTITY = "delta.identity."
+_NO_DEFAULT = ("null", "")
+
+
+def metadata_features(schema: StructType) -> tuple[str, ...]:
+    """Return the table features that the metadata of columns needs.
+
+    >>> field = Field("id", PrimitiveType("long"), metadata={IDENTITY_START: 1, IDENTITY_STEP: 1})
+    >>> metadata_features(StructType((field,)))
+    ('identityColumns',)
+    """
+    return tuple(dict.fromkeys(feature for field in all_fields(schema) for feature, _ in _kinds(field)))
+
+
+def check_column_metadata(schema: StructType) -> None:
+    """Refuse metadata of columns that Delta does not allow in a new table.
+
+    Raises `DeltaError`: reason ``"bad-schema"``.
+    """
+    top = {id(field) for field in schema.fields}
+    for field in all_fields(schema):
+        kinds = [kind for feature, kind in _kinds(field) if feature != "invariants"]
+        if kinds and id(field) not in top:
+            raise _refused(field, f"{kinds[0]}, which only top-level columns can have")
+        if len(kinds) > 1:
+            raise _refused(field, f"{kinds[0]} and {kinds[1]}: keep one of them")
+        if "an identity" in kinds:
+            _check_identity(field)
+        if "a generation expression" in kinds:
+            _check_generation(field)
+        if "a default" in kinds and field.type == VARIANT and _text(field, DEFAULT).lower() not in _NO_DEFAULT:
+            raise _refused(field, f"the default {field.metadata[DEFAULT]!r}: a Variant column can only default to null")
+
+
+def refuse_added_metadata(columns: StructType) -> None:
+    """Refuse columns with an identity, a generation expression or a default where columns are added to a table.
+
+    Raises `DeltaError`: reason ``"bad-schema"``.
+    """
+    for field in all_fields(columns):
+        for _, kind in _kinds(field):
+            raise _refused(field, f"{kind}, which only the columns of a new table can have: add it without")
+
+
+def check_change_data_names(columns: StructType, configuration: Mapping[str, str | None]) -> None:
+    """Refuse columns with the names of the columns that change data adds, in a table that records changes.
+
+    Raises `DeltaError`: reason ``"bad-schema"``.
+    """
+    if str(configuration.get(CHANGE_DATA_PROPERTY) or "false").lower() != "true":
+        return
+    for field in columns.fields:
+        if field.name.lower() in CHANGE_COLUMNS:
+            raise _refused(
+                field, f"a name that change data uses: rename the column, or do not set {CHANGE_DATA_PROPERTY}"
+            )
+
+
+def _kinds(field: Field) -> Iterator[tuple[str, str]]:
+    """Yield the features that a column's metadata needs, each with its description."""
+    if any(key.startswith(_IDENTITY) for key in field.metadata):
+        yield "identityColumns", "an identity"
+    if GENERATION in field.metadata:
+        yield "generatedColumns", "a generation expression"
+    if DEFAULT in field.metadata:
+        yield "allowColumnDefaults", "a default"
+    if INVARIANT in field.metadata:
+        yield "invariants", "an invariant"
+
+
+def _check_identity(field: Field) -> None:
+    if field.type != PrimitiveType("long"):
+        kind = field.type.name if isinstance(field.type, PrimitiveType) else "nested"
+        raise _refused(field, f"an identity, but is of type {kind}: an identity column must be of type long")
+    for key in (IDENTITY_START, IDENTITY_STEP):
+        value: Any = field.metadata.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+            raise _refused(field, f"an identity whose {key} is {value!r}: give an integer")
+    if field.metadata[IDENTITY_STEP] == 0:
+        raise _refused(field, f"an identity whose {IDENTITY_STEP} is 0: give another step")
+    explicit = field.metadata.get("delta.identity.allowExplicitInsert", False)
+    if not isinstance(explicit, bool):
+        raise _refused(
+            field, f"an identity whose delta.identity.allowExplicitInsert is {explicit!r}: give true or false"
+        )
+
+
+def _check_generation(field: Field) -> None:
+    if field.type == VARIANT:
+        raise _refused(field, "a generation expression, but a Variant column cannot be generated")
+    if not _text(field, GENERATION):
+        raise _refused(field, f"the generation expression {field.metadata[GENERATION]!r}: give SQL as a string")
+
+
+def _text(field: Field, key: str) -> str:
+    value = field.metadata[key]
+    return value.strip() if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _refused(field: Field, problem: str) -> DeltaError:
+    return DeltaError(f"column {field.name!r} has {problem}", reason="bad-schema")

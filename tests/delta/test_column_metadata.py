@@ -1,0 +1,120 @@
+"""Identity, generation and default metadata of columns: its feature is enabled at creation, or it is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+
+
+def _field(name: str, kind: Any = "long", **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def _schema(*fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "struct", "fields": list(fields)})
+
+
+_IDENTITY = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
+_GENERATED = {"delta.generationExpression": "n * 2"}
+_DEFAULT = {"CURRENT_DEFAULT": "7"}
+_INVARIANT = {"delta.invariants": json.dumps({"expression": {"expression": "n > 0"}})}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "feature", "values"),
+    [
+        (_IDENTITY, "identityColumns", [1, 2]),
+        (_GENERATED, "generatedColumns", [2, 4]),
+        (_DEFAULT, "allowColumnDefaults", [7, 7]),
+    ],
+)
+def test_the_feature_is_enabled_and_values_are_made(
+    tmp_path: Path, metadata: dict[str, Any], feature: str, values: list[int]
+) -> None:
+    table = str(tmp_path / "t")
+    pv.delta.create(table, _schema(_field("n"), _field("x", **metadata)))
+    assert feature in (pv.delta.snapshot(table).protocol.writer_features or ())
+    pv.delta.append(table, {"n": [1, 2]})
+    assert pv.delta.read_table(table)["x"].to_pylist() == values
+
+
+def test_an_invariant_is_enforced(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    pv.delta.create(table, _schema(_field("n", **_INVARIANT)))
+    with pytest.raises(pv.TableError) as caught:
+        pv.delta.append(table, {"n": [0]})
+    assert caught.value.reason == "constraint-violated"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        _field("x", "variant", **{"delta.generationExpression": "parse_json('1')"}),
+        _field("x", "variant", CURRENT_DEFAULT="parse_json('1')"),
+        _field("x", "string", **_IDENTITY),
+        _field("x", "integer", **_IDENTITY),
+        _field("x", **{**_IDENTITY, "delta.identity.step": 0}),
+        _field("x", **{**_IDENTITY, "delta.identity.step": "1"}),
+        _field("x", **{"delta.identity.start": 1}),
+        _field("x", **{"delta.identity.step": 1}),
+        _field("x", **{"delta.identity.highWaterMark": 1}),
+        _field("x", **{**_IDENTITY, "delta.identity.allowExplicitInsert": "maybe"}),
+        _field("x", **_IDENTITY, **_DEFAULT),
+        _field("x", **_IDENTITY, **_GENERATED),
+        _field("x", **_GENERATED, **_DEFAULT),
+        _field("x", **{"delta.generationExpression": None}),
+        _field("x", {"type": "struct", "fields": [_field("y", **_IDENTITY)]}),
+        _field("x", {"type": "struct", "fields": [_field("y", **_DEFAULT)]}),
+        _field("x", {"type": "array", "elementType": {"type": "struct", "fields": [_field("y", **_GENERATED)]}}),
+    ],
+    ids=lambda field: json.dumps(field["metadata"])[:60] + str(field["type"])[:30],
+)
+def test_metadata_that_delta_does_not_allow_is_refused(tmp_path: Path, field: dict[str, Any]) -> None:
+    with pytest.raises(pv.TableError) as caught:
+        pv.delta.create(tmp_path / "t", _schema(_field("n"), field))
+    assert caught.value.reason == "bad-schema"
+    assert "'x'" in str(caught.value) or "'y'" in str(caught.value)
+    assert not (tmp_path / "t").exists() or not any((tmp_path / "t").rglob("*.json"))
+
+
+@pytest.mark.parametrize("default", ["NULL", "null", "", " Null "])
+def test_a_variant_may_default_to_null(tmp_path: Path, default: str) -> None:
+    table = str(tmp_path / "t")
+    pv.delta.create(table, _schema(_field("n"), _field("v", "variant", CURRENT_DEFAULT=default)))
+    pv.delta.append(table, {"n": [1]})
+    assert pv.delta.read(table).to_pylist() == [None]
+
+
+@pytest.mark.parametrize("metadata", [_IDENTITY, _GENERATED, _DEFAULT, _INVARIANT])
+def test_added_columns_have_no_such_metadata(tmp_path: Path, metadata: dict[str, Any]) -> None:
+    table = str(tmp_path / "t")
+    pv.delta.write(table, {"n": [1]})
+    with pytest.raises(pv.TableError) as caught:
+        pv.delta.add_columns(table, _schema(_field("x", **metadata)))
+    assert caught.value.reason == "bad-schema"
+
+
+@pytest.mark.parametrize("name", ["_change_type", "_CHANGE_TYPE", "_commit_version", "_commit_timestamp"])
+def test_columns_that_change_data_adds_cannot_be_the_users(tmp_path: Path, name: str) -> None:
+    table = str(tmp_path / "t")
+    feed = {"delta.enableChangeDataFeed": True}
+    with pytest.raises(pv.TableError, match=name):
+        pv.delta.write(table, {"n": [1], name: [1]}, properties=feed)
+    pv.delta.write(table, {"n": [1], name: [1]})
+    with pytest.raises(pv.TableError, match=name):
+        pv.delta.set_properties(table, feed)
+    with pytest.raises(pv.TableError, match=name):
+        pv.delta.changes(table, since=0)
+    pv.delta.update(table, {name: "n + 1"})
+    assert pv.delta.read_table(table)[name].to_pylist() == [2]
+    other = str(tmp_path / "other")
+    pv.delta.write(other, {"n": [1]}, properties=feed)
+    with pytest.raises(pv.TableError, match=name):
+        pv.delta.add_columns(other, _schema(_field(name)))
+    with pytest.raises(pv.TableError, match=name):
+        pv.delta.append(other, {"n": [1], name: [1]}, schema_mode="merge")
