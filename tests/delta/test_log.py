@@ -428,3 +428,60 @@ def test_no_path_is_lost_and_none_is_kept_twice(names: list[str]) -> None:
         name: number for number, name in enumerate(names)
     }
     assert last.num_rows == len(set(names))
+
+
+def _damage(path: Path, kind: str) -> None:
+    data = path.read_bytes()
+    torn = {"empty": b"", "torn": data[: len(data) // 2], "zeros": bytes(len(data)), "short": data[:3]}
+    path.write_bytes(torn[kind])
+
+
+@pytest.mark.parametrize("kind", ["empty", "torn", "zeros", "short"])
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_a_damaged_checkpoint_is_ignored_while_all_commits_are_there(
+    make_table: Callable[..., Path], kind: str, policy: str
+) -> None:
+    table = make_table(2, 2, properties={"delta.checkpointPolicy": policy})
+    rows = pv.delta.read_table(table)["k"].to_pylist()
+    damaged = table / pv.delta.checkpoint(table)
+    _damage(damaged, kind)
+    with pytest.warns(UserWarning, match="checkpoint is ignored"):
+        assert pv.delta.read_table(table)["k"].to_pylist() == rows
+    with pytest.warns(UserWarning, match="checkpoint is ignored"):
+        pv.delta.append(table, {"k": [77], "v": pv.parse_json(["1"])})
+    with pytest.warns(UserWarning, match="checkpoint is ignored"):
+        assert pv.delta.snapshot(table, version=1).num_files == 2
+    with pytest.warns(UserWarning, match="checkpoint is ignored"):
+        pv.delta.checkpoint(table)
+    # The new checkpoint is the newest, so the damaged one is not read any more.
+    assert sorted(pv.delta.read_table(table)["k"].to_pylist()) == sorted([*rows, 77])
+
+
+def test_a_damaged_checkpoint_is_an_error_without_the_commits(make_table: Callable[..., Path]) -> None:
+    table = make_table(2, 2)
+    damaged = table / pv.delta.checkpoint(table)
+    (table / "_delta_log" / f"{0:020}.json").unlink()
+    pv.delta.snapshot(table)
+    _damage(damaged, "torn")
+    with pytest.raises(TableError) as caught:
+        pv.delta.snapshot(table)
+    assert (caught.value.reason, "checkpoint" in str(caught.value)) == ("broken-log", True)
+
+
+def test_an_older_checkpoint_stands_in_for_a_damaged_one(make_table: Callable[..., Path]) -> None:
+    table = make_table(2, 2)
+    pv.delta.checkpoint(table)
+    (table / "_delta_log" / f"{0:020}.json").unlink()
+    pv.delta.append(table, {"k": [77], "v": pv.parse_json(["1"])})
+    _damage(table / pv.delta.checkpoint(table), "empty")
+    with pytest.warns(UserWarning, match="checkpoint is ignored"):
+        assert len(pv.delta.read_table(table)) == 5
+
+
+def test_a_lost_sidecar_is_a_damaged_checkpoint(make_table: Callable[..., Path]) -> None:
+    table = make_table(2, 2, properties={"delta.checkpointPolicy": "v2"})
+    pv.delta.checkpoint(table)
+    for sidecar in (table / "_delta_log" / "_sidecars").iterdir():
+        sidecar.unlink()
+    with pytest.warns(UserWarning, match="checkpoint is ignored"):
+        assert len(pv.delta.read_table(table)) == 4

@@ -1,6 +1,6 @@
 """Action reconciliation: from the files of a log segment to the state of the table (PROTOCOL.md).
 
-Owns which action wins. Leaves what the winners mean for reading to `snapshot`.
+Owns which action wins. Leaves what the winning actions mean for reading to `snapshot`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import no_files, read_checkpoint_part, split_commits
-from parquet_variant.delta.log.segment import LOG, Segment
+from parquet_variant.delta.log.segment import LOG, Checkpoint, Segment
 from parquet_variant.delta.protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from parquet_variant.delta.protocol.features import partition_names
-from parquet_variant.errors import DeltaError, VariantError
+from parquet_variant.errors import DeltaError, TableError, VariantError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.tables.storage import FileInfo, LocalStorage, Storage, outside
@@ -28,13 +28,19 @@ _SIDECARS = f"{LOG}/_sidecars"
 READERS = 16
 PART_BYTES = 4 << 20
 _HASHED_ROWS = 1 << 14
-# What a byte counts for in a path's hash, by its place.
+# The weight of a byte in the hash of a path, by its position.
 _WEIGHTS = np.random.default_rng(7).integers(1, 1 << 63, 1024, dtype=np.uint64)
+
+
+class DamagedCheckpointError(DeltaError):
+    """A checkpoint that cannot be read, or that lacks what every checkpoint holds."""
+
+    default_reason = "broken-log"
 
 
 @dataclass
 class State:
-    """What a version of a table is made of."""
+    """The state of a table at a version."""
 
     # The newest of each.
     protocol: Protocol | None = None
@@ -42,39 +48,38 @@ class State:
     # By application id, and by domain; removed domains are left out.
     txns: dict[str, Txn] = field(default_factory=dict)
     domains: dict[str, DomainMetadata] = field(default_factory=dict)
-    # Adds, and removes, as `FILE_SCHEMA`.
+    # Adds and removes, as `FILE_SCHEMA`.
     files: pa.Table = field(default_factory=no_files)
     tombstones: pa.Table = field(default_factory=no_files)
 
 
 def replay(storage: Storage, segment: Segment, *, files: bool = True) -> State:
-    """The state of a table at a segment's version.
+    """Return the state of a table at a segment's version.
 
     `files`: whether to build `State.files` and `State.tombstones`.
-    Raises `DeltaError`: reason ``"broken-log"`` without protocol or metadata, or for actions that are not as
-    PROTOCOL.md says.
+    Raises `DeltaError`: reason ``"broken-log"`` without protocol or metadata, or for actions that PROTOCOL.md does not
+    allow; `DamagedCheckpointError` if the segment's checkpoint cannot be read.
     """
     state = State()
     tables: list[pa.Table] = []
     if segment.checkpoint is not None:
-        for path in segment.checkpoint.files:
-            tables.extend(_checkpoint(storage, path, state, files))
-    files_of_commits, known = _commits(storage, segment.commits, state, files)
+        tables.extend(_read_checkpoint(storage, segment.checkpoint, state, files))
+    commit_tables, known_names = _apply_commits(storage, segment.commits, state, files)
     if state.protocol is None or state.metadata is None:
         missing = "protocol" if state.protocol is None else "metaData"
         raise DeltaError(f"the log of {storage.uri} has no {missing} action", reason="broken-log", file=storage.uri)
     if files:
         names = partition_names(state.protocol, state.metadata)
-        if any(other != names for other in known):
-            # Files came before the metadata that says how to read them: rare enough to read them twice.
-            files_of_commits, _ = _commits(storage, segment.commits, State(), files, names)
-        tables.extend(files_of_commits)
+        if any(other != names for other in known_names):
+            # File actions came before the metadata that defines how to read them: read these commits again.
+            commit_tables, _ = _apply_commits(storage, segment.commits, State(), files, names)
+        tables.extend(commit_tables)
         _reconcile(state, tables)
     return state
 
 
 def apply_actions(state: State, actions: Iterable[dict[str, Any]]) -> None:
-    """Let parsed log lines other than file actions win over what the state holds, in order."""
+    """Apply parsed log lines other than file actions to a state, in order."""
     for action in actions:
         if (value := action.get("protocol")) is not None:
             state.protocol = Protocol.from_dict(value)
@@ -92,7 +97,7 @@ def apply_actions(state: State, actions: Iterable[dict[str, Any]]) -> None:
 
 
 def last_file_actions(table: pa.Table) -> pa.Table:
-    """The newest action of every logical file, keyed by path and deletion vector, in log order."""
+    """Return the newest action of each logical file, identified by path and deletion vector, in log order."""
     if table.num_rows == 0:
         return table
     keys = table["path"]
@@ -104,14 +109,14 @@ def last_file_actions(table: pa.Table) -> pa.Table:
         keys = _with_vector(keys, vector)
     if keys.null_count:
         raise DeltaError("an add or remove action has no path", reason="broken-log")
-    if _all_differ(keys):
+    if _are_distinct(keys):
         return table
     encoded = pc.dictionary_encode(keys)
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.chunk(0)
     codes = to_numpy(encoded.indices)
-    # Assignment by index keeps the last of repeated indexes.
+    # Assigning to repeated indexes keeps the last value.
     last = np.empty(len(encoded.dictionary), dtype=np.int64)
     last[codes] = np.arange(len(codes))
     if len(last) == len(codes):
@@ -120,19 +125,23 @@ def last_file_actions(table: pa.Table) -> pa.Table:
     return table.take(from_numpy(last))
 
 
-def _all_differ(keys: pa.Array | pa.ChunkedArray) -> bool:
-    """Whether all texts differ for certain, told by hashes: most logs repeat no file, and a dictionary is large."""
+def _are_distinct(keys: pa.Array | pa.ChunkedArray) -> bool:
+    """Return whether all strings are certainly distinct, by their hashes.
+
+    Most logs name each file once, and a dictionary of all paths needs much memory.
+    """
     hashes = []
     for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
         for start in range(0, len(chunk), _HASHED_ROWS):
             part = chunk.slice(start, _HASHED_ROWS)
-            at = np.frombuffer(part.buffers()[1], dtype=np.int32)[part.offset : part.offset + len(part) + 1]
-            lengths = np.diff(at)
+            offsets = np.frombuffer(part.buffers()[1], dtype=np.int32)[part.offset : part.offset + len(part) + 1]
+            lengths = np.diff(offsets)
             if not lengths.all():
-                return False  # A sum over nothing is not what `reduceat` gives.
-            characters = np.frombuffer(part.buffers()[2], dtype=np.uint8)[at[0] : at[-1]]
-            place = np.arange(len(characters)) - np.repeat(at[:-1] - at[0], lengths)
-            hashes.append(np.add.reduceat(_WEIGHTS.take(place, mode="wrap") * characters, at[:-1] - at[0]))
+                return False  # `reduceat` is not a sum for empty ranges.
+            characters = np.frombuffer(part.buffers()[2], dtype=np.uint8)[offsets[0] : offsets[-1]]
+            starts = offsets[:-1] - offsets[0]
+            positions = np.arange(len(characters)) - np.repeat(starts, lengths)
+            hashes.append(np.add.reduceat(_WEIGHTS.take(positions, mode="wrap") * characters, starts))
     ordered = np.sort(np.concatenate(hashes))
     return bool((ordered[1:] != ordered[:-1]).all())
 
@@ -156,7 +165,24 @@ def _with_vector(keys: Any, vector: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(vector.is_null(), keys, identity)
 
 
-def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[pa.Table]:
+def _read_checkpoint(storage: Storage, checkpoint: Checkpoint, state: State, files: bool) -> list[pa.Table]:
+    """Apply the actions of a checkpoint to a state, and return its file actions."""
+    tables: list[pa.Table] = []
+    for path in checkpoint.files:
+        try:
+            tables.extend(_read_checkpoint_file(storage, path, state, files))
+        except TableError as error:
+            if error.reason != "broken-log" or isinstance(error, DamagedCheckpointError):
+                raise
+            raise _damaged(path, error) from error
+    if state.protocol is None or state.metadata is None:
+        missing = "protocol" if state.protocol is None else "metaData"
+        path = checkpoint.files[0]
+        raise DamagedCheckpointError(f"checkpoint file {path} has no {missing} action", file=path)
+    return tables
+
+
+def _read_checkpoint_file(storage: Storage, path: str, state: State, files: bool) -> list[pa.Table]:
     tables: list[pa.Table] = []
     if path.endswith(".json"):
         lines = split_commits(storage.read(path))
@@ -171,12 +197,16 @@ def _checkpoint(storage: Storage, path: str, state: State, files: bool) -> list[
             tables.append(table)
     sidecars = [action["sidecar"]["path"] for action in others if "sidecar" in action]
     if files:
-        tables.extend(_read_part(storage, _sidecar_path(storage, each), files=True)[1] for each in sidecars)
+        tables.extend(
+            table
+            for sidecar in sidecars
+            if (table := _read_part(storage, _sidecar_path(storage, sidecar), files=True)[1]) is not None
+        )
     return tables
 
 
 def _sidecar_path(storage: Storage, sidecar: str) -> str:
-    """Where a sidecar lies: in the table's own directory of sidecars, wherever the checkpoint says."""
+    """Return the path of a sidecar, which must lie in the table's own directory of sidecars."""
     path = relative_path(storage, sidecar if "/" in sidecar else f"{_SIDECARS}/{sidecar}")
     if not path.startswith(f"{_SIDECARS}/"):
         raise outside(storage, sidecar)
@@ -189,52 +219,58 @@ def _read_part(storage: Storage, path: str, *, files: bool) -> tuple[list[dict[s
     except VariantError:
         raise
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        # Damage shows in many ways: also as text that is not UTF-8, or as maps without keys.
-        text = str(error).split("\n", maxsplit=1)[0]
-        raise DeltaError(f"checkpoint file {path} cannot be read: {text}", reason="broken-log", file=path) from error
+        # Damage appears in many ways, for example as strings that are not UTF-8 or maps without keys.
+        raise _damaged(path, error) from error
 
 
-def _commits(
+def _damaged(path: str, error: Exception) -> DamagedCheckpointError:
+    cause = error.message if isinstance(error, VariantError) else str(error).split("\n", maxsplit=1)[0]
+    return DamagedCheckpointError(f"checkpoint file {path} cannot be read: {cause}", file=path)
+
+
+def _apply_commits(
     storage: Storage, commits: Sequence[FileInfo], state: State, files: bool, names: Sequence[str] | None = None
 ) -> tuple[list[pa.Table], list[Sequence[str]]]:
-    """Let commits win over a state; and their file actions, each part read with the partition columns known by then.
+    """Apply commits to a state, and return their file actions.
 
-    A part's text goes as its table comes, so that a large log is never in memory as text.
+    Each part of the log is read with the partition columns that are known by then; these are returned too. A part's
+    text is released when its table exists, so that a large log is never in memory as text.
     """
     tables: list[pa.Table] = []
-    known: list[Sequence[str]] = []
+    known_names: list[Sequence[str]] = []
     for text in _commit_texts(storage, commits):
         lines = split_commits(text)
         apply_actions(state, lines.others)
         if files and lines.files:
-            known.append(names or partition_names(state.protocol, state.metadata))
-            tables.append(lines.table(known[-1]))
-    return tables, known
+            known_names.append(names or partition_names(state.protocol, state.metadata))
+            tables.append(lines.table(known_names[-1]))
+    return tables, known_names
 
 
 def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[bytes]:
-    """The text of the commits, in order: whole lines, in parts that are worth a parser's start but not much memory."""
-    ranges = [(commit, at) for commit in commits for at in range(0, max(commit.size, 1), PART_BYTES)]
+    """Yield the text of the commits in order, as whole lines, in parts of a size that suits the parser."""
+    ranges = [(commit, start) for commit in commits for start in range(0, max(commit.size, 1), PART_BYTES)]
     part: list[bytes] = []
     size = 0
-    for (commit, at), text in zip(ranges, _read_ranges(storage, ranges), strict=True):
-        ends = at + PART_BYTES >= commit.size
-        part.extend([text, b"\n"] if ends else [text])
+    for (commit, start), text in zip(ranges, _read_ranges(storage, ranges), strict=True):
+        is_end = start + PART_BYTES >= commit.size
+        part.extend([text, b"\n"] if is_end else [text])
         size += len(text)
         if size >= PART_BYTES:
             joined = b"".join(part)
-            cut = len(joined) if ends else joined.rfind(b"\n") + 1
+            cut = len(joined) if is_end else joined.rfind(b"\n") + 1
             yield joined[:cut]
             part, size = [joined[cut:]], len(joined) - cut
     yield b"".join(part)
 
 
 def _read_ranges(storage: Storage, ranges: Sequence[tuple[FileInfo, int]]) -> Iterator[bytes]:
-    """Pieces of commits, in order; from object stores some at a time, and never many more than are asked for."""
+    """Yield ranges of commits in order; object stores are read by several threads, without reading far ahead."""
 
-    def read(commit: FileInfo, at: int) -> bytes:
+    def read(commit: FileInfo, start: int) -> bytes:
         if commit.size <= PART_BYTES:
             return storage.read(commit.path)
-        return storage.read(commit.path, at, min(PART_BYTES, commit.size - at))
+        return storage.read(commit.path, start, min(PART_BYTES, commit.size - start))
 
-    return in_order(lambda each: read(*each), ranges, 1 if isinstance(storage, LocalStorage) else READERS, ahead=0)
+    threads = 1 if isinstance(storage, LocalStorage) else READERS
+    return in_order(lambda place: read(*place), ranges, threads, ahead=0)

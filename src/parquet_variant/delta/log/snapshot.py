@@ -7,6 +7,7 @@ statistics to `pruning`.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,8 +16,8 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.replay import replay
-from parquet_variant.delta.log.segment import list_segment, version_at
+from parquet_variant.delta.log.replay import DamagedCheckpointError, State, replay
+from parquet_variant.delta.log.segment import Segment, list_segment, version_at
 from parquet_variant.delta.protocol.actions import Add, DomainMetadata, Metadata, Protocol, Remove, Txn, now_millis
 from parquet_variant.delta.protocol.features import (
     ROW_COMMIT_COLUMN,
@@ -217,8 +218,7 @@ def writable_snapshot(
 def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:
     """The table in a storage at a version; `files=False` leaves out the file actions."""
     try:
-        segment = list_segment(storage, version)
-        state = replay(storage, segment, files=files)
+        segment, state = _replayed(storage, version, files)
     except TableError as error:
         raise error.at(file=storage.uri) from None
     assert state.protocol is not None and state.metadata is not None
@@ -236,6 +236,35 @@ def load_snapshot(storage: Storage, version: int | None = None, *, files: bool =
         state.files,
         state.tombstones,
     )
+
+
+def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segment, State]:
+    """Return the files that make up a version, and its state.
+
+    A checkpoint only speeds up reading: a damaged one is ignored, with a warning, if the log still has the commits.
+    """
+    damaged: set[str] = set()
+    segment = list_segment(storage, version)
+    problem: DamagedCheckpointError | None = None
+    while True:
+        try:
+            state = replay(storage, segment, files=files)
+        except DamagedCheckpointError as error:
+            assert segment.checkpoint is not None
+            problem = problem or error
+            damaged.update(segment.checkpoint.files)
+            try:
+                segment = list_segment(storage, segment.version, damaged=damaged)
+            except DeltaError:
+                raise problem from None
+            continue
+        if problem is not None:
+            warnings.warn(
+                f"{problem.message}: the checkpoint is ignored, because {without_secrets(storage.uri)} still has the "
+                "commits; write a new one with pv.delta.checkpoint",
+                stacklevel=4,
+            )
+        return segment, state
 
 
 def to_millis(timestamp: int | str | datetime) -> int:
