@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.delta.log.checkpoint import clean_log
+from parquet_variant.delta.log.cleanup import clean_log
 from parquet_variant.errors import TableError
 from parquet_variant.tables.storage import open_storage
 

@@ -17,7 +17,7 @@ from parquet_variant.lazy_names import optional_libraries
 # In the order of the help: the way in, the way out, care of files, care of Delta tables.
 COMMANDS = (
     *("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
-    *("delete", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
+    *("delete", "erase", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
 )
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
@@ -26,7 +26,7 @@ _MODULES = {
     **dict.fromkeys(("query", "sql-view"), "query"),
     **dict.fromkeys(("inspect", "validate", "explore"), "inspect"),
     **dict.fromkeys(("optimize", "rewrite"), "optimize"),
-    **dict.fromkeys(("delete", "update", "merge"), "delta_rows"),
+    **dict.fromkeys(("delete", "erase", "update", "merge"), "delta_rows"),
     **dict.fromkeys(("vacuum", "history", "restore", "table-set"), "delta_versions"),
     **dict.fromkeys(("warmup", "doctor"), "installation"),
 }

@@ -20,6 +20,7 @@ _NAMES = {
     "delta.log.commit": "CommitResult",
     "delta.log.history": "history",
     "delta.log.snapshot": "Snapshot snapshot",
+    "delta.maintenance.erase": "EraseReport erase",
     "delta.maintenance.evolution": "add_columns drop_column rename_column widen_column",
     "delta.maintenance.optimize": "OptimizeResult drop_shredding optimize",
     "delta.maintenance.properties": "set_properties",

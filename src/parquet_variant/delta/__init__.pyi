@@ -10,6 +10,8 @@ from parquet_variant.delta.log.commit import CommitResult as CommitResult
 from parquet_variant.delta.log.history import history as history
 from parquet_variant.delta.log.snapshot import Snapshot as Snapshot
 from parquet_variant.delta.log.snapshot import snapshot as snapshot
+from parquet_variant.delta.maintenance.erase import EraseReport as EraseReport
+from parquet_variant.delta.maintenance.erase import erase as erase
 from parquet_variant.delta.maintenance.evolution import add_columns as add_columns
 from parquet_variant.delta.maintenance.evolution import drop_column as drop_column
 from parquet_variant.delta.maintenance.evolution import rename_column as rename_column
@@ -40,6 +42,7 @@ __all__ = [
     "ChangeResult",
     "CommitResult",
     "DeltaScan",
+    "EraseReport",
     "Merge",
     "OptimizeResult",
     "Snapshot",
@@ -54,6 +57,7 @@ __all__ = [
     "delete",
     "drop_column",
     "drop_shredding",
+    "erase",
     "extract",
     "history",
     "merge",

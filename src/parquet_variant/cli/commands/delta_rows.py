@@ -23,13 +23,49 @@ def delete(
     table: Table,
     where: Where = None,
     every_row: Annotated[bool, typer.Option("--all", help="Delete every row.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the rows to delete, and the files that hold them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Delete the rows of a Delta table for which a condition is true."""
     from parquet_variant.delta import delete
+    from parquet_variant.parquet.report_text import counted
 
     _check_rows(where, every_row)
-    return _report(delete(table, where), as_json=as_json)
+    result = delete(table, where, dry_run=dry_run)
+    if not dry_run or as_json:
+        return _report(result, as_json=as_json)
+    rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
+    print(f"{rows} in {files} would be deleted; nothing was changed")
+    return 0
+
+
+def erase(
+    table: Table,
+    where: Annotated[str, typer.Option(help="SQL: 'v:user::string = \\'x\\''.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the rows, files and versions to erase.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Erase even if a writer seems to be active; its commit then fails.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Erase rows of a Delta table for good, with all older versions, and print a report."""
+    from parquet_variant.cli.output import print_json
+    from parquet_variant.delta import erase
+
+    if not (dry_run or yes):
+        print(erase(table, where, dry_run=True))
+        typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
+    report = erase(table, where, dry_run=dry_run, force=force)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        print(report)
+    return 0
 
 
 def update(
@@ -108,7 +144,7 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
 
 def _report(result: ChangeResult, *, as_json: bool) -> int:
     """Say what a change did."""
-    from parquet_variant.cli.output import print_json
+    from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet.report_text import counted
 
     if as_json:
@@ -118,4 +154,6 @@ def _report(result: ChangeResult, *, as_json: bool) -> int:
     told = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in done if rows)
     print(f"{told or 'no row changed'}; {result.files_opened} of {counted(result.files_total, 'file')} opened")
     print(f"version {result.version}")
+    if result.bytes_removed:
+        print(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
     return 0

@@ -127,6 +127,8 @@ def _report(result: Any, dry_run: bool, as_json: bool) -> None:
     before = f"{counted(result.files_removed, 'file')} ({human_bytes(result.bytes_removed)})"
     after = f"{counted(result.files_added, 'file')} ({human_bytes(result.bytes_added)})"
     print(f"{before} became {after}" + ("" if version is None else f" in version {version}"))
+    if version is not None and result.bytes_removed:
+        print(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
 
 
 def rewrite(

@@ -47,6 +47,7 @@ from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
+    FileChange,
     IdentitySource,
     Mask,
     NeededColumns,
@@ -68,6 +69,7 @@ class DeltaChangePlan(ChangePlan[Add]):
     write: WritePlan
     uses_vectors: bool
     records_changes: bool
+    copies_pages: bool = True
 
     @property
     def storage(self) -> Storage:  # type: ignore[override]
@@ -244,6 +246,11 @@ class DeltaTable(ChangeableTable[Add]):
     def to_files(self, files: pa.Table) -> list[Add]:
         """See `ChangeableTable.to_files`."""
         return self.current.to_adds(files)
+
+    def removed_bytes(self, change: FileChange[Add]) -> int:
+        """See `ChangeableTable.removed_bytes`."""
+        is_kept = any(add.path == change.file.path for add in change.added)
+        return 0 if is_kept else change.file.size
 
     def identities(self) -> DeltaIdentities:
         """See `ChangeableTable.identities`."""

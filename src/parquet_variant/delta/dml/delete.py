@@ -9,7 +9,7 @@ from typing import Any
 from parquet_variant.delta.dml.changeable import DeltaTable
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.tables.changes.operations import delete_rows
+from parquet_variant.tables.changes.operations import count_rows, delete_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
 
@@ -17,6 +17,7 @@ def delete(
     table: str | os.PathLike[str] | Snapshot,
     where: str | None = None,
     *,
+    dry_run: bool = False,
     zone: str = "UTC",
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
@@ -27,7 +28,8 @@ def delete(
     """Delete the rows for which a condition is true, in one commit.
 
     Files that cannot match, by partition values and statistics, are not opened. Files with matching rows are rewritten
-    without them, or get a deletion vector if the table has ``delta.enableDeletionVectors``.
+    without them, or get a deletion vector if the table has ``delta.enableDeletionVectors``. The old files remain in
+    storage, for readers of older versions, until `vacuum`; `erase` also removes them.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ def delete(
     where
         SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``.
         Without a condition all rows are deleted.
+    dry_run
+        Only count the rows to delete and the files that hold them; nothing is changed.
     zone
         Session time zone.
     storage_options
@@ -72,4 +76,5 @@ def delete(
     [{'n': 1}, 3]
     """
     workers = engine or ThreadEngine(threads, progress)
-    return delete_rows(DeltaTable.open(table, storage_options), where, zone, workers, options)
+    run = count_rows if dry_run else delete_rows
+    return run(DeltaTable.open(table, storage_options), where, zone, workers, options)

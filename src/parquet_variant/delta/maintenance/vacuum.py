@@ -1,12 +1,12 @@
-"""Removing files that no version within the retention needs: old data, and what failed or killed writers left.
+"""Removing files that no version within the retention needs: old data, and files that failed writers left.
 
-Owns which files may go. Leaves the log's own files alone.
+Owns which files are removed. Leaves the log's own files to `log.checkpoint`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 
@@ -15,14 +15,12 @@ from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.checkpoint import DEFAULT_RETENTION
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.segment import LOG
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, writable_snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector, now_millis
-from parquet_variant.delta.protocol.features import check_writable
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.temporaries import dead_temporaries
-from parquet_variant.tables.storage import open_storage
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 
@@ -37,32 +35,32 @@ def vacuum(
 ) -> list[str]:
     """Delete the files that the table no longer needs.
 
-    A file goes if the newest version does not hold it, and it was removed, or (if no version ever held it) written,
-    longer ago than the retention. So do temporary files in the log whose writers died. Other tables in directories of
-    the table stay.
+    A file is deleted if the newest version does not hold it and it was removed, or (if no version ever held it)
+    written, longer ago than the retention. Temporary files in the log are deleted if their writer died. Other tables in
+    subdirectories are kept.
 
     Parameters
     ----------
     table
         Path or URL.
     retention
-        How long to keep; by default ``delta.deletedFileRetentionDuration``, one week unless set.
+        How long to keep files (default: ``delta.deletedFileRetentionDuration``, which is one week unless set).
     dry_run
-        Only tell.
+        Only return the files.
     force
-        Allow a retention shorter than the table's: running writers and readers of old versions may then break.
+        Allow a retention shorter than the table's: active writers, and readers of old versions, may then fail.
     storage_options
         Configuration of the object store.
 
     Returns
     -------
     list of str
-        The files deleted, relative to the table.
+        The deleted files, relative to the table.
 
     Raises
     ------
-    DeltaError
-        Reason ``"retention-too-short"`` without `force`; ``"unsupported-feature"``.
+    TableError
+        ``"retention-too-short"`` without `force`; ``"unsupported-feature"``.
 
     Examples
     --------
@@ -72,48 +70,80 @@ def vacuum(
     ...     pv.delta.vacuum(folder)
     []
     """
-    current = load_snapshot(open_storage(table, storage_options))
-    check_writable(current.protocol, current.storage.uri)
-    least = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
-    keep = least if retention is None else int(retention.total_seconds() * 1000)
-    if keep < least and not force:
+    current = writable_snapshot(table, storage_options)
+    minimum = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
+    keep = minimum if retention is None else int(retention.total_seconds() * 1000)
+    if keep < minimum and not force:
         raise DeltaError(
-            f"retention {retention} is shorter than the table's {timedelta(milliseconds=least)}: writers that are at "
-            "work would lose their files; use force if there are none",
+            f"the retention {retention} is shorter than the table's {timedelta(milliseconds=minimum)}: active writers "
+            "would lose their files; pass force=True (--force) if there are none",
             reason="retention-too-short",
         )
-    cutoff = now_millis() - keep
+    removed = files_to_remove(current, now_millis() - keep)
+    removed += [f"{LOG}/{name}" for name in dead_temporaries(*current.storage.filesystem(LOG))]
+    if removed and not dry_run:
+        remove_files(current, removed)
+        parameters = {"numDeletedFiles": len(removed), "retentionMillis": keep}
+        commit(current.storage, Transaction("VACUUM END", parameters, current=current))
+    return sorted(removed)
+
+
+def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) -> list[str]:
+    """Return the files that were removed, or written without a commit, at or before a time.
+
+    `cutoff`: milliseconds since 1970.
+    `tombstones`: keep files that were removed after the cutoff; without it, every file that the version does not hold
+      and that was written before the cutoff is returned.
+    """
     files = list(current.storage.list(""))
-    needed = _needed(current, cutoff)
+    needed = _needed_files(current, cutoff if tombstones else None)
     needed |= {current.storage.unlinked(path) for path in needed - {file.path for file in files}}
-    others = {file.path.partition(f"/{LOG}/")[0] for file in files if f"/{LOG}/" in file.path}
-    going = [
+    other_tables = {file.path.partition(f"/{LOG}/")[0] for file in files if f"/{LOG}/" in file.path}
+    return [
         file.path
         for file in files
-        if not _hidden(file.path) and file.path not in needed and file.modified <= cutoff
-        and others.isdisjoint(_parents(file.path))
+        if not _is_hidden(file.path) and file.path not in needed and file.modified <= cutoff
+        and other_tables.isdisjoint(_parent_directories(file.path))
     ]  # fmt: skip
-    going += [f"{LOG}/{name}" for name in dead_temporaries(*current.storage.filesystem(LOG))]
-    if not dry_run:
-        for path in going:
-            current.storage.delete(path)
-        if going:
-            parameters = {"numDeletedFiles": len(going), "retentionMillis": keep}
-            commit(current.storage, Transaction("VACUUM END", parameters, current=current))
-    return sorted(going)
 
 
-def _parents(path: str) -> list[str]:
-    """The directories that a file lies in, the table's own apart."""
-    return [path[:at] for at, character in enumerate(path) if character == "/"]
+def remove_files(current: Snapshot, paths: Iterable[str]) -> None:
+    """Delete files of a table."""
+    for path in paths:
+        current.storage.delete(path)
 
 
-def _needed(current: Snapshot, cutoff: int) -> set[str]:
-    recent = current.tombstones.filter(pc.greater(pc.fill_null(current.tombstones["deletionTimestamp"], 0), cutoff))
+def uncommitted_since(current: Snapshot, cutoff: int) -> list[str]:
+    """Return data files that were written after a time and that no version within the log names."""
+    named = _needed_files(current, -1)
+    return [
+        file.path
+        for file in current.storage.list("")
+        if file.modified > cutoff and file.path.endswith(".parquet") and file.path not in named
+        and not _is_hidden(file.path) and not file.path.startswith(CHANGE_DATA)
+    ]  # fmt: skip
+
+
+def remaining_bytes(current: Snapshot) -> int:
+    """Return the bytes of files that the version no longer holds, as far as its tombstones state their size."""
+    return int(pc.sum(pc.fill_null(current.tombstones["size"], 0)).as_py() or 0)
+
+
+def _parent_directories(path: str) -> list[str]:
+    """Return the directories that a file lies in, without the table's own."""
+    return [path[:index] for index, character in enumerate(path) if character == "/"]
+
+
+def _needed_files(current: Snapshot, cutoff: int | None) -> set[str]:
+    """Return the files of a version, and those removed after a time unless it is None."""
+    tables = [current.files]
+    if cutoff is not None:
+        stamps = pc.fill_null(current.tombstones["deletionTimestamp"], 0)
+        tables.append(current.tombstones.filter(pc.greater(stamps, cutoff)))
     needed: set[str] = set()
-    for table in (current.files, recent):
+    for table in tables:
         for path, vector in zip(table["path"].to_pylist(), table["deletionVector"].to_pylist(), strict=True):
-            # A path outside of the table names no file that vacuum looks at; its deletion vector may be inside.
+            # A file outside of the table is not among the listed files, but its deletion vector may be.
             with suppress(TableError):
                 needed.add(relative_path(current.storage, path))
             with suppress(TableError):
@@ -122,15 +152,15 @@ def _needed(current: Snapshot, cutoff: int) -> set[str]:
     return needed
 
 
-def _hidden(path: str) -> bool:
-    """What vacuum never touches: names that begin with `_` or `.`, unless a partition column's name does.
+def _is_hidden(path: str) -> bool:
+    """Return whether vacuum must keep a file: its name begins with `_` or `.` and it is not in a partition directory.
 
-    Change data goes as other files do that no version holds: once it is older than the retention.
+    Change data is treated as other files that no version holds.
     """
     *directories, name = path.removeprefix(CHANGE_DATA).split("/")
     if name.startswith("_"):
         return True
     if name.startswith("."):
-        # Temporary files of a writer that died begin with a dot and end in .tmp.
+        # Temporary files of a dead writer begin with a dot and end in .tmp.
         return not name.endswith(".tmp") or any(part.startswith("_") for part in directories)
     return any(part.startswith(("_", ".")) and "=" not in part for part in directories)

@@ -90,12 +90,15 @@ class ChangePlan(ABC, Generic[File]):
 
     Subclasses provide four attributes: `write`, the plan by which new files are written; `storage`; `uses_vectors`,
     whether deletion vectors mark deleted rows; `records_changes`, whether changed rows are also written as change data.
+    A plan with `copies_pages` set to False rewrites files as a whole, so that no bytes of deleted rows are left in
+    dictionary pages.
     """
 
     write: TableWritePlan[File]
     storage: Storage
     uses_vectors: bool
     records_changes: bool
+    copies_pages: bool = True
 
     @property
     def schema(self) -> StructType:
@@ -231,6 +234,10 @@ class ChangeableTable(ABC, Generic[File]):
     @abstractmethod
     def to_files(self, files: FileSet) -> list[File]:
         """Return the descriptions that tasks get."""
+
+    def removed_bytes(self, change: FileChange[File]) -> int:
+        """Return the size of a file that a change removes; 0 if the file is kept or its size is unknown."""
+        return 0
 
     def identities(self) -> IdentitySource:
         """Return what fills in identity columns of new rows."""

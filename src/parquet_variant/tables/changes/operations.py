@@ -52,6 +52,23 @@ def delete_rows(
     return run_change(table, "DELETE", plan)
 
 
+def count_rows(
+    table: ChangeableTable[Any], where: str | None, zone: str, engine: Engine, options: Mapping[str, Any]
+) -> ChangeResult:
+    """Return the result that `delete_rows` would have, without changing anything."""
+    condition = read_condition(table, where, zone)
+    opened = matching_files(table, table.files, condition, zone)
+    counts = engine.run("count", partial(_count_in_file, table.plan(options), condition, zone), table.to_files(opened))
+    files = sum(rows > 0 for rows in counts)
+    return ChangeResult(table.version, sum(counts), 0, 0, 0, len(table.files), len(opened), files)
+
+
+def _count_in_file(
+    plan: ChangePlan[Any], condition: SqlExpression | None, zone: str, task: int, attempt: int, file: Any
+) -> int:
+    return int(matching_rows(plan, condition, zone, file)[1].sum())
+
+
 def update_rows(
     table: ChangeableTable[Any],
     updates: Mapping[str, str] | None,

@@ -107,7 +107,7 @@ def rewrite_file(
 def _may_patch(plan: ChangePlan[Any], used: ColumnsInUse) -> bool:
     moves_rows = any(name.lower() in plan.fixed_columns for name in used.assigned)
     # Options may ask for an order of rows, or for another writer.
-    return not (plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
+    return plan.copies_pages and not (plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
 
 
 def _needs_all_columns(plan: ChangePlan[Any]) -> bool:

@@ -28,6 +28,8 @@ class ChangeResult:
         Numbers of rows; copied rows are rewritten unchanged.
     files_total, files_opened, files_removed, files_added
         Numbers of data files: in the table, opened because they could hold matches, removed or changed, added.
+    bytes_removed
+        Size of the removed files, which remain in storage until a vacuum.
     """
 
     version: int
@@ -39,6 +41,7 @@ class ChangeResult:
     files_opened: int = 0
     files_removed: int = 0
     files_added: int = 0
+    bytes_removed: int = 0
 
 
 def run_change(
@@ -85,4 +88,5 @@ def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeRe
         len(change.opened),
         len(changed),
         sum(len(file.added) for file in changed) + len(change.added),
+        sum(table.removed_bytes(file) for file in changed),
     )

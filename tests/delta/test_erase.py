@@ -1,0 +1,155 @@
+"""Erased rows are nowhere: not in data files, older versions, change data, the log, its statistics or checkpoints."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.delta.maintenance import erase as erase_module
+
+_SECRET = "zebra-7421"
+_OTHER = "apple-1234"
+
+
+def _bytes_of(table: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
+
+
+def _rows(secret: bool, numbers: range, key: str = "key") -> dict[str, Any]:
+    name = _SECRET if secret else _OTHER
+    variants = pv.parse_json([f'{{"user": "{name}", "n": {n}, "{key}-{name}": 1}}' for n in numbers])
+    return {"name": [name] * len(numbers), "n": list(numbers), "v": variants}
+
+
+_PROPERTIES: list[dict[str, Any]] = [
+    {},
+    {"delta.enableDeletionVectors": True},
+    {"delta.enableChangeDataFeed": True},
+    {"delta.enableRowTracking": True},
+    {"delta.columnMapping.mode": "name"},
+    {"delta.checkpointPolicy": "v2"},
+    {"delta.checkpoint.writeStatsAsStruct": True},
+]
+
+
+@pytest.mark.parametrize("partition_by", [None, "name"])
+@pytest.mark.parametrize("properties", _PROPERTIES, ids=lambda each: next(iter(each), "plain"))
+def test_nothing_is_left_of_erased_rows(tmp_path: Path, properties: dict[str, Any], partition_by: str | None) -> None:
+    table = tmp_path / "t"
+    options = {"compression": "none"}
+    pv.delta.write(table, _rows(False, range(5)), properties=properties, partition_by=partition_by, **options)
+    pv.delta.append(table, _rows(True, range(5, 8)), **options)
+    mixed = {name: [*_rows(True, range(2))[name], *_rows(False, range(2))[name]] for name in ("name", "n")}
+    both = [{"user": name, "n": 1} | ({} if partition_by else {name: 1}) for name in mixed["name"]]
+    pv.delta.append(table, mixed | {"v": pv.from_python(both)}, **options)
+    pv.delta.update(table, {"n": "n + 100"}, f"name = '{_SECRET}' AND n = 5", **options)
+    pv.delta.delete(table, f"name = '{_SECRET}' AND n = 6", **options)
+    pv.delta.checkpoint(table)
+    versions = pv.delta.snapshot(table).version + 1
+    found = pv.delta.erase(table, f"v:user::string = '{_SECRET}'", dry_run=True)
+    assert (found.rows_erased, found.versions_removed, found.dry_run) == (4, versions, True)
+    before = _bytes_of(table)
+    assert found == pv.delta.erase(table, f"v:user::string = '{_SECRET}'", dry_run=True)
+    assert _bytes_of(table) == before
+    report = pv.delta.erase(table, f"v:user::string = '{_SECRET}'", **options)
+    assert (report.rows_erased, report.versions_removed) == (4, versions)
+    assert [name for name, data in _bytes_of(table).items() if _SECRET.encode() in data or _SECRET in name] == []
+    assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [0, 0, 1, 1, 2, 3, 4]
+    assert len(pv.delta.history(table)) == 1
+    with pytest.raises(pv.TableError):
+        pv.delta.snapshot(table, version=versions)
+    pv.delta.append(table, _rows(False, range(1)))
+    assert len(pv.delta.read_table(table)) == 8
+    again = pv.delta.erase(table, f"v:user::string = '{_SECRET}'")
+    assert (again.rows_erased, len(pv.delta.read_table(table))) == (0, 8)
+    assert str(report).startswith("4 rows erased")
+
+
+def test_rows_that_are_only_marked_as_deleted_are_erased(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    rows = {"name": [_SECRET, _OTHER, _OTHER], "n": [1, 2, 3]}
+    pv.delta.write(table, rows, properties={"delta.enableDeletionVectors": True}, compression="none")
+    pv.delta.delete(table, "n = 1")
+    report = pv.delta.erase(table, f"name = '{_SECRET}'", compression="none")
+    assert (report.rows_erased, report.files_rewritten) == (0, 1)
+    assert not any(_SECRET.encode() in data for data in _bytes_of(table).values())
+    assert pv.delta.read_table(table)["n"].to_pylist() == [2, 3]
+
+
+def test_a_writer_that_seems_to_be_active_stops_an_erasure(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.delta.write(table, {"n": [1, 2]})
+    adds = pv.delta.plan(table).write({"n": [3]})
+    with pytest.raises(pv.TableError) as caught:
+        pv.delta.erase(table, "n = 1")
+    assert caught.value.reason == "writer-active"
+    file = table / adds[0]["path"]
+    os.utime(file, (time.time() - 7200, time.time() - 7200))
+    pv.delta.erase(table, "n = 1")
+    assert not file.exists()
+    pv.delta.plan(table).write({"n": [3]})
+    assert pv.delta.erase(table, "n = 2", force=True).rows_erased == 1
+
+
+@pytest.mark.parametrize("where", ["", "  ", None])
+def test_a_condition_is_needed(tmp_path: Path, where: Any) -> None:
+    pv.delta.write(tmp_path / "t", {"n": [1]})
+    with pytest.raises(pv.TableError) as caught:
+        pv.delta.erase(tmp_path / "t", where)
+    assert caught.value.reason == "bad-argument"
+
+
+def test_an_append_only_table_is_not_erased(tmp_path: Path) -> None:
+    pv.delta.write(tmp_path / "t", {"n": [1]}, properties={"delta.appendOnly": True})
+    with pytest.raises(pv.TableError) as caught:
+        pv.delta.erase(tmp_path / "t", "n = 1")
+    assert caught.value.reason == "append-only"
+
+
+_STEPS = ["commit", "write_checkpoint", "_remove_log", "files_to_remove", "remove_files", "_verify"]
+
+
+@pytest.mark.parametrize("step", _STEPS)
+def test_an_erasure_that_ends_early_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    table = tmp_path / "t"
+    pv.delta.write(table, _rows(False, range(3)), compression="none")
+    pv.delta.append(table, _rows(True, range(3)), compression="none")
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(erase_module, step, killed)
+        with pytest.raises(Killed):
+            pv.delta.erase(table, f"name = '{_SECRET}'", compression="none")
+    assert pv.delta.read_table(table)["n"].to_pylist() == [0, 1, 2]
+    pv.delta.erase(table, f"name = '{_SECRET}'", compression="none")
+    assert not any(_SECRET.encode() in data for data in _bytes_of(table).values())
+    assert pv.delta.read_table(table)["n"].to_pylist() == [0, 1, 2]
+
+
+def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from parquet_variant.cli.app import main
+
+    table = str(tmp_path / "t")
+    pv.delta.write(table, {"n": [1, 2, 3]})
+    assert main(["delete", table, "--where", "n = 1", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "1 row in 1 file would be deleted; nothing was changed\n"
+    assert pv.delta.delete(table, "n = 1", dry_run=True).rows_deleted == 1
+    assert len(pv.delta.read_table(table)) == 3
+    assert main(["delete", table, "--where", "n = 1"]) == 0
+    assert "remain in storage until variant vacuum" in capsys.readouterr().out
+    assert main(["erase", table, "--where", "n = 2", "--dry-run"]) == 0
+    assert "would be erased" in capsys.readouterr().out
+    assert len(pv.delta.read_table(table)) == 2
+    assert main(["erase", table, "--where", "n = 2", "--yes"]) == 0
+    assert capsys.readouterr().out.startswith("1 row erased")
+    assert pv.delta.read_table(table)["n"].to_pylist() == [3]
