@@ -1,4 +1,4 @@
-"""Bounds by path: true for every value, cut soundly, and only where the type is one."""
+"""PathBounds by path: true for every value, cut soundly, and only where the type is one."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import parquet_variant as pv
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.costs import also
+from parquet_variant.shredding.costs import estimate_path
 from parquet_variant.shredding.explain import explain, explain_table
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
@@ -58,11 +58,11 @@ def test_a_list_is_sorted_and_cut() -> None:
 
 def test_one_more_path() -> None:
     profile = Profile.of_array(ROWS)
-    what = also(profile, "$.rare.deep", "string")
+    what = estimate_path(profile, "$.rare.deep", "string")
     assert (what.values, what.typed) == (1, 1)
-    assert also(profile, "$.b", "bigint").typed == 0
-    assert also(profile, "$.none", "bigint").values == 0
-    assert also(profile, "$.b", "string").saved > 0  # forty times the same text
+    assert estimate_path(profile, "$.b", "bigint").typed == 0
+    assert estimate_path(profile, "$.none", "bigint").values == 0
+    assert estimate_path(profile, "$.b", "string").saved > 0  # forty times the same text
     for kind in ("nonsense", "array<int>"):
         with pytest.raises(pv.VariantError):
-            also(profile, "$.b", kind)
+            estimate_path(profile, "$.b", kind)

@@ -1,11 +1,11 @@
-"""Which files of a directory count: the journal that a commit leaves beside its staged files until it is through.
+"""The visible files of a directory: the journal of a commit, which decides while the commit is in progress.
 
-A commit is several steps (move the new files in, remove the old ones), and a process may end between any two of them.
-So it says first what it is about to do, in ``_temporary/<job>/prepared.json``; once all new files are in their places
-it renames that to ``committed.json``, in one step. Until then the new files do not count, from then on the old ones do
-not. Whoever comes later carries through what is committed and takes back what is not.
+A commit has several steps (move the new files in, remove the old ones), and a process may end between any two of them.
+It first writes its plan to ``_temporary/<job>/prepared.json``; when all new files are in place, it renames the plan to
+``committed.json`` in one step. Before that the new files are invisible, after that the old ones are. Later jobs
+complete committed plans and undo others.
 
-Owns the journal, and listing a directory by it. Leaves staging, modes, and whose job is dead to `staging`.
+Owns the journal, and listing a directory with it. `staging` stages files, handles modes, and decides whose job is dead.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
 COMMITTED = "committed.json"
 _SUCCESS = "_SUCCESS"
-# A directory that changes while it is listed is listed again.
+# Maximum number of listings of a directory that changes while it is listed.
 _LISTINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What a commit does to a directory; every path is below its root."""
+    """The changes of a commit to a directory; all paths are relative to its root."""
 
-    add: tuple[str, ...] = ()  # Files that are moved in.
-    remove: tuple[str, ...] = ()  # Files that are no longer wanted.
-    markers: tuple[str, ...] = ()  # Empty files that say that it is done.
+    add: tuple[str, ...] = ()  # Files to move in.
+    remove: tuple[str, ...] = ()  # Files to remove.
+    markers: tuple[str, ...] = ()  # Empty files that mark the end of the commit.
 
     def to_json(self) -> str:
-        """As it is written."""
+        """Return the journal as JSON text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Journal:
-        """Read it; whoever wrote it, it names nothing outside of its directory.
+        """Parse a journal, and check that its paths are below its directory.
 
         Raises `VariantFileError` with reason ``"bad-journal"``.
 
@@ -57,14 +57,14 @@ class Journal:
         try:
             journal = cls(**{name: tuple(paths) for name, paths in json.loads(text).items()})
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise _bad_journal(f"it cannot be read ({error})") from None
+            raise _bad_journal(f"it is not valid JSON ({error})") from None
         for path in (*journal.add, *journal.remove, *journal.markers):
             if not isinstance(path, str) or not path or path.startswith("/") or ".." in path.split("/"):
-                raise _bad_journal(f"it names {path!r}, which is not below its directory")
+                raise _bad_journal(f"the path {path!r} is outside of its directory")
         return journal
 
     def carry_through(self, filesystem: pafs.FileSystem, root: str) -> None:
-        """Do what is left to do after the switch; it may be done twice."""
+        """Perform the steps after the switch. Repeating them has no effect."""
         for name in self.remove:
             with suppress(FileNotFoundError):
                 filesystem.delete_file(f"{root}/{name}")
@@ -74,7 +74,7 @@ class Journal:
                 pass
 
     def take_back(self, filesystem: pafs.FileSystem, root: str) -> None:
-        """Remove the new files that are in their places; it may be done twice."""
+        """Remove the new files that are in place. Repeating this has no effect."""
         for name in self.add:
             if filesystem.get_file_info(f"{root}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{root}/{name}")
@@ -82,13 +82,13 @@ class Journal:
 
 def _bad_journal(why: str) -> VariantFileError:
     return VariantFileError(
-        f"a commit left a journal in {TEMPORARY}/ that this package did not write: {why}; remove that directory",
+        f"invalid commit journal in {TEMPORARY}/: {why}; remove that directory",
         reason="bad-journal",
     )
 
 
 def publish(filesystem: pafs.FileSystem, directory: str, journal: Journal) -> None:
-    """Write ``prepared.json`` of a job's directory in one step."""
+    """Write ``prepared.json`` to the directory of a job in one step."""
     draft = f"{directory}/draft.json"
     with filesystem.open_output_stream(draft) as stream:
         stream.write(journal.to_json().encode())
@@ -96,7 +96,7 @@ def publish(filesystem: pafs.FileSystem, directory: str, journal: Journal) -> No
 
 
 def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bool] | None:
-    """The journal of a job's directory and whether it is committed; None if its commit has not begun, or is through."""
+    """Return the journal of a job and whether it is committed; None before the commit began and after it ended."""
     for name, committed in ((COMMITTED, True), (PREPARED, False), (COMMITTED, True)):
         with suppress(FileNotFoundError), filesystem.open_input_stream(f"{directory}/{name}") as stream:
             try:
@@ -107,15 +107,17 @@ def journal_of(filesystem: pafs.FileSystem, directory: str) -> tuple[Journal, bo
 
 
 def files_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
-    """The files of `entries_that_count`."""
+    """Return the files of `entries_that_count`."""
     return [info for info in entries_that_count(filesystem, root) if info.type == pafs.FileType.File]
 
 
 def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
-    """All files and directories below one, but files that a commit has not put there yet, or has removed already.
+    """Return the files and directories below a directory, without those that commits have hidden.
 
-    `filesystem` and `root`: the directory, or one of partitions below it. Journals of directories below it hold, too.
-    Returns as of one moment; of a directory into which others commit all the time, as it was listed last.
+    A commit hides files that it has not put in place completely, and files that it has replaced.
+
+    `filesystem` and `root`: the directory, or a partition directory below it. Journals of directories below apply, too.
+    The listing is consistent; if other jobs commit all the time, it is the last one read.
     """
     root = root.rstrip("/")
     above = _above(root)
@@ -131,9 +133,10 @@ def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.File
 
 
 def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileInfo]:
-    """All files and directories below a directory; nothing, if there is none.
+    """Return all files and directories below a directory; nothing if it does not exist.
 
-    On a disk each directory once, by the way with the fewest steps: symbolic links may lead back, or twice to one.
+    On a disk, each directory is listed once, by the shortest way: symbolic links may lead back, or twice to the same
+    one.
     """
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return list(filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True)))
@@ -160,14 +163,14 @@ def everything_below(filesystem: pafs.FileSystem, root: str) -> list[pafs.FileIn
 
 
 def fixed_part(pattern: str) -> str:
-    """The directory above the first part of a glob that is one."""
+    """Return the directory above the first part of a path with glob characters."""
     parts = pattern.split("/")
     first = next(index for index, part in enumerate(parts) if any(character in part for character in "*?["))
     return "/".join(parts[:first]) or ("/" if pattern.startswith("/") else ".")
 
 
 def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
-    """Whether the parts of a path are those of a glob, in which ``**`` is any number of them.
+    """Return whether the parts of a path match those of a glob, in which ``**`` is any number of parts.
 
     >>> glob_match(["logs", "2026", "a.json"], ["logs", "**", "*.json"]), glob_match(["logs", "a"], ["*"])
     (True, False)
@@ -182,16 +185,16 @@ def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:
-    own_journal = journal_of(filesystem, job)
-    if own_journal is None:
+    journal_state = journal_of(filesystem, job)
+    if journal_state is None:
         return []
-    journal, committed = own_journal
+    journal, committed = journal_state
     base = posixpath.dirname(posixpath.dirname(job))
     return [f"{base}/{name}" for name in (journal.remove if committed else journal.add)]
 
 
 def _above(root: str) -> str:
-    """The directory that a commit is into, where the one that is read is of a partition."""
+    """Return the directory that commits write to, for a partition directory."""
     while "=" in posixpath.basename(root) and posixpath.dirname(root) not in ("", root):
         root = posixpath.dirname(root)
     return root
@@ -204,7 +207,7 @@ def _is_journal(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """What differs after a commit into a directory began or ended; and the jobs whose commit is under way."""
+    """A state of a directory that changes when a commit begins or ends, and the jobs with a commit in progress."""
 
     changed: tuple[int | None, ...]
     journals: frozenset[str]
@@ -217,7 +220,7 @@ class _Stamp:
 def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
     temporary = f"{root}/{TEMPORARY}"
     names, is_local = [f"{root}/{_SUCCESS}"], isinstance(filesystem, pafs.LocalFileSystem)
-    if is_local:  # Elsewhere directories have no times, and to look for one takes two requests.
+    if is_local:  # object stores have no directory times
         names += [root or "/", temporary]
     infos = filesystem.get_file_info(names)
     journals: frozenset[str] = frozenset()
@@ -227,8 +230,8 @@ def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
     return _Stamp(tuple(info.mtime_ns for info in infos), journals)
 
 
-def others(filesystem: pafs.FileSystem, root: str, own: str) -> Iterable[tuple[str, Journal]]:
-    """The directories and journals of the other jobs that commit into a directory now."""
-    for job in sorted(_stamp(filesystem, root).jobs - {own}):
+def other_journals(filesystem: pafs.FileSystem, root: str, own_directory: str) -> Iterable[tuple[str, Journal]]:
+    """Yield the directories and journals of the other jobs that are committing to a directory."""
+    for job in sorted(_stamp(filesystem, root).jobs - {own_directory}):
         if (journal := journal_of(filesystem, job)) is not None:
             yield job, journal[0]

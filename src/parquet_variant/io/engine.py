@@ -1,7 +1,7 @@
-"""What runs the tasks of a job: threads of this process, which kernels and pyarrow let run at the same time, or Spark.
+"""Engines that run the tasks of a job: threads of this process, or Spark.
 
-Owns the interface, and threads: running tasks, progress, stopping at the first failure, and the word from the job to
-its tasks that it was interrupted. Leaves Spark to `spark.engine`, and what the tasks do to whoever hands them in.
+Owns the interface, and threads: running tasks, progress, stopping at the first failure, and telling tasks that the job
+was interrupted. `spark.engine` runs tasks on Spark.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ _STOP: ContextVar[Event | None] = ContextVar("stop", default=None)
 
 
 class InterruptedJobError(Exception):
-    """The job was interrupted: what the task would do is not wanted any more."""
+    """The job was interrupted, so the result of the task is not needed."""
 
 
-def interruptible(stop: Event, work: Callable[..., Result]) -> Callable[..., Result]:
-    """The same work, for one call in another thread, within which `check_interrupted` asks `stop`.
+def interruptible(stop: Event, function: Callable[..., Result]) -> Callable[..., Result]:
+    """Return a function that runs another one, for one call in another thread, with `check_interrupted` bound to
+    `stop`.
 
     >>> stop = Event()
     >>> stop.set()
@@ -36,42 +37,42 @@ def interruptible(stop: Event, work: Callable[..., Result]) -> Callable[..., Res
     """
     context = copy_context()
     context.run(_STOP.set, stop)
-    return lambda *words: context.run(work, *words)
+    return lambda *arguments: context.run(function, *arguments)
 
 
 def check_interrupted() -> None:
-    """Raise `InterruptedJobError` if the job of this task was interrupted; tasks call it between their steps."""
+    """Raise `InterruptedJobError` if the job of this task was interrupted. Tasks call it between their steps."""
     stop = _STOP.get()
     if stop is not None and stop.is_set():
         raise InterruptedJobError
 
 
-# Called with the name of the step, the tasks done and the tasks in all.
+# Called with the name of the step, the number of finished tasks and the total number of tasks.
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class Engine(Protocol):
-    """What runs the tasks of a job."""
+    """Runs the tasks of a job."""
 
     @property
     def parallelism(self) -> int:
-        """Tasks that run at the same time."""
+        """Number of tasks that run at the same time."""
 
     @property
     def local(self) -> Engine:
-        """An engine in this process, for work that is done sooner than handed out."""
+        """An engine in this process, for small tasks."""
 
-    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Run ``work(task, attempt, item)`` for every item and give the results in order."""
+    def run(self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Run ``function(task, attempt, item)`` for every item and return the results in order."""
 
     def reduce(
         self,
         step: str,
-        work: Callable[[int, int, Item], Result],
+        function: Callable[[int, int, Item], Result],
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
-        """Run the same and merge the results, in any order."""
+        """Run the tasks and merge their results, in any order."""
 
 
 class ThreadEngine:
@@ -80,9 +81,9 @@ class ThreadEngine:
     Parameters
     ----------
     threads
-        How many work at the same time; by default the CPUs that this process may use.
+        Number of threads (default: the CPUs that this process may use).
     progress
-        Called with the step, the tasks done and the tasks in all.
+        Called with the step, the number of finished tasks and the total number of tasks.
 
     Raises
     ------
@@ -104,8 +105,8 @@ class ThreadEngine:
         """This engine."""
         return self
 
-    def run(self, step: str, work: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Run the tasks and give their results in order; the first that fails stops those that have not begun."""
+    def run(self, step: str, function: Callable[[int, int, Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Run the tasks and return their results in order. The first failure stops tasks that have not started."""
         if self.progress:
             self.progress(step, 0, len(items))
         done, stop = count(1), Event()
@@ -118,14 +119,14 @@ class ThreadEngine:
         with ThreadPool(min(self.parallelism, max(len(items), 1))) as pool:
             try:
                 for task, item in enumerate(items):
-                    futures.append(pool.submit(interruptible(stop, work), task, 0, item))
+                    futures.append(pool.submit(interruptible(stop, function), task, 0, item))
                     futures[-1].add_done_callback(report)
                 wait(futures, return_when=FIRST_EXCEPTION)
             except BaseException:
-                stop.set()  # Ctrl-C: nobody waits for what tasks have begun
+                stop.set()  # Ctrl-C: nobody waits for the running tasks
                 raise
             finally:
-                # What has not begun need not begin after a failure or an interrupt.
+                # After a failure or an interrupt, waiting tasks must not start.
                 pool.shutdown(wait=False, cancel_futures=True)
         failed = next((future for future in futures if not future.cancelled() and future.exception()), None)
         return [future.result() for future in ([failed] if failed else futures)]
@@ -133,9 +134,9 @@ class ThreadEngine:
     def reduce(
         self,
         step: str,
-        work: Callable[[int, int, Item], Result],
+        function: Callable[[int, int, Item], Result],
         items: Sequence[Item],
         merge: Callable[[Result, Result], Result],
     ) -> Result:
         """Run the tasks and merge their results."""
-        return reduce(merge, self.run(step, work, items))
+        return reduce(merge, self.run(step, function, items))

@@ -1,7 +1,7 @@
-"""Hive partitions as they are read: columns whose values stand in the names of directories, ``day=2026-01-31/``.
+"""Hive partitions for reading: columns whose values are in directory names, ``day=2026-01-31/``.
 
-Owns taking the names apart, and the types of the values: what Spark makes of the same names. Leaves which files there
-are to those who list them, and how a value becomes a directory's name to `delta.data.partitions`.
+Owns parsing the names, and the types of the values, which are those that Spark infers. Readers list the files, and
+`tables.partitions` makes directory names from values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-# Column and value, in the order of the directories; null where the file is in no such partition.
+# Columns and values, in the order of the directories; null for a file without such a partition.
 Partition: TypeAlias = "tuple[tuple[str, pa.Scalar], ...]"
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -25,7 +25,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[-+]\d
 
 
 def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
-    """The partition columns that the names of directories say, as text.
+    """Return the partition columns of directory names, as strings.
 
     >>> partition_texts(["day=2026-01-31", "kind=a%2Fb", "n=__HIVE_DEFAULT_PARTITION__", "plain"])
     {'day': '2026-01-31', 'kind': 'a/b', 'n': None}
@@ -39,10 +39,10 @@ def partition_texts(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:
-    """The partition columns of files, each of one type: the narrowest that all of its values have.
+    """Return the partition columns of files, with one type per column: the narrowest for all of its values.
 
-    Integers are ``int32`` if they fit, else ``int64``; then come ``double``, ``date32``, ``timestamp`` and, for
-    anything else, ``string``.
+    Integers are ``int32`` if they fit, else ``int64``; otherwise the type is ``double``, ``date32``, ``timestamp`` or,
+    for other values, ``string``.
 
     >>> typed_partitions([{"day": "2026-01-31", "n": "1"}, {"day": None, "n": "x"}])[0][1]
     ('n', <pyarrow.StringScalar: '1'>)
@@ -51,8 +51,8 @@ def typed_partitions(files: Sequence[dict[str, str | None]]) -> list[Partition]:
     scalars: dict[str, dict[str | None, pa.Scalar]] = {}
     for name in names:
         values = dict.fromkeys(texts.get(name) for texts in files)
-        kind, read = _type_of([text for text in values if text is not None])
-        scalars[name] = {text: pa.scalar(None if text is None else read(text), kind) for text in values}
+        kind, parse = _type_of([text for text in values if text is not None])
+        scalars[name] = {text: pa.scalar(None if text is None else parse(text), kind) for text in values}
     return [tuple((name, scalars[name][texts.get(name)]) for name in names) for texts in files]
 
 
@@ -65,13 +65,13 @@ def _type_of(texts: list[str]) -> tuple[pa.DataType, Callable[[str], object]]:
         (_TIMESTAMP, pa.timestamp("us"), _local_time),
         (_TIMESTAMP, pa.timestamp("us", "UTC"), _instant),
     )
-    for pattern, kind, read in kinds:
+    for pattern, kind, parse in kinds:
         if texts and all(map(pattern.fullmatch, texts)):
             try:
-                pa.array([read(text) for text in texts], kind)
+                pa.array([parse(text) for text in texts], kind)
             except (ValueError, OverflowError, pa.ArrowException):
                 continue
-            return kind, read
+            return kind, parse
     return pa.string(), str
 
 

@@ -1,7 +1,6 @@
-"""Work in threads whose results come in order, with no more of them in memory than threads ask for.
+"""Work in threads with results in order, and a bounded number of results in memory.
 
-Owns how many threads there are by default, and the window of work that is under way. Leaves what the work is to its
-callers, and jobs with progress to `engine`.
+Owns the default number of threads, and the window of running work. `engine` runs jobs with progress.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 CGROUP = Path("/sys/fs/cgroup")
 _POOLS = count()
-# Some engines start as many as they are told, whatever there is to do.
-_MOST_THREADS = 1024
+# Upper limit, because some engines start all threads regardless of the amount of work.
+_MAX_THREADS = 1024
 _END: Any = object()
 
 
 def thread_count(threads: int | None) -> int:
-    """The number of threads that a user asked for, or the default: the CPUs that this process may use.
+    """Return the number of threads that a user passed, or the default: the CPUs that this process may use.
 
     Raises `VariantError` for fewer than 1.
     """
     if threads is None:
         return available_cpus()
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise VariantError(f"threads is {threads!r}: give 1 or more", reason="bad-option")
-    return min(threads, _MOST_THREADS)
+        raise VariantError(f"threads is {threads!r}: it must be at least 1", reason="bad-option")
+    return min(threads, _MAX_THREADS)
 
 
 def available_cpus() -> int:
-    """The CPUs that this process may use: by its affinity, and by the quota of its control groups, rounded up.
+    """Return the number of CPUs that this process may use, by its affinity and by its control group quota, rounded up.
 
     >>> 1 <= available_cpus() <= os.cpu_count()
     True
@@ -54,9 +53,9 @@ def available_cpus() -> int:
 
 @cache
 def cpu_quota() -> int | None:
-    """The tightest CPU quota of this process's control groups, version 2 or 1; None without one.
+    """Return the smallest CPU quota of the control groups of this process, version 2 or 1; None without a quota.
 
-    Read once a process: the twenty files that say it take longer than a small scan.
+    It is read once per process, because reading its twenty files takes longer than a small scan.
     """
     limits = []
     for folder in _own_groups():
@@ -72,7 +71,7 @@ def cpu_quota() -> int | None:
 
 
 def _own_groups() -> Iterator[Path]:
-    """The folders of this process's control groups and of those around them."""
+    """Yield the directories of the control groups of this process and of their ancestors."""
     lines = []
     with suppress(OSError):
         lines = Path("/proc/self/cgroup").read_text().splitlines()
@@ -82,67 +81,67 @@ def _own_groups() -> Iterator[Path]:
             continue
         root = CGROUP if number == "0" else CGROUP / controllers
         folder = root / name.lstrip("/")
-        yield from (folder, *(each for each in folder.parents if each.is_relative_to(root)))
+        yield from (folder, *(parent for parent in folder.parents if parent.is_relative_to(root)))
     yield from (CGROUP, CGROUP / "cpu")
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool none of whose threads outlives a `shutdown` that waits, whenever Ctrl-C came."""
+    """A pool whose threads have all ended after a `shutdown` that waits, even if Ctrl-C interrupted their start."""
 
     def __init__(self, threads: int) -> None:
         self._names = f"parquet-variant-{next(_POOLS)}"
         super().__init__(threads, thread_name_prefix=self._names)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As of any executor."""
+        """Shut the pool down like any executor."""
         super().shutdown(wait, cancel_futures=cancel_futures)
         if wait:
-            # An interrupt while a thread starts keeps the executor from noting that there is one.
+            # An interrupt while a thread starts prevents the executor from registering it.
             for thread in threading.enumerate():
                 if thread.name.startswith(f"{self._names}_") and thread.is_alive():
                     thread.join()
 
 
 def in_order(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = 1, *, read_ahead: bool = False
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int = 1, *, read_ahead: bool = False
 ) -> Generator[Result, None, None]:
-    """The result of each item, in the order of the items.
+    """Yield the result for each item, in the order of the items.
 
-    `work`: called in a thread, unless there is one thread or one item.
-    `items`: taken as they are needed.
-    `threads`: how many work at the same time.
-    `ahead`: results that may wait beside them: no more than ``threads + ahead`` are in memory.
-    `read_ahead`: take the next item in a thread, too, where that is work of its own, such as decompressing.
-    Raises `Exception`: what an item's work, or taking an item, raised, after the results before it.
+    `function`: called in a thread, unless there is one thread or one item.
+    `items`: iterated as items are needed.
+    `threads`: the number of threads.
+    `ahead`: additional results that may wait: at most ``threads + ahead`` are in memory.
+    `read_ahead`: iterate the items in a thread, too, if that is expensive, such as decompressing.
+    Raises `Exception`: the error of the function, or of iterating the items, after the results before it.
 
     >>> list(in_order(lambda item: item * 10, range(5), threads=2))
     [0, 10, 20, 30, 40]
     """
-    waiting = iter(items)
-    first = [] if read_ahead else list(islice(waiting, 2))
+    remaining = iter(items)
+    first = [] if read_ahead else list(islice(remaining, 2))
     if threads == 1 or (len(first) < 2 and not read_ahead):
-        yield from map(work, chain(first, waiting))
+        yield from map(function, chain(first, remaining))
         return
     pool = ThreadPool(threads + read_ahead)
     under_way: deque[Future[Result]] = deque()
     try:
-        for started in _started(pool, work, chain(first, waiting), read_ahead):
-            under_way.append(started)
+        for future in _started(pool, function, chain(first, remaining), read_ahead):
+            under_way.append(future)
             if len(under_way) >= threads + ahead:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
-    finally:  # also when the reader leaves, or one has failed: what runs is waited for, the rest never begins
+    finally:  # also if the reader stops or an item failed: wait for running work, and cancel the other
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _started(
-    pool: ThreadPoolExecutor, work: Callable[[Item], Result], items: Iterator[Item], read_ahead: bool
+    pool: ThreadPoolExecutor, function: Callable[[Item], Result], items: Iterator[Item], read_ahead: bool
 ) -> Iterator[Future[Result]]:
-    """The work on each item, begun as the item is taken; if taking one fails, that is the last."""
+    """Yield the future of each item, started as the item is read; an error while reading an item is the last future."""
     try:
         for item in _read_ahead(pool, items) if read_ahead else items:
-            yield pool.submit(work, item)
+            yield pool.submit(function, item)
     except Exception as error:
         failed: Future[Result] = Future()
         failed.set_exception(error)
@@ -150,8 +149,8 @@ def _started(
 
 
 def _read_ahead(pool: ThreadPoolExecutor, items: Iterator[Item]) -> Iterator[Item]:
-    """The items, each taken in a thread while the one before it is worked on."""
-    taken = pool.submit(next, items, _END)
-    while (item := taken.result()) is not _END:
-        taken = pool.submit(next, items, _END)
+    """Yield the items, each read in a thread while the previous one is being processed."""
+    next_item = pool.submit(next, items, _END)
+    while (item := next_item.result()) is not _END:
+        next_item = pool.submit(next, items, _END)
         yield item

@@ -1,8 +1,8 @@
-"""Writing a directory of files so that readers see all of a job's files or none: staged by tasks, moved by the driver.
+"""Writing a directory of files atomically: tasks stage files, and the driver moves them in.
 
-Owns the destination's modes, the staging directory, the commit, and sweeping up after jobs that died; all engines use
-it. Leaves which files count in the middle of a commit to `commit_journal`, what is in the files to the writers, and
-tables with a log to `delta`.
+Owns the modes of a destination, the staging directory, the commit, and cleaning up after dead jobs; all engines use it.
+`commit_journal` decides which files are visible during a commit, the writers write the files, and `delta` handles
+tables with a log.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from parquet_variant.io.commit_journal import (
     Journal,
     files_that_count,
     journal_of,
-    others,
+    other_journals,
     publish,
 )
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log, write_errors
 from parquet_variant.io.temporaries import JobOwner, is_dead
 
-# Names that begin with an underscore are no data to Spark, pyarrow and our own scan.
+# Spark, pyarrow and our own scan ignore names that begin with an underscore.
 BAD_RECORDS = "_bad_records"
-# What the names of files begin with that hold rows of other files.
+# Prefix of files that contain rows of other files.
 COMPACTED = "compacted"
 _STREAMS = "_streams"
 _SUCCESS = "_SUCCESS"
@@ -47,40 +47,41 @@ class StagedFile:
     """A finished file that waits for the commit."""
 
     attempt: str  # The directory of the task attempt that wrote it.
-    name: str  # Its path below that directory, and below the destination once committed.
+    name: str  # Its path below that directory, and below the destination after the commit.
 
     @property
     def path(self) -> str:
-        """Where it is now."""
+        """The current path of the file."""
         return f"{self.attempt}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """One job's way into a directory; the same on the driver and, pickled, in every task.
+    """The staging area of one job in a directory; the same on the driver and, pickled, in every task.
 
-    A task attempt writes into its own directory (`attempt`). `commit` moves only the files it is told of, so that what
-    failed, repeated or speculative attempts wrote is never seen. A commit that is cut off at any point leaves what was
-    there before, or all that is new, to every reader of this package; the next job carries it through or takes it back.
+    A task attempt writes to its own directory (`attempt`). `commit` moves only the files that it is given, so files of
+    failed, repeated or speculative attempts never become visible. After a commit that was interrupted at any point,
+    every reader of this package sees either the old files or all new ones; the next job completes the commit or undoes
+    it.
     """
 
     dest: str  # The directory, as a path or URI.
-    overwrite: bool = False  # Whether the commit removes the Parquet files that were there before.
-    job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, part of every file's name.
-    # Whether the driver said that the job runs (`begin`): tasks then write only as long as it does.
+    overwrite: bool = False  # Whether the commit removes the existing data files.
+    job: str = field(default_factory=lambda: uuid.uuid4().hex[:12])  # A unique name, which is part of all file names.
+    # Whether the driver recorded the owner (`begin`): tasks then write only while the job runs.
     begun: bool = False
-    # Whether the directory was not there before the job: if nothing comes into it, it goes again.
+    # Whether the job created the directory: it is removed if it stays empty.
     made: bool = False
 
     @classmethod
     def into(cls, dest: str) -> Staging:
-        """A job's way into a directory, which need not be there: that is looked at now, before anything is made."""
+        """Return the staging area for a directory, which need not exist; nothing is created yet."""
         filesystem, path = filesystem_of(dest)
         return cls(dest, made=filesystem.get_file_info(path).type == pafs.FileType.NotFound)
 
     @property
     def directory(self) -> str:
-        """The job's staging directory."""
+        """The staging directory of the job."""
         return f"{self.dest.rstrip('/')}/{TEMPORARY}/{self.job}"
 
     def _place(self) -> tuple[pafs.FileSystem, str]:
@@ -88,7 +89,7 @@ class Staging:
         return filesystem, root.rstrip("/")
 
     def begin(self) -> Staging:
-        """Say who runs the job; on the driver, before the first task."""
+        """Record the owner of the job. The driver calls it before the first task."""
         filesystem, path = filesystem_of(self.directory)
         with write_errors(self.dest):
             filesystem.create_dir(path, recursive=True)
@@ -101,14 +102,13 @@ class Staging:
         filesystem, path = filesystem_of(self.directory)
         if self.begun and filesystem.get_file_info(f"{path}/{_OWNER}").type != pafs.FileType.File:
             raise VariantFileError(
-                f"the job that writes {self.dest} has ended, and what it staged is gone", reason="job-over"
+                f"the job that writes {self.dest} has ended, and its staged files were removed", reason="job-over"
             )
 
     def attempt(self, task: int, attempt: int | str = 0) -> str:
-        """Make the directory of a task attempt; no two runs of a task may have the same `attempt`.
+        """Create the directory of a task attempt; two runs of a task must not have the same `attempt`.
 
-        Raises `VariantFileError` with reason ``"job-over"`` if the job was ended meanwhile: nothing is to be written
-        any more.
+        Raises `VariantFileError` with reason ``"job-over"`` if the job has ended, so that nothing may be written.
         """
         self.check_running()
         filesystem, path = filesystem_of(self.directory)
@@ -118,33 +118,33 @@ class Staging:
         return f"{self.directory}/{name}"
 
     def file_name(self, task: int, index: int = 0, extension: str = "parquet", prefix: str = "part") -> str:
-        """The name of a task's file: unique over jobs, tasks and a task's files; it sorts in the order of the input."""
+        """Return the name of a file of a task: unique, and sorted in the order of the input."""
         return f"{prefix}-{task:05d}-{index:04d}-{self.job}.{extension}"
 
     def commit(
         self, files: Iterable[StagedFile], *, marker: bool = True, replaced: Iterable[str] | None = None
     ) -> list[str]:
-        """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` says so.
+        """Make the files visible and the old ones invisible in one step, and write ``_SUCCESS`` if `marker` is set.
 
-        `files`: what to make visible.
+        `files`: the staged files.
         `marker`: whether to write ``_SUCCESS``.
-        `replaced`: paths below `dest` of the files that these stand for; by default those of the mode.
-        Returns the files in the destination, in the order given. Raises `VariantFileError` with reason
-        ``"commit-failed"`` if a file cannot be moved: the destination is as it was; ``"conflict"`` if another job
-        replaces files there, too: the same; with ``"overwrite-failed"`` if an old file cannot be removed after that,
-        which then counts no more.
+        `replaced`: paths below `dest` of the files to replace; by default those of the mode.
+        Returns the files in the destination, in the given order. Raises `VariantFileError` with reason
+        ``"commit-failed"`` if a file cannot be moved, and ``"conflict"`` if another job replaces files in the
+        directory: the destination is unchanged then. Raises it with reason ``"overwrite-failed"`` if an old file cannot
+        be removed afterwards; it is invisible then.
         """
         moves = {file.name: file for file in files}
         self._switch(moves, (_SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
     def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:
-        """Commit a batch of a stream, whose batches come in order and may come again after a failure.
+        """Commit a batch of a stream, whose batches come in order and may be repeated after a failure.
 
-        The names of the files say which batch they are of, and a marker says that it is whole: what an attempt that
-        died left without a marker is removed first, and a batch with a marker is not committed again.
+        The names of the files contain the batch, and a marker shows that the batch is complete: files of an attempt
+        without a marker are removed first, and a batch with a marker is not committed again.
 
-        `stream`: a name for the stream that is part of file names and does not change when the stream starts again.
+        `stream`: a name of the stream for file names, which must not change when the stream restarts.
         """
         filesystem, root = self._place()
         marker = f"{_STREAMS}/{stream}/{batch}"
@@ -152,12 +152,12 @@ class Staging:
         if filesystem.get_file_info(f"{root}/{marker}").type == pafs.FileType.File:
             self.abort()
             return
-        # A repeated batch may come through another job: the batch, not the job, names the file.
+        # Another job may repeat a batch, so the name contains the batch instead of the job.
         suffix = f"-{stream}-{batch}.parquet"
         self._switch({f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}, (_SUCCESS, marker), None)
 
     def abort(self) -> None:
-        """Remove everything that was staged; what is not committed is taken back."""
+        """Remove all staged files, and undo an uncommitted switch."""
         with suppress(OSError):
             if not self._settle():
                 self._clear()
@@ -165,7 +165,7 @@ class Staging:
                     _remove_folders(*self._place())
 
     def discard(self) -> None:
-        """Remove everything that was staged, and the destination, unless it holds another's files."""
+        """Remove all staged files, and the destination unless it has files of others."""
         self.abort()
         filesystem, root = self._place()
         with suppress(OSError):
@@ -182,8 +182,8 @@ class Staging:
             for name in moves:
                 if _is_outside(filesystem, root, name):
                     raise VariantFileError(
-                        f"nothing was written to {self.dest}: a symbolic link leads {name} out of it; write to where "
-                        "it leads, or remove it",
+                        f"nothing was written to {self.dest}: a symbolic link leads {name} out of the directory; "
+                        "write to the target of the link, or remove the link",
                         reason="outside",
                         file=self.dest,
                     )
@@ -199,45 +199,53 @@ class Staging:
         except OSError as error:
             self.abort()
             raise VariantFileError(
-                f"{self.dest} could not be written ({error}); it is as it was before", reason="commit-failed"
+                f"cannot write {self.dest} ({error}); the directory is unchanged", reason="commit-failed"
             ) from error
         try:
             self._settle()
         except OSError as error:
             raise VariantFileError(
-                f"the new files are in {self.dest} and count; an old one could not be removed ({error}): the next job "
-                "that writes there tries again",
+                f"the new files are committed to {self.dest}, but an old file could not be removed ({error}): the "
+                "next job that writes there tries again",
                 reason="overwrite-failed",
             ) from error
 
     def _prepare(self, journal: Journal, replaced: tuple[str, ...] | None) -> None:
-        """Say what is to be done, and make sure that nobody else is about to do something that does not go with it."""
+        """Write the plan, and check that no other job has a conflicting plan."""
         filesystem, root = self._place()
         directory = f"{root}/{TEMPORARY}/{self.job}"
         while True:
-            old = _replaceable(filesystem, root) if self.overwrite and replaced is None else replaced or ()
-            publish(filesystem, directory, replace(journal, remove=tuple(old)))
-            if not old:
+            old_files = _replaceable(filesystem, root) if self.overwrite and replaced is None else replaced or ()
+            publish(filesystem, directory, replace(journal, remove=tuple(old_files)))
+            if not old_files:
                 return
-            # Both of two jobs say what they do before they look: at least one of them sees the other.
-            other = next((job for job, theirs in others(filesystem, root, directory) if theirs.remove), None)
-            there = {info.path for info in files_that_count(filesystem, root)}
-            if other is not None or (replaced is not None and not {f"{root}/{name}" for name in old} <= there):
-                what = "replaced files there meanwhile" if other is None else f"({other}) replaces files there, too"
-                raise VariantFileError(
-                    f"nothing was written to {self.dest}: another job {what}; run this one again", reason="conflict"
+            # Two jobs both publish their plan before they check, so at least one of them sees the other.
+            other_job = next(
+                (job for job, other_plan in other_journals(filesystem, root, directory) if other_plan.remove), None
+            )
+            visible = {info.path for info in files_that_count(filesystem, root)}
+            if other_job is not None or (
+                replaced is not None and not {f"{root}/{name}" for name in old_files} <= visible
+            ):
+                conflict = (
+                    "replaced files there meanwhile"
+                    if other_job is None
+                    else f"({other_job}) replaces files there, too"
                 )
-            if replaced is not None or set(_replaceable(filesystem, root)) == set(old):
+                raise VariantFileError(
+                    f"nothing was written to {self.dest}: another job {conflict}; run this one again", reason="conflict"
+                )
+            if replaced is not None or set(_replaceable(filesystem, root)) == set(old_files):
                 return
 
     def _settle(self) -> bool:
-        """Carry through what this job committed, or take back what it did not; whether anything was committed."""
+        """Complete what this job committed, or undo what it did not; return whether it had committed."""
         filesystem, root = self._place()
         directory = f"{root}/{TEMPORARY}/{self.job}"
-        own_journal = journal_of(filesystem, directory)
-        if own_journal is None:
+        journal_state = journal_of(filesystem, directory)
+        if journal_state is None:
             return False
-        journal, committed = own_journal
+        journal, committed = journal_state
         if committed:
             journal.carry_through(filesystem, root)
             self._clear()
@@ -248,27 +256,27 @@ class Staging:
         return committed
 
     def _clear(self) -> None:
-        """Remove the job's directory, the journal first; and the one above it, unless it holds other jobs."""
+        """Remove the directory of the job, the journal first, and the directory above unless it has other jobs."""
         filesystem, path = filesystem_of(self.directory)
-        for name in (COMMITTED, PREPARED, _OWNER):  # without the last, tasks begin nothing more
+        for name in (COMMITTED, PREPARED, _OWNER):  # without the owner file, tasks start nothing more
             if filesystem.get_file_info(f"{path}/{name}").type == pafs.FileType.File:
                 filesystem.delete_file(f"{path}/{name}")
-        for last in (False, False, True):
+        for is_last in (False, False, True):
             try:
                 if filesystem.get_file_info(path).type == pafs.FileType.Directory:
                     filesystem.delete_dir(path)
                 break
-            except OSError:  # a task that is being stopped has put its file into a directory that was listed before
-                if last:
+            except OSError:  # a task that is being stopped wrote a file after the directory was listed
+                if is_last:
                     raise
         _remove_empty(filesystem, posixpath.dirname(path))
 
 
 def sweep(dest: str) -> list[str]:
-    """Put in order what jobs that died left in a directory: carry through their commits, or take them back.
+    """Clean up after dead jobs in a directory: complete their commits, or undo them. Return the jobs.
 
-    A job is dead if its process is gone; if that cannot be told, after 24 hours in which nothing of it changed. What
-    was committed is carried through in any case. Returns the jobs.
+    A job is dead if its process is gone, or, if that is unknown, if nothing of it changed for 24 hours. Committed plans
+    are completed in any case.
     """
     filesystem, root = filesystem_of(dest)
     temporary = f"{root.rstrip('/')}/{TEMPORARY}"
@@ -287,13 +295,13 @@ def sweep(dest: str) -> list[str]:
 def _remove_empty(filesystem: pafs.FileSystem, directory: str) -> None:
     with suppress(OSError):
         if isinstance(filesystem, pafs.LocalFileSystem):
-            Path(directory).rmdir()  # in one step: another job may be about to write there
+            Path(directory).rmdir()  # in one step, because another job may be about to write there
         elif not filesystem.get_file_info(pafs.FileSelector(directory)):
             filesystem.delete_dir(directory)
 
 
 def _remove_folders(filesystem: pafs.FileSystem, root: str) -> None:
-    """Remove a directory and those below it, the innermost first, where there is no file; jobs keep theirs."""
+    """Remove a directory and its subdirectories, the innermost first, if they have no files; keep those of jobs."""
     infos = filesystem.get_file_info(pafs.FileSelector(root, recursive=True, allow_not_found=True))
     folders = [info.path for info in infos if info.type == pafs.FileType.Directory]
     for folder in (*sorted(folders, key=len, reverse=True), root):
@@ -320,65 +328,66 @@ def _changed(filesystem: pafs.FileSystem, directory: str) -> Iterator[float]:
 
 
 def replaces(mode: FileMode) -> bool:
-    """Whether a file that is there is replaced, by the mode of who writes it.
+    """Return whether a mode replaces an existing file.
 
-    Raises `VariantFileError` with reason ``"bad-mode"`` for any other mode.
+    Raises `VariantFileError` with reason ``"bad-mode"`` for an unknown mode.
 
     >>> replaces("overwrite"), replaces("error")
     (True, False)
     """
     if mode not in get_args(FileMode):
-        raise VariantFileError(f"mode is {mode!r}: one file is written with error or overwrite", reason="bad-mode")
+        raise VariantFileError(f"mode is {mode!r}: for a single file use 'error' or 'overwrite'", reason="bad-mode")
     return mode == "overwrite"
 
 
 def check_target(filesystem: pafs.FileSystem, path: str, mode: FileMode) -> None:
-    """Check that one file may be written at a path.
+    """Check that a file may be written at a path.
 
-    Raises `VariantFileError` as `replaces`; with reason ``"bad-path"`` if the path ends with no name, or a directory or
-    device is there; with ``"exists"`` if a file is there that may not be replaced.
+    Raises `VariantFileError` as `replaces`; with reason ``"bad-path"`` if the path has no file name, or is a directory
+    or device; with ``"exists"`` if a file exists that may not be replaced.
     """
     is_replaced, kind = replaces(mode), pafs.FileType.NotFound
-    if not is_replaced or isinstance(filesystem, pafs.LocalFileSystem):  # elsewhere each look is a request
+    if not is_replaced or isinstance(filesystem, pafs.LocalFileSystem):  # on object stores each check is a request
         kind = filesystem.get_file_info(path).type
     if not posixpath.basename(path) or kind in (pafs.FileType.Directory, pafs.FileType.Unknown):
-        raise VariantFileError(f"{path!r} is no file's name, or another thing has it: name a file", reason="bad-path")
+        raise VariantFileError(
+            f"{path!r} is a directory or not a file name: pass the path of a file", reason="bad-path"
+        )
     if kind == pafs.FileType.File and not is_replaced:
         raise VariantFileError(
-            f"{path} exists already: choose another name, or replace it: mode='overwrite'", reason="exists", file=path
+            f"{path} already exists: choose another name, or use mode='overwrite'", reason="exists", file=path
         )
 
 
 def check_mode(mode: str) -> None:
-    """Check that there is such a mode; with reason ``"bad-mode"`` if there is not."""
+    """Raise `VariantFileError` with reason ``"bad-mode"`` for an unknown mode."""
     check_choice("mode", mode, get_args(Mode), VariantFileError, "bad-mode")
 
 
 def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
-    """Look at a destination that is to be written into; what jobs that died left there is put in order first.
+    """Check a destination, clean up after dead jobs in it, and return a staging area for it.
 
     `dest`: a directory, as a path or URI; it need not exist.
-    `mode`: what to do if data is there: ``"error"``, ``"append"``, ``"overwrite"`` (when the job commits), or
-      ``"ignore"``: write nothing.
-    Returns none if the mode is ``"ignore"`` and data is there. Raises `VariantFileError` with reason ``"exists"``: the
-    destination is a file, a Delta table, or holds data and the mode is ``"error"``.
+    `mode`: the handling of existing data: ``"error"``, ``"append"``, ``"overwrite"`` (at the commit), or ``"ignore"``,
+    which
+      writes nothing.
+    Returns None if the mode is ``"ignore"`` and data exists. Raises `VariantFileError` with reason ``"exists"`` if the
+    destination is a file or a Delta table, or has data and the mode is ``"error"``.
     """
     check_mode(mode)
     filesystem, path = filesystem_of(dest)
     kind = filesystem.get_file_info(path).type
     if kind == pafs.FileType.File:
-        raise VariantFileError(f"{dest} is a file: name a directory", reason="exists", file=dest)
+        raise VariantFileError(f"{dest} is a file: pass a directory", reason="exists", file=dest)
     if kind == pafs.FileType.Directory:
         if has_delta_log(dest):
-            raise VariantFileError(
-                f"{dest} is a Delta table: write to it with format='delta'", reason="exists", file=dest
-            )
+            raise VariantFileError(f"{dest} is a Delta table: use format='delta'", reason="exists", file=dest)
         sweep(dest)
         names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
         if any(name != TEMPORARY for name in names):
             if mode == "error":
                 raise VariantFileError(
-                    f"{dest} already exists: choose another destination, or mode='append' or mode='overwrite'",
+                    f"{dest} already exists: choose another destination, or use mode='append' or mode='overwrite'",
                     reason="exists",
                     file=dest,
                 )
@@ -388,28 +397,30 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
 
 
 def staging_beside(file: str) -> Staging:
-    """One job's way to one file: a directory beside it, so that the last step is a rename; `Staging.discard` ends it.
+    """Return the staging area for a single file: a directory next to it, so that the last step is a rename.
 
-    What jobs that died left there is removed first.
+    `Staging.discard` removes it. Files of dead jobs are removed first.
     """
     folder, _, name = file.rpartition("/")
-    aside = f"{folder}/.{name}.parts" if folder or file.startswith("/") else f".{name}.parts"
-    sweep(aside)
-    return Staging(aside)
+    directory = f"{folder}/.{name}.parts" if folder or file.startswith("/") else f".{name}.parts"
+    sweep(directory)
+    return Staging(directory)
 
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
-    """The data files of a directory, and what belongs to them; anything else a user put there stays."""
+    """Return the data files of a directory and their companions; other files of the user are kept."""
     files = []
     for info in files_that_count(filesystem, root):
-        below = info.path[len(root) :].strip("/")
-        if not below.startswith(f"{TEMPORARY}/") and (below.endswith(_DATA) or below.startswith(f"{BAD_RECORDS}/")):
-            files.append(below)
-    return tuple(each for each in files if not _is_outside(filesystem, root, each))
+        relative = info.path[len(root) :].strip("/")
+        if not relative.startswith(f"{TEMPORARY}/") and (
+            relative.endswith(_DATA) or relative.startswith(f"{BAD_RECORDS}/")
+        ):
+            files.append(relative)
+    return tuple(file for file in files if not _is_outside(filesystem, root, file))
 
 
 def _is_outside(filesystem: pafs.FileSystem, root: str, name: str) -> bool:
-    """Whether a symbolic link leads a file of a directory out of it; the file itself may be a link."""
+    """Return whether a symbolic link leads the directory of a file out of the root; the file may be a link."""
     if not isinstance(filesystem, pafs.LocalFileSystem):
         return False
     return not Path(root, name).parent.resolve().is_relative_to(Path(root).resolve())

@@ -1,8 +1,8 @@
-"""Whose a job or a file is that is not whole yet: the process that writes it, and whether it still does.
+"""Owners of jobs and unfinished files: the process that writes them, and whether it still runs.
 
-Owns telling processes apart, over restarts of the machine and containers, the temporary name that one file has until it
-is whole, and which of those are of dead writers. Leaves when to look to the operations that write one file, and
-directories that a job fills to `staging`.
+Owns identifying processes across restarts of the machine and containers, the temporary name of a file until it is
+complete, and finding the temporary files of dead writers. The operations that write one file decide when to look;
+`staging` handles the directory of a job.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 
-# Earlier versions put only a number where the owner is now.
 _NAME = re.compile(r"\.(?P<name>.+)\.(?:(?P<owner>[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]+)-[0-9a-f]{8}|[0-9a-f]{32})\.tmp")
-# Where the process cannot be asked for, what has not changed for so many seconds is dead.
+# If the state of the process is unknown, files that did not change for this many seconds are dead.
 STALE_AFTER = 24 * 3600
 
 _PROC = Path("/proc")
 _ZOMBIE = "Z"
-# Spark sets such variables for its Python workers.
+# Spark sets variables with this prefix for its Python workers.
 _WORKER = "PYTHON_WORKER_FACTORY_"
 _MAX_PARENTS = 8
 _UNKNOWN = "0" * 12
@@ -39,14 +38,14 @@ _UNKNOWN = "0" * 12
 class JobOwner:
     """A process."""
 
-    machine: str  # The machine, since it was started, and the container.
-    # The process: its number, and when it began in ticks of the machine's clock; None if that cannot be told.
+    machine: str  # An identifier of the machine since its start, and of the container.
+    # The process id, and the start time in clock ticks of the machine; None if unknown.
     pid: int
     started: int | None
 
     @classmethod
     def current(cls) -> JobOwner:
-        """This process; in a worker of Spark's, which may end before its job, the JVM that started it.
+        """Return this process, or in a Python worker of Spark, which may end before its job, the JVM that started it.
 
         >>> JobOwner.current().is_gone()
         False
@@ -58,12 +57,12 @@ class JobOwner:
 
     @classmethod
     def from_token(cls, text: str) -> JobOwner:
-        """Read what `to_token` gave."""
+        """Parse the text of `to_token`."""
         machine, pid, started = text.split("-")
         return cls(machine, int(pid, 16), int(started, 16) or None)
 
     def to_token(self) -> str:
-        """As it is written, and as a part of a file's name.
+        """Return the owner as text for a file or a file name.
 
         >>> JobOwner("0123456789ab", 4242, None).to_token()
         '0123456789ab-1092-0'
@@ -71,7 +70,7 @@ class JobOwner:
         return f"{self.machine}-{self.pid:x}-{self.started or 0:x}"
 
     def is_gone(self) -> bool | None:
-        """Whether the process has ended; None for one of another machine, of which nothing is known."""
+        """Return whether the process has ended; None for a process of another machine."""
         if self.machine != _machine():
             return None
         try:
@@ -83,22 +82,23 @@ class JobOwner:
         fields = _fields(self.pid)
         if fields is not None and fields[0] == _ZOMBIE:
             return True
-        now = _started(self.pid)
-        return now is not None and self.started is not None and now != self.started
+        start_of_pid = _started(self.pid)
+        return start_of_pid is not None and self.started is not None and start_of_pid != self.started
 
 
 def is_dead(owner: JobOwner | None, changed: Iterable[float]) -> bool:
-    """Whether a job has ended: its process is gone, or, if that cannot be told, nothing of it changed for 24 hours.
+    """Return whether a job has ended: its process is gone, or, if that is unknown, nothing changed for 24 hours.
 
-    `owner`: its process; None if that is not known.
-    `changed`: when its files changed, in seconds since 1970; looked at only where the process cannot be asked for.
+    `owner`: the process of the job; None if unknown.
+    `changed`: the modification times of its files, in seconds since 1970; used only if the state of the process is
+    unknown.
     """
     gone = None if owner is None else owner.is_gone()
     return time.time() - max(changed, default=math.inf) > STALE_AFTER if gone is None else gone
 
 
 def _machine() -> str:
-    """A number for the machine since it was started, and the container: short, since it is part of names."""
+    """Return a short identifier of the machine since its start, and of the container, for use in names."""
     parts = [platform.node()]
     try:
         parts.append((_PROC / "sys/kernel/random/boot_id").read_text().strip())
@@ -109,7 +109,7 @@ def _machine() -> str:
 
 
 def _fields(pid: int) -> list[str] | None:
-    """What Linux says of a process after its name, which may hold anything."""
+    """Return the fields of ``/proc/<pid>/stat`` after the process name, which may contain any character."""
     try:
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -136,7 +136,7 @@ def _java_above(pid: int) -> int | None:
 
 
 def temporary_beside(path: str) -> str:
-    """A name beside a file's that nobody else takes, and that says whose it is.
+    """Return a unique name next to a file that contains its owner.
 
     >>> name = temporary_beside("lake/a.parquet")
     >>> name.startswith("lake/.a.parquet."), name.endswith(".tmp")
@@ -147,7 +147,7 @@ def temporary_beside(path: str) -> str:
 
 
 def sweep_temporaries(filesystem: pafs.FileSystem, paths: Iterable[str]) -> None:
-    """Remove what writers of these files left that died; each directory is listed once."""
+    """Remove temporary files of dead writers of these files. Each directory is listed once."""
     names: dict[str, set[str]] = {}
     for path in paths:
         folder, name = posixpath.split(path)
@@ -159,10 +159,9 @@ def sweep_temporaries(filesystem: pafs.FileSystem, paths: Iterable[str]) -> None
 
 
 def dead_temporaries(filesystem: pafs.FileSystem, folder: str, files: Collection[str] | None = None) -> list[str]:
-    """The names of what writers that died left in a directory of a local or mounted disk.
+    """Return the names of the temporary files of dead writers in a directory of a local or mounted disk.
 
-    An object store shows nothing of a file that was not written to its end. Whether a writer died is told as `is_dead`
-    says, by its process and else by the file's age.
+    Object stores do not show files that were not completely written. `is_dead` decides whether a writer is dead.
 
     `filesystem` and `folder`: the directory.
     `files`: names of files that were being written; by default all.
@@ -170,11 +169,11 @@ def dead_temporaries(filesystem: pafs.FileSystem, folder: str, files: Collection
     names_of_dead: list[str] = []
     if isinstance(filesystem, pafs.LocalFileSystem):
         with suppress(OSError):
-            for name in os.listdir(folder or "."):  # noqa: PTH208 - names alone, of what may be many files
+            for name in os.listdir(folder or "."):  # noqa: PTH208 - only names, of possibly many files
                 match = _NAME.fullmatch(name)
                 if match is None or (files is not None and match["name"] not in files):
                     continue
                 owner = None if match["owner"] is None else JobOwner.from_token(match["owner"])
-                if is_dead(owner, (Path(each).stat().st_mtime for each in [posixpath.join(folder, name)])):
+                if is_dead(owner, (Path(path).stat().st_mtime for path in [posixpath.join(folder, name)])):
                     names_of_dead.append(name)
     return names_of_dead

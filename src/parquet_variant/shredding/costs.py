@@ -1,7 +1,7 @@
-"""What a choice costs and saves: for every path what is typed, null, residual and missing, and the bytes of each.
+"""Costs of a shredding schema: for every path the typed, null, residual and missing values, and their bytes.
 
-Owns these figures, all of them estimates from a profile, what a schema node does for the values at a path, and what one
-more typed path would change. Leaves the choice to the policies and the wording of the whole to `explain`.
+Owns these figures, which are estimates from a profile, and the effect of typing one more path. The policies decide;
+`explain` formats the results.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _INTEGER_DIGITS = {pa.int8(): 2, pa.int16(): 4, pa.int32(): 9, pa.int64(): 18}
 
 @dataclass(frozen=True, slots=True)
 class PathCost:
-    """What becomes of the places where a path could have a value: the four counts are all of them.
+    """Numbers of values at a path, by how they are stored; the four counts are all places where a value could be.
 
     Parameters
     ----------
     typed, null, residual, missing
         Values in the typed column or group; Variant nulls; values of other types; places without a value.
     residual_bytes
-        Encoded bytes that stay in the residual, with all that is inside them.
+        Encoded bytes that stay in the residual, nested values included.
     """
 
     typed: int
@@ -42,36 +42,36 @@ class PathCost:
 
     @property
     def places(self) -> int:
-        """Rows, or elements of the arrays above."""
+        """The number of rows, or of elements of the arrays above."""
         return self.typed + self.null + self.residual + self.missing
 
     def share(self, part: str) -> float:
-        """One of the four counts as a share of the places."""
+        """Return one of the four counts as a share of the places."""
         count: int = getattr(self, part)
         return count / self.places if self.places else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The same for all paths that were looked at, and the encoded bytes of all values together."""
+    """The costs of all paths of a decision, and the encoded bytes of all values together."""
 
     total_bytes: int
     paths: dict[VariantPath, PathCost]
 
     @property
     def residual_bytes(self) -> int:
-        """Encoded bytes that stay in residuals."""
+        """The encoded bytes that stay in residuals."""
         return min(sum(each.residual_bytes for each in self.paths.values()), self.total_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class Also:
-    """What one more typed path would change."""
+class PathEstimate:
+    """The estimated effect of typing one more path."""
 
     # The path, and the type as DDL.
     path: VariantPath
     type: str
-    # Values at the path, and how many the column would hold.
+    # Values at the path, and values that the column would hold.
     values: int
     typed: int
     # Encoded bytes that would leave the residual, and bytes of the column, before compression.
@@ -80,38 +80,38 @@ class Also:
 
     @property
     def saved(self) -> int:
-        """What is saved; negative if it costs more than it saves."""
+        """The bytes saved; negative if the column costs more than it saves."""
         return self.taken - self.column
 
 
-def also(profile: Profile, path: str | VariantPath, kind: str) -> Also:
-    """What typing one more path would cost and save.
+def estimate_path(profile: Profile, path: str | VariantPath, kind: str) -> PathEstimate:
+    """Estimate what typing one more path would cost and save.
 
-    Raises `SchemaError` for a type that is none, or that has no column of its own.
+    Raises `SchemaError` for an unknown type, and for a type that is not a column type.
 
     >>> import parquet_variant as pv
     >>> rows = pv.parse_json(['{"n": 1}', '{"n": "x", "brand": "one of two"}', '{"brand": "one of two"}'] * 50)
-    >>> what = also(Profile.of_array(rows), "$.brand", "string")
-    >>> what.values, what.typed, what.saved > 0
+    >>> estimate = estimate_path(Profile.of_array(rows), "$.brand", "string")
+    >>> estimate.values, estimate.typed, estimate.saved > 0
     (100, 100, True)
     """
     parsed = VariantPath.parse(path)
     node = ShreddingSchema.from_ddl(f"x {kind}").fields[0][1]
     if node.type is None:
-        raise SchemaError(f"{kind} is no type of a column: give one such as string or bigint", reason="bad-type")
+        raise SchemaError(f"{kind} is not a column type: use one such as string or bigint", reason="bad-type")
     path_profile = profile.get(parsed)
     if path_profile is None:
-        return Also(parsed, kind, 0, 0, 0, 0)
+        return PathEstimate(parsed, kind, 0, 0, 0, 0)
     typed = typed_count(path_profile, node)
-    taken = round(path_profile.scalar_bytes * typed / max(path_profile.count, 1)) + typed * path_profile.bytes_beside
-    return Also(parsed, kind, path_profile.count, typed, taken, max(taken - bytes_saved(path_profile, node), 0))
+    taken = round(path_profile.scalar_bytes * typed / max(path_profile.count, 1)) + typed * path_profile.entry_bytes
+    return PathEstimate(parsed, kind, path_profile.count, typed, taken, max(taken - bytes_saved(path_profile, node), 0))
 
 
 def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
-    """How many of a path's values the typed column or group of a schema node holds, at the least.
+    """Return the minimum number of values of a path that the typed column or group of a schema node holds.
 
-    Exact but for decimals that fit in part, of which only the digits before and after the point are known, each on its
-    own; and for integers that fit in part, of which only the range is known.
+    The number is exact, except for decimals that fit partly, for which only the digits before and after the point are
+    known separately, and for integers that fit partly, for which only the range is known.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
@@ -130,7 +130,7 @@ def typed_count(path_profile: PathProfile, node: ShreddingSchema) -> int:
 
 
 def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
-    """`typed_count` as a share of the path's values without its Variant nulls.
+    """Return `typed_count` as a share of the values of the path, Variant nulls excluded.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
@@ -143,10 +143,10 @@ def typed_share(path_profile: PathProfile, node: ShreddingSchema) -> float:
 
 
 def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
-    """Estimate of the bytes, before compression, that a typed column takes fewer than the same values in the residual.
+    """Estimate how many bytes, before compression, a typed column takes less than its values in the residual.
 
-    In the residual a value has its header, a field id and an offset. In the column it has its width, or, where values
-    repeat, a dictionary index. Groups save nothing by themselves.
+    In the residual a value has its header, a field id and an offset. In the column it has its width, or a dictionary
+    index if values repeat. Groups save nothing themselves.
     """
     typed = typed_count(path_profile, node)
     if node.type is None or not typed:
@@ -159,7 +159,7 @@ def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
         width = node.type.bit_width / 8
     plain = typed * width
     indexed = distinct * width + typed * log2(distinct + 1) / 8
-    return max(round(path_profile.scalar_bytes * share + typed * path_profile.bytes_beside - min(plain, indexed)), 0)
+    return max(round(path_profile.scalar_bytes * share + typed * path_profile.entry_bytes - min(plain, indexed)), 0)
 
 
 def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
@@ -174,7 +174,7 @@ def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
         lowest, highest = -(2 ** (arrow.bit_width - 1)), 2 ** (arrow.bit_width - 1) - 1
     if lowest <= low and high <= highest:
         return count
-    # The narrower encodings of integers hold what their ids say.
+    # Integers of a narrower encoding are in the range of that encoding.
     return sum(path_profile.types.get(name, 0) for name in INTEGERS if _fits(name, lowest, highest))
 
 
@@ -195,5 +195,5 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
         whole, scale = _INTEGER_DIGITS[arrow], 0
     wholes = list(accumulate(path_profile.decimals_by_whole_digits))
     scales = list(accumulate(path_profile.decimals_by_scale))
-    # The two counts say how many break either limit; at worst none breaks both.
+    # Each count includes values that break only one limit; in the worst case no value breaks both.
     return max(wholes[min(whole, len(wholes) - 1)] + scales[min(scale, len(scales) - 1)] - count, 0)

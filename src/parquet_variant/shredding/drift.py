@@ -1,7 +1,7 @@
-"""Drift: what of a table's shredding no longer fits new data, and whether shredding it again pays.
+"""Drift: differences between the shredding of a table and new data, and whether re-shredding pays.
 
-Owns the comparison of an existing schema with a new profile. Leaves choosing the better schema to a policy, and the
-rewriting to `delta` and `spark`.
+Owns the comparison of an existing schema with a new profile. A policy chooses the better schema; `delta`, `parquet` and
+`spark` rewrite files.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from parquet_variant.shredding.profile_path import PathProfile
 
 Change = Literal["hot", "shifted", "dead"]
 
-# A column that typed less than this share of the values that it could type has shifted.
+# A type has shifted if another type would hold at least this share more of the values.
 _SHIFTED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One path at which the schema and the data have parted.
+    """A path at which the schema and the data differ.
 
     Parameters
     ----------
     path
         The path.
     change
-        ``"hot"``: frequent, and not shredded; ``"shifted"``: shredded as a type that the data has left; ``"dead"``:
-        shredded, and no longer in the data.
+        ``"hot"``: frequent but not shredded; ``"shifted"``: shredded as another type than the data has; ``"dead"``:
+        shredded but no longer in the data.
     before, after
-        The nodes in the existing schema and in the one that fits, by DDL name; None if not shredded.
+        The nodes in the existing schema and in the better one, by DDL name; None if not shredded.
     row_share
         Share of the new rows that have the path.
     typed_before, typed_after
         Share of the path's values that are typed under either schema.
     bytes_saved
-        Estimate of the bytes, in the profiled data, that the change would take off the residual; negative if it adds.
+        Estimate of the bytes of the profiled data that would leave the residual; negative if bytes would be added.
     """
 
     path: VariantPath
@@ -62,21 +62,21 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DriftReport:
-    """What has drifted, and what to do.
+    """The differences between a schema and new data, and the recommended schema.
 
     Parameters
     ----------
     schema
         The schema that fits the new data, by the policy.
     merged
-        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns stay,
-        since older rows may have them, unless ``drop_dead`` was asked for.
+        The existing schema with only the changes that pay: hot paths added, shifted types replaced. Dead columns are
+        kept, because older rows may have them, unless ``drop_dead`` is set.
     drifts
-        The differences, those that save most first.
+        The differences; those that save most come first.
     pays
-        Whether shredding again under `merged` saves at least the share of bytes that was asked for.
+        Whether re-shredding with `merged` saves at least `min_saving` of the bytes.
     saved_share
-        Estimate of the share of the encoded bytes that `merged` takes off the residual.
+        Estimate of the share of the encoded bytes that leaves the residual with `merged`.
     """
 
     schema: ShreddingSchema
@@ -86,11 +86,11 @@ class DriftReport:
     saved_share: float
 
     def to_shred(self, existing: ShreddingSchema, *, reshred: bool) -> ShreddingSchema:
-        """What files are to shred: `merged` if that pays, else what they do; `schema` if `reshred` asks for it."""
+        """Return the schema for new files: `merged` if it pays, else `existing`; `schema` if `reshred` is set."""
         return self.schema if reshred else self.merged if self.pays else existing
 
     def to_dict(self) -> dict[str, object]:
-        """The report for machines; schemas as DDL."""
+        """Return the report as plain values, with schemas as DDL."""
         drifts = [asdict(drift) | {"path": str(drift.path)} for drift in self.drifts]
         schemas = {"schema": self.schema.to_ddl(), "merged": self.merged.to_ddl()}
         return {"pays": self.pays, "saved_share": self.saved_share, **schemas, "drifts": drifts}
@@ -102,7 +102,7 @@ class DriftReport:
         if not self.drifts:
             return "no drift: the schema fits the data"
         verdict = "pays" if self.pays else "does not pay"
-        return f"shredding again {verdict}: saves {self.saved_share:.1%} of the encoded bytes"
+        return f"re-shredding {verdict}: it saves {self.saved_share:.1%} of the encoded bytes"
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *map(str, self.drifts)])
@@ -118,11 +118,11 @@ def find_drift(
 ) -> DriftReport:
     """Compare an existing schema with new data.
 
-    `schema`: what the table shreds.
-    `profile`: the new data.
-    `policy`: chooses the schema that fits it; ``"auto"`` if None.
-    `min_saving`: share of the encoded bytes that shredding again must take off the residual to pay.
-    `drop_dead`: whether `DriftReport.merged` leaves out columns that the new data lacks.
+    `schema`: the shredding schema of the table.
+    `profile`: the profile of the new data.
+    `policy`: chooses the better schema; ``"auto"`` if None.
+    `min_saving`: share of the encoded bytes that must leave the residual for re-shredding to pay.
+    `drop_dead`: whether `DriftReport.merged` omits columns that the new data lacks.
 
     >>> import parquet_variant as pv
     >>> rows = ['{"id": "a-%d", "kind": "new kind", "seen": "2026-11-20"}' % n for n in range(50)]
@@ -155,31 +155,33 @@ def _merge(
     *,
     drop_dead: bool,
 ) -> ShreddingSchema | None:
-    """The old node with what pays of the new one; notes the differences."""
+    """Return the old node with the changes that pay, and record the differences."""
     if path_profile is None or path_profile.count == 0:
         drifts.append(Drift(path, "dead", node_name(old), None, 0.0, 0.0, 0.0, 0))
         return None if drop_dead else old
     if new is None:
-        return old  # rarer than the policy wants, but still there
+        return old  # rarer than the policy requires, but still in the data
     if old.kind == new.kind == "object":
         fields: dict[str, ShreddingSchema] = {}
         before, after = dict(old.fields), dict(new.fields)
-        known = {str(child.segment): child for child in path_profile.fields}
+        children_by_name = {str(child.segment): child for child in path_profile.fields}
         for name in sorted({*before, *after}):
-            here = path / name
+            field_path = path / name
             if name in before:
-                kept = _merge(known.get(name), before[name], after.get(name), here, drifts, drop_dead=drop_dead)
-                if kept is not None:
-                    fields[name] = kept
+                merged_field = _merge(
+                    children_by_name.get(name), before[name], after.get(name), field_path, drifts, drop_dead=drop_dead
+                )
+                if merged_field is not None:
+                    fields[name] = merged_field
             else:
-                drifts.append(_drift(known[name], here, "hot", None, after[name]))
+                drifts.append(_drift(children_by_name[name], field_path, "hot", None, after[name]))
                 fields[name] = after[name]
         return ShreddingSchema.object(fields) if fields else None
     if old.element is not None and new.element is not None:
         element = _merge(path_profile.element, old.element, new.element, path / WILDCARD, drifts, drop_dead=drop_dead)
         return ShreddingSchema.array(element) if element is not None else None
     if typed_share(path_profile, new) - typed_share(path_profile, old) < _SHIFTED:
-        return old  # another type, but not a better one
+        return old  # another type that is not better
     drifts.append(_drift(path_profile, path, "shifted", old, new))
     return new
 

@@ -1,7 +1,7 @@
-"""What a schema will do to data, said before it is written, and compared with what a file then holds.
+"""Predictions of what a schema does to data, and their comparison with a file.
 
-Owns predictions by path, how they are kept beside the data, and the comparison. Leaves the figures to `costs`,
-and what a file holds to `parquet.inspect`.
+Owns predictions by path, their storage with the data, and the comparison. `costs` counts values, `parquet.inspect`
+reports files.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from parquet_variant.shredding.profile_path import PathProfile
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is expected at a path that is a leaf of the schema.
+    """The expected values at a path that is a leaf of the schema.
 
     Parameters
     ----------
     path
         The path.
     values
-        Values there, Variant nulls included.
+        Number of values, Variant nulls included.
     typed
-        How many of them the typed column will hold; 0 for a column without a type.
+        Number of values that the typed column will hold; 0 for a column without a type.
     """
 
     path: VariantPath
@@ -39,12 +39,12 @@ class Prediction:
 
     @property
     def typed_share(self) -> float | None:
-        """`typed` as a share of `values`; None if there are none."""
+        """`typed` as a share of `values`; None without values."""
         return self.typed / self.values if self.values else None
 
 
 class Actual(Protocol):
-    """What a file holds at a path: a `PathReport` of `parquet.inspect` is one."""
+    """The contents of a file at a path, such as a `PathReport` of `parquet.inspect`."""
 
     path: str  # The normalized path.
     # Values in the typed column, and in the path's ``value`` column; None if unknown.
@@ -54,14 +54,14 @@ class Actual(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Expected and found, at one path.
+    """Predicted and actual typed share at one path.
 
     Parameters
     ----------
     path
         The path.
     predicted, actual
-        Share of the values that are typed; None if there are no values, or the file does not tell.
+        Share of the values that are typed; None without values, or if the file has no statistics.
     """
 
     path: VariantPath
@@ -70,12 +70,12 @@ class Comparison:
 
     @property
     def difference(self) -> float | None:
-        """How much more was typed than predicted; None if either is unknown."""
+        """The actual share minus the predicted one; None if either is unknown."""
         return None if self.predicted is None or self.actual is None else self.actual - self.predicted
 
 
 def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]:
-    """How many values each leaf of a schema will hold, for data of a profile.
+    """Predict how many values each leaf of a schema will hold, for data with a profile.
 
     >>> import parquet_variant as pv
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"b": null}']))
@@ -102,7 +102,7 @@ def predict(profile: Profile, schema: ShreddingSchema) -> tuple[Prediction, ...]
 
 
 def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tuple[Comparison, ...]:
-    """Set predictions beside what files hold, path by path; paths that no file has are compared with None.
+    """Compare predictions with the contents of files by path; a path that no file has is compared with None.
 
     >>> import tempfile, parquet_variant as pv
     >>> rows = pv.parse_json(['{"a": 1}', '{"a": "x"}'])
@@ -113,7 +113,7 @@ def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tup
     >>> compare(predict(Profile.of_array(rows), schema), report.columns[0].paths)
     (Comparison(path=VariantPath("$['a']"), predicted=0.5, actual=0.5),)
     """
-    by_path = {each.path: each for each in actuals}
+    by_path = {actual.path: actual for actual in actuals}
     comparisons = []
     for prediction in predictions:
         actual = by_path.get(str(prediction.path))
@@ -126,20 +126,25 @@ def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tup
 
 
 def predictions_to_json(predictions: Iterable[Prediction]) -> str:
-    r"""Text that can be kept in a file's metadata until `inspect` asks for it.
+    r"""Return the predictions as text for the metadata of a file, where `inspect` finds it.
 
     >>> predictions_to_json([Prediction(VariantPath(("a",)), 4, 3)])
     '{"$[\'a\']": [4, 3]}'
     """
-    return json.dumps({str(each.path): [each.values, each.typed] for each in predictions}, ensure_ascii=False)
+    return json.dumps(
+        {str(prediction.path): [prediction.values, prediction.typed] for prediction in predictions}, ensure_ascii=False
+    )
 
 
 def predictions_from_json(text: str) -> tuple[Prediction, ...]:
-    """Predictions that `predictions_to_json` wrote. Raises `VariantError` for other text (``bad-predictions``)."""
+    """Return the predictions that `predictions_to_json` wrote.
+
+    Raises `VariantError` for other text (``bad-predictions``).
+    """
     try:
         return tuple(
             Prediction(VariantPath.parse(path), int(values), int(typed))
             for path, (values, typed) in json.loads(text).items()
         )
     except (ValueError, TypeError, AttributeError) as error:
-        raise VariantError(f"these are no predictions: {error}", reason="bad-predictions") from None
+        raise VariantError(f"invalid predictions in the file metadata: {error}", reason="bad-predictions") from None

@@ -1,6 +1,6 @@
-"""What a policy chose, as text: a tree of paths with shares and reasons, and what differs between two choices.
+"""Decisions of a policy as text: a tree of paths with shares and reasons, and the differences between two results.
 
-Owns the wording. Leaves colours to the commands, and the schema's own spellings to `ShreddingSchema`.
+Owns the wording. The commands color it; `ShreddingSchema` has the notations of schemas.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from dataclasses import asdict
 
 from parquet_variant.choices import SortBy
 from parquet_variant.path import VariantPath, Wildcard
-from parquet_variant.shredding.costs import Also, PathCost
+from parquet_variant.shredding.costs import PathCost, PathEstimate
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
 
 def explain(result: InferenceResult) -> str:
-    """Sum up, and draw every path that was looked at: type, shares, bytes saved and left in the residual, reason.
+    """Return a summary, and a tree of all considered paths: type, shares, bytes saved and left in the residual,
+    reason.
 
-    The shares (typed, null, residual, missing) are of rows, below an array of its elements, and sum to 100 %.
+    The shares (typed, null, residual, missing) are of rows, below an array of its elements, and add up to 100 %.
 
     Examples
     --------
@@ -53,22 +54,22 @@ def explain(result: InferenceResult) -> str:
 
 
 def summary(result: InferenceResult) -> list[str]:
-    """What the choice does: how many paths it types, how many bytes leave the residual; and what became of texts."""
+    """Return the numbers of typed paths and of bytes that leave the residual, and the counts of typed strings."""
     if result.costs is None or not result.rows:
         return []
-    leaves = [each for each in result.decisions if each.type not in ("object", "array")]
-    typed = sum(each.type is not None for each in leaves)
+    leaves = [decision for decision in result.decisions if decision.type not in ("object", "array")]
+    typed = sum(leaf.type is not None for leaf in leaves)
     total, stays = result.costs.total_bytes, result.costs.residual_bytes
-    moved = f"{_human(total - stays)} of {_human(total)} encoded leave the residual, {_human(stays)} stay"
+    moved = f"{_size(total - stays)} of {_size(total)} encoded leave the residual, {_size(stays)} stay"
     head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): {moved}"
     return [head, *map(str, result.typed_texts)]
 
 
 def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | None = None) -> str:
-    """The same as a list, without the tree: paths as commands take them, those that matter most first.
+    """Return the decisions as a list: paths in the notation of the commands, the most important first.
 
-    They are sorted by the bytes that typing saves, by those that stay (``"residual"``), by a share, or by path; `top`
-    keeps so many.
+    The list is sorted by the bytes that typing saves, by the bytes that stay (``"residual"``), by a share, or by path;
+    `top` limits its length.
     """
     costs = {} if result.costs is None else result.costs.paths
 
@@ -78,27 +79,34 @@ def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | No
             return -decision.bytes_saved
         return -cost.residual_bytes if sort == "residual" else -cost.share(sort)
 
-    chosen = [each for each in result.decisions if each.path.segments]
-    chosen = sorted(chosen, key=(lambda each: each.path.shorthand) if sort == "path" else key)[:top]
-    return "\n".join([*summary(result), *(_line(each.path.shorthand, each, costs.get(each.path)) for each in chosen)])
+    decisions = [decision for decision in result.decisions if decision.path.segments]
+    decisions = sorted(decisions, key=(lambda decision: decision.path.shorthand) if sort == "path" else key)[:top]
+    return "\n".join(
+        [
+            *summary(result),
+            *(_line(decision.path.shorthand, decision, costs.get(decision.path)) for decision in decisions),
+        ]
+    )
 
 
-def explain_also(what: Also) -> str:
-    """One more typed path, in a line.
+def explain_estimate(estimate: PathEstimate) -> str:
+    """Return the estimate for one more typed path, as one line.
 
-    >>> print(explain_also(Also(VariantPath(("brand",)), "string", 100, 98, 2400, 1000)))
+    >>> print(explain_estimate(PathEstimate(VariantPath(("brand",)), "string", 100, 98, 2400, 1000)))
     $.brand as string: would hold 98 of 100 values; takes 2.4 kB out of the residual, costs 1.0 kB, saves 1.4 kB
     """
-    head = f"{what.path.shorthand} as {what.type}"
-    if not what.values:
-        return f"{head}: nothing is at this path"
-    would_hold = f"would hold {what.typed:,} of {what.values:,} values"
-    gain = f"saves {_human(what.saved)}" if what.saved >= 0 else f"loses {_human(-what.saved)}"
-    return f"{head}: {would_hold}; takes {_human(what.taken)} out of the residual, costs {_human(what.column)}, {gain}"
+    head = f"{estimate.path.shorthand} as {estimate.type}"
+    if not estimate.values:
+        return f"{head}: the data has no values at this path"
+    would_hold = f"would hold {estimate.typed:,} of {estimate.values:,} values"
+    gain = f"saves {_size(estimate.saved)}" if estimate.saved >= 0 else f"loses {_size(-estimate.saved)}"
+    taken, column = _size(estimate.taken), _size(estimate.column)
+    return f"{head}: {would_hold}; takes {taken} out of the residual, costs {column}, {gain}"
 
 
 def explain_json(result: InferenceResult) -> str:
-    """The same as JSON: ``schema`` (what `ShreddingSchema.from_json` takes), ``ddl``, ``policy``, ``rows``, ``paths``.
+    """Return the result as JSON: ``schema`` (for `ShreddingSchema.from_json`), ``ddl``, ``policy``, ``rows``,
+    ``paths``.
 
     >>> import json, parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
@@ -126,7 +134,7 @@ def explain_json(result: InferenceResult) -> str:
 
 
 def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
-    """What another policy, or another threshold, changes: a line for each path, with the new reason; empty if nothing.
+    """Return the differences between two results, one line per path with the new reason; empty if there are none.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
@@ -135,16 +143,16 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
     >>> print(explain_diff(infer(rows), infer(rows, AutoPolicy(min_row_share=0.05))))
     + $['b']: string, 5.0% of rows (all string)
     """
-    old = {decision.path: decision for decision in before.decisions if decision.shredded}
-    new = {decision.path: decision for decision in after.decisions if decision.shredded}
+    before_by_path = {decision.path: decision for decision in before.decisions if decision.shredded}
+    after_by_path = {decision.path: decision for decision in after.decisions if decision.shredded}
     lines = []
-    for path in sorted({*old, *new}, key=str):
-        was, now = old.get(path), new.get(path)
+    for path in sorted({*before_by_path, *after_by_path}, key=str):
+        was, now = before_by_path.get(path), after_by_path.get(path)
         if was is None and now is not None:
             lines.append(f"+ {path}: {now.type}, {now.row_share:.1%} of rows ({now.reason})")
         elif was is not None and now is None:
             nearest = after.decision(path)
-            reason = nearest.reason if nearest is not None else "not looked at"
+            reason = nearest.reason if nearest is not None else "not considered"
             lines.append(f"- {path}: {was.type}, {was.row_share:.1%} of rows ({reason})")
         elif was is not None and now is not None and was.type != now.type:
             lines.append(f"~ {path}: {was.type} -> {now.type} ({now.reason})")
@@ -152,7 +160,7 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
 
 
 def _siblings(below: dict[VariantPath, list[Decision]], path: VariantPath) -> list[tuple[Decision, bool]]:
-    """The decisions right below a path, last first, each with whether it is the last."""
+    """Return the decisions one level below a path, in reverse order, each with whether it is the last."""
     children = below.get(path, [])
     return [(child, child is children[-1]) for child in reversed(children)]
 
@@ -172,14 +180,14 @@ def _line(name: str, decision: Decision, cost: PathCost | None) -> str:
     else:
         for part in ("typed", "null", "residual", "missing"):
             if getattr(cost, part):
-                size = f" ({_human(cost.residual_bytes)})" if part == "residual" else ""
+                size = f" ({_size(cost.residual_bytes)})" if part == "residual" else ""
                 parts.append(f"{cost.share(part):.1%} {part}{size}")
     if decision.bytes_saved:
-        parts.append(f"saves {_human(decision.bytes_saved)}")
+        parts.append(f"saves {_size(decision.bytes_saved)}")
     return "  ".join([*parts, decision.reason])
 
 
-def _human(size: float) -> str:
+def _size(size: float) -> str:
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

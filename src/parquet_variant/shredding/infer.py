@@ -1,6 +1,6 @@
-"""`infer`: from a profile to a shredding schema, by a named policy, with the reasons.
+"""`infer`: a shredding schema for a profile, chosen by a named policy, with the reasons.
 
-Owns finding the policy. Leaves the choice to `policies` and profiling to `profile`.
+Owns finding the policy. `policies` decides, `profile` profiles.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ POLICIES: dict[str, type[Any]] = {
 
 
 def policy_named(name: str) -> Policy:
-    """A policy with its default constants; `VariantError` for one that is not there, or that needs to be told more.
+    """Return a policy with its default constants.
+
+    Raises `VariantError` for an unknown policy, and for one that has required arguments.
 
     >>> policy_named("auto").max_columns
     300
     """
     if name not in POLICIES:
-        raise VariantError(f"there is no policy {name!r}: use {', '.join(POLICIES)}", reason="bad-policy")
+        raise VariantError(f"unknown policy {name!r}: use {', '.join(POLICIES)}", reason="bad-policy")
     try:
         policy: Policy = POLICIES[name]()
     except TypeError:
@@ -53,24 +55,24 @@ def policy_named(name: str) -> Policy:
 def infer(
     data: Profile | VariantArray, policy: str | Policy | None = None, *, threads: int | None = 1
 ) -> InferenceResult:
-    """Choose what to shred.
+    """Infer a shredding schema.
 
     Parameters
     ----------
     data
-        A profile, or an array to profile. Two policies look at rows where they get an array: ``spark`` at the first
-        ones only, ``tiles`` at which paths occur together.
+        A profile, or an array to profile. Two policies use the rows of an array: ``spark`` only the first ones,
+        ``tiles`` to see which paths occur together.
     policy
-        A policy, or the name of one with default constants; ``"auto"`` if None.
+        A policy, or the name of a policy with default constants (default: ``"auto"``).
     threads
-        How many profile an array; None for one for each CPU that this process may use.
+        Number of threads that profile an array; None for one per CPU of this process.
 
     Raises
     ------
     VariantError
         For an unknown policy (``bad-policy``).
     MalformedVariantError
-        For an array of values that are no Variants.
+        For an array with malformed bytes.
 
     Examples
     --------
@@ -81,16 +83,16 @@ def infer(
     >>> result.decision("$.id").reason
     'all bigint'
     """
-    chosen = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
-    if not isinstance(data, Profile) and isinstance(chosen, RowsPolicy):
-        return chosen.choose_rows(data)
-    if not hasattr(chosen, "choose"):
+    chosen_policy = policy_named(policy or "auto") if policy is None or isinstance(policy, str) else policy
+    if not isinstance(data, Profile) and isinstance(chosen_policy, RowsPolicy):
+        return chosen_policy.choose_rows(data)
+    if not hasattr(chosen_policy, "choose"):
         raise VariantError(
-            f"policy is a {type(chosen).__name__}: give the name of one ({', '.join(POLICIES)}), or a policy",
+            f"policy is a {type(chosen_policy).__name__}: pass a name ({', '.join(POLICIES)}) or a policy object",
             reason="bad-policy",
         )
     profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
-    result = chosen.choose(profile)
+    result = chosen_policy.choose(profile)
     typed_texts = TypedText.of_counts(profile.typed_texts)
     return replace(result, costs=_costs(result, profile), typed_texts=typed_texts)
 

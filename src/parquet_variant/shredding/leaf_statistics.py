@@ -1,6 +1,6 @@
-"""What is known of a leaf column without its values: counts and bounds, each of which may be unknown.
+"""Statistics of a leaf column: counts and bounds, each of which may be unknown.
 
-Owns merging them. Leaves where they come from to files, logs and arrays, and what may be concluded to `query.prune`.
+Owns merging statistics. Files, logs and arrays provide them, and `query.prune` draws conclusions.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import pyarrow as pa
 
 
 def order_key(scalar: pa.Scalar) -> Any:
-    """A Python value that orders as the Parquet column does."""
+    """Return a Python value with the order of the Parquet column."""
     if pa.types.is_temporal(scalar.type):
         return scalar.value
     if pa.types.is_string(scalar.type) or pa.types.is_large_string(scalar.type):
-        return scalar.as_buffer().to_pybytes()  # It may not be UTF-8.
+        return scalar.as_buffer().to_pybytes()  # the bytes may be invalid UTF-8
     value = scalar.as_py()
     return value.bytes if hasattr(value, "bytes") else value
 
 
 @dataclass(frozen=True, slots=True)
 class LeafStatistics:
-    """What is known of a leaf column in a row group or a file."""
+    """Statistics of a leaf column in a row group or a file."""
 
     values: int  # Number of entries, nulls included (more than rows inside lists).
-    nulls: int | None = None  # Number of them that are null, through whatever parent; None if unknown.
-    # Scalars of the leaf's Arrow type that no value is below or above (NaN apart); None if unknown. A writer may have
-    # cut long texts: then the bound is not itself a value.
+    nulls: int | None = None  # Number of null entries, including those with a null parent; None if unknown.
+    # Bounds as scalars of the leaf's Arrow type (NaN excluded); None if unknown. Writers may truncate long strings, so
+    # a
+    # bound need not be a value.
     lower: pa.Scalar | None = None
     upper: pa.Scalar | None = None
 
@@ -44,9 +45,9 @@ class LeafStatistics:
         return self.nulls == 0
 
     def merge(self, other: LeafStatistics) -> LeafStatistics:
-        """Unite the statistics of two row groups; what one of them does not know, the union does not."""
+        """Return the statistics of two row groups together; a value that one of them lacks is unknown."""
         nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
-        if self.all_null or other.all_null:  # Nulls have no bounds, and move none.
+        if self.all_null or other.all_null:  # Nulls do not affect bounds.
             bounded = other if self.all_null else self
             return LeafStatistics(self.values + other.values, nulls, bounded.lower, bounded.upper)
         return LeafStatistics(
@@ -63,9 +64,9 @@ def _pick(left: pa.Scalar | None, right: pa.Scalar | None, *, smaller: bool) -> 
     return left if (order_key(left) <= order_key(right)) == smaller else right
 
 
-def merged(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
-    """The statistics of several row groups as one; of none, those of no values."""
+def merge_statistics(statistics: Iterable[LeafStatistics]) -> LeafStatistics:
+    """Return the statistics of several row groups together; without row groups, those of no values."""
     result: LeafStatistics | None = None
-    for each in statistics:
-        result = each if result is None else result.merge(each)
+    for leaf in statistics:
+        result = leaf if result is None else result.merge(leaf)
     return result or LeafStatistics(0, 0)

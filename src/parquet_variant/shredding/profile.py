@@ -1,8 +1,8 @@
-"""`Profile`: what is at which path of a batch of values, as much as inference needs and no more.
+"""`Profile`: a summary of values by path, for schema inference.
 
-Owns the mergeable summary and where it comes from (a tape, an array). Leaves counting to `kernels.tapes.profile`, one
-path's figures to `profile_path`, merging and the cap on paths to `profile_merge`, frequent paths among too many to
-`row_sample`, and conclusions to `policies`.
+Owns the mergeable summary and its creation from a tape or an array. `kernels.tapes.profile` counts, `profile_path` has
+the figures of one path, `profile_merge` merges tables and limits the number of paths, `row_sample` finds frequent paths
+among too many, and `policies` draw conclusions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.typed_texts import Counts
 
 MAX_PATHS = 1 << 17
-# Rows of an array that are unshredded at a time.
+# Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
 _VERSION = 2
 
@@ -56,11 +56,11 @@ Int64s = npt.NDArray[np.int64]
 class Profile:
     """A summary of values by path.
 
-    Profiles of parts of the data merge to the profile of all of it, exactly and in any order: every figure is a sum,
-    an extreme, or a sketch that merges without loss. Over ``max_paths`` distinct paths, each object keeps only some of
-    its keys: those with the smallest hashes, so that the choice depends on the data alone, and those that are frequent
-    in a sample of the rows, chosen by hash too. The latter's figures are scaled up from the sample. What is left out is
-    counted in `overflow_values`.
+    The profiles of parts of the data merge into the profile of all data, exactly and in any order: every figure is a
+    sum, an extreme, or a sketch that merges without loss. Above ``max_paths`` distinct paths, each object keeps only
+    some of its keys: those with the smallest hashes, so that the choice depends only on the data, and those that are
+    frequent in a sample of the rows, which is also chosen by hash. The figures of the latter are scaled up from the
+    sample. Omitted values are counted in `overflow_values`.
 
     Parameters
     ----------
@@ -69,17 +69,17 @@ class Profile:
     null_rows
         SQL NULL rows.
     values
-        Values at any path, those left out included.
+        Number of values at any path, omitted ones included.
     capped
-        The figures by path, complete for every path in it.
+        The figures by path, complete for every path that it has.
     sample
         The figures by path of some rows.
     path_sketch
         The smallest hashes of the distinct paths, to estimate their number.
     max_paths
-        Distinct paths that are all kept.
+        Number of distinct paths up to which all are kept.
     typed_texts
-        What became of texts that were to be typed while the rows were read.
+        Counts of strings that were to be typed while the rows were read.
 
     Examples
     --------
@@ -118,13 +118,13 @@ class Profile:
     def of_array(cls, array: VariantArray, *, max_paths: int = MAX_PATHS, threads: int | None = 1) -> Profile:
         """Profile an array, shredded or not.
 
-        A typed column does not keep the width of integers nor the zeros at the end of decimals: these may differ
-        between the two forms of the same values.
+        A typed column keeps neither the width of integers nor trailing zeros of decimals, so the profiles of the
+        shredded and the unshredded form of the same values may differ in these.
 
         Raises
         ------
         MalformedVariantError
-            With row and byte offset, for values that are no Variants.
+            For malformed bytes, with row and byte offset.
         """
         from parquet_variant.array.tapes import array_tapes
         from parquet_variant.io.parallel import in_order, thread_count
@@ -136,7 +136,7 @@ class Profile:
         return reduce(cls.merge, chain.from_iterable(parts), cls(max_paths=max_paths))
 
     def merge(self, other: Profile) -> Profile:
-        """Profile of both data together; associative and commutative."""
+        """Return the profile of both parts of the data; associative and commutative."""
         if not self.rows:
             return other
         if not other.rows:
@@ -169,31 +169,31 @@ class Profile:
 
     @property
     def is_scaled(self) -> npt.NDArray[np.bool_]:
-        """Of which paths of `table` the figures are scaled up from the sample."""
+        """True for paths of `table` whose figures are scaled up from the sample."""
         return self._with_frequent[1]
 
     @property
     def path_count(self) -> int:
-        """Distinct paths, those left out included; an estimate (3 %) above 1,024."""
+        """Number of distinct paths, omitted ones included; an estimate (3 %) above 1,024."""
         return max(distinct_paths(self.path_sketch), len(self.table.hashes))
 
     @property
     def overflow_paths(self) -> int:
-        """Distinct paths that were left out; 0 if `max_paths` was enough, else an estimate."""
+        """Estimated number of omitted paths; 0 if `max_paths` was enough."""
         return self.path_count - len(self.table.hashes) if self.overflow_values else 0
 
     @property
     def overflow_values(self) -> int:
-        """Values at paths that were left out; an estimate if any are."""
+        """Number of values at omitted paths; an estimate if there are any."""
         return max(self.values - int(self.table.kinds.sum()), 0)
 
     @property
     def root(self) -> PathProfile | None:
-        """Figures of the whole value; None if there is none."""
+        """The figures of the top-level values; None without values."""
         return PathProfile(self, 0) if len(self.table.hashes) else None
 
     def __iter__(self) -> Iterator[PathProfile]:
-        """Every path, parents before children, the fields of an object in the order of their bytes."""
+        """Yield every path, parents before children, fields in byte order."""
         stack = [self.root] if self.root is not None else []
         while stack:
             path_profile = stack.pop()
@@ -204,7 +204,7 @@ class Profile:
         return len(self.table.hashes)
 
     def get(self, path: str | VariantPath) -> PathProfile | None:
-        """Figures of a path, or None if no value is there; ``[*]`` and any index stand for every element."""
+        """Return the figures of a path, or None if it has no values; ``[*]`` and any index stand for every element."""
         path_profile = self.root
         for segment in VariantPath.parse(path).segments:
             if path_profile is None:
@@ -214,7 +214,7 @@ class Profile:
 
     @cached_property
     def value_counts(self) -> Int64s:
-        """Values at each path."""
+        """Number of values at each path."""
         return np.asarray(self.table.kinds.sum(axis=1))
 
     @cached_property
@@ -224,18 +224,18 @@ class Profile:
 
     @cached_property
     def inner_bytes(self) -> Int64s:
-        """Encoded bytes of the values at each path, with all that is inside them; an estimate."""
+        """Estimate of the encoded bytes of the values at each path, nested values included."""
         return inner_bytes_of(self.table, self.scalar_bytes, self.parent_index)
 
     @cached_property
     def segments(self) -> list[str | Wildcard]:
-        """The last segment of each path; that of the root means nothing."""
+        """The last segment of each path; undefined for the root."""
         keys = self.table.keys.to_pylist()
         return [WILDCARD if key is None else key.decode("utf-8", "replace") for key in keys]
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """For each path, the numbers of its fields in the order of their bytes, and of its elements after them."""
+        """The numbers of the fields of each path in byte order, followed by that of its elements."""
         keys, parents = self.table.keys.to_pylist(), self.parent_index.tolist()
         children: list[list[int]] = [[] for _ in keys]
         for number in sorted(range(1, len(keys)), key=lambda number: (keys[number] is None, keys[number] or b"")):
@@ -244,25 +244,25 @@ class Profile:
 
     @cached_property
     def numbers(self) -> dict[tuple[int, str | Wildcard], int]:
-        """Number of the path that is one segment further in than another."""
+        """Number of a path by the number of its parent and its last segment."""
         numbers: dict[tuple[int, str | Wildcard], int] = {}
-        for above, children in enumerate(self.children):
+        for parent, children in enumerate(self.children):
             for number in children:
-                numbers.setdefault((above, self.segments[number]), number)
+                numbers.setdefault((parent, self.segments[number]), number)
         return numbers
 
     @cached_property
     def parent_index(self) -> Int64s:
-        """Number of each path's parent; -1 for the root."""
+        """Number of the parent of each path; -1 for the root."""
         order = np.argsort(self.table.hashes)
-        at = order[np.searchsorted(self.table.hashes, self.table.parents, sorter=order) % max(len(order), 1)]
-        at[self.table.depths == 0] = -1
-        return at
+        parents = order[np.searchsorted(self.table.hashes, self.table.parents, sorter=order) % max(len(order), 1)]
+        parents[self.table.depths == 0] = -1
+        return parents
 
     # -- kept and compared
 
     def to_json(self) -> str:
-        """Text that `from_json` takes back; the tables in it are compressed."""
+        """Return text that `from_json` reads; the tables in it are compressed."""
         return json.dumps(
             {
                 "version": _VERSION,
@@ -279,12 +279,12 @@ class Profile:
 
     @classmethod
     def from_json(cls, text: str) -> Profile:
-        """Profile that `to_json` wrote.
+        """Read the text of `to_json`.
 
         Raises
         ------
         VariantError
-            For text that `to_json` did not write (``bad-profile``).
+            For other text (``bad-profile``).
         """
         try:
             document = json.loads(text)
@@ -297,7 +297,7 @@ class Profile:
                 document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_texts", ())}),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise VariantError(f"this is no profile of Profile.to_json: {error}", reason="bad-profile") from None
+            raise VariantError(f"the text is not a profile of Profile.to_json: {error}", reason="bad-profile") from None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Profile):
@@ -313,7 +313,7 @@ class Profile:
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Without what is cached.
+        # Without cached properties.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 

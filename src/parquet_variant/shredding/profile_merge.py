@@ -1,12 +1,12 @@
-"""The table behind a `Profile`: how it is made, merged and kept small.
+"""The table behind a `Profile`: how it is made, merged and limited in size.
 
-Owns the columns' arithmetic and the cap on paths. Leaves what the columns mean to `profile_path` and
-`kernels.tapes.profile`.
+Owns the arithmetic of its columns and the limit on paths. `profile_path` and `kernels.tapes.profile` define the
+columns.
 
-The cap must not depend on how the data was parted. So it knows two things only, both of which can but grow: the
-number of distinct paths (estimated from their smallest hashes), which sets how many keys an object may keep; and an
-object's keys in the order of their hashes, of which the first are kept. A path that is in the result was in the
-result of every part that has it, so its figures are complete.
+The limit must not depend on how the data was partitioned. It therefore uses only two figures, which both can only grow:
+the number of distinct paths (estimated from their smallest hashes), which determines how many keys an object may keep;
+and the keys of an object in the order of their hashes, of which the first are kept. A path that is in the result was in
+the result of every part that has it, so its figures are complete.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _HASH_RANGE = 2**63
 
 @dataclass(frozen=True, eq=False)
 class PathTable:
-    """Figures by path, in the order of depth and hash."""
+    """The figures by path, ordered by depth and hash."""
 
-    # Hash of each path and of its parent; the root's parent is -1.
+    # Hashes of each path and of its parent; -1 for the parent of the root.
     hashes: Int64s
     parents: Int64s
     depths: Int64s  # Segments of each path.
@@ -53,27 +53,27 @@ class PathTable:
     digits: Int64s
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All columns but the keys, by name."""
+        """Return all columns but the keys, by name."""
         return {column.name: getattr(self, column.name) for column in fields(self) if column.name != "keys"}
 
     def equals(self, other: PathTable) -> bool:
-        """Whether every figure is the same."""
+        """Return whether all figures are equal."""
         return self.keys.equals(other.keys) and all(
             map(np.array_equal, self.arrays().values(), other.arrays().values())
         )
 
     def take(self, rows: npt.NDArray[Any]) -> PathTable:
-        """Some of the paths, by number."""
+        """Return the table of some of the paths, by number."""
         hashes = self.hashes[rows]
-        kept = np.isin(self.digit_hashes, hashes)
+        has_path = np.isin(self.digit_hashes, hashes)
         return PathTable(
             hashes, self.parents[rows], self.depths[rows], self.keys.take(from_numpy(rows)), self.kinds[rows],
-            self.counts[rows], self.sketches[rows], self.digit_hashes[kept], self.digits[kept],
+            self.counts[rows], self.sketches[rows], self.digit_hashes[has_path], self.digits[has_path],
         )  # fmt: skip
 
 
 def no_paths() -> PathTable:
-    """An empty table."""
+    """Return an empty table."""
     nothing = np.zeros(0, np.int64)
     return PathTable(
         hashes=nothing,
@@ -90,7 +90,7 @@ def no_paths() -> PathTable:
 
 @dataclass(frozen=True, eq=False)
 class TapePaths:
-    """The paths of a tape as tables name them: hashes, depths and the names of keys."""
+    """The paths of a tape as in tables: hashes, depths and names of keys."""
 
     hashes: Int64s
     depths: Int64s
@@ -98,13 +98,13 @@ class TapePaths:
 
     @classmethod
     def of(cls, tape: Tape) -> TapePaths:
-        """All paths of a tape, in its order."""
+        """Return all paths of a tape, in its order."""
         hashes, depths = _identities(tape)
         return cls(hashes, depths, from_bytes(tape.key_list, pa.binary()))
 
 
 def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
-    """The table of some of a tape's rows, uncapped."""
+    """Return the table of some rows of a tape, without the limit."""
     from parquet_variant.kernels.buffer_pool import adopt
     from parquet_variant.kernels.tapes import profile as kernel
 
@@ -116,14 +116,14 @@ def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> P
     digits = adopt(*exported)
     decimals = np.flatnonzero(digits_of_path >= 0)
     digit_order = decimals[np.argsort(hashes[decimals])]
-    # Other rows, and a bad one, leave paths without values behind.
+    # Paths of other rows, and of an invalid one, have no values here.
     present = np.flatnonzero(counts[:, ROWS])
     present = present[np.lexsort((hashes[present], paths.depths[present]))]
     key_ids = tape.paths[:, 1][present]
-    above = tape.paths[:, 0][present]
+    parents = tape.paths[:, 0][present]
     return PathTable(
         hashes=hashes[present],
-        parents=np.where(above < 0, -1, hashes[above]),
+        parents=np.where(parents < 0, -1, hashes[parents]),
         depths=paths.depths[present],
         keys=paths.names.take(from_numpy(key_ids, key_ids < 0)),
         kinds=kinds[present],
@@ -143,12 +143,12 @@ def _identities(tape: Tape) -> tuple[Int64s, Int64s]:
 
 
 def path_hashes(tape: Tape) -> Int64s:
-    """The hash of each of a tape's paths, as in a table's ``hashes``."""
+    """Return the hash of each path of a tape, as in ``PathTable.hashes``."""
     return _identities(tape)[0]
 
 
 def merged_table(left: PathTable, right: PathTable) -> PathTable:
-    """Both tables together, uncapped."""
+    """Return the table of both parts of the data, without the limit."""
     digit_hashes, digits = _merged_digits(left, right)
     if np.array_equal(left.hashes, right.hashes):
         counts = np.empty_like(left.counts)
@@ -163,16 +163,16 @@ def merged_table(left: PathTable, right: PathTable) -> PathTable:
     order = np.lexsort((hashes, np.concatenate([left.depths, right.depths])))
     is_first = np.r_[True, np.diff(hashes[order]) != 0]
     first = order[is_first]
-    # Where each path of either table is in both.
-    at = np.empty(len(order), np.intp)
-    at[order] = np.cumsum(is_first) - 1
-    of_left, of_right = at[: len(left.hashes)], at[len(left.hashes) :]
+    # The position of each path of either table in the merged table.
+    position = np.empty(len(order), np.intp)
+    position[order] = np.cumsum(is_first) - 1
+    of_left, of_right = position[: len(left.hashes)], position[len(left.hashes) :]
 
     def together(name: str, add: np.ufunc, columns: slice = slice(None), none: int = 0) -> npt.NDArray[Any]:
-        one, other = getattr(left, name)[:, columns], getattr(right, name)[:, columns]
-        merged = np.full((len(first), one.shape[1]), none, one.dtype)
-        merged[of_left] = one
-        merged[of_right] = add(merged[of_right], other)
+        left_columns, right_columns = getattr(left, name)[:, columns], getattr(right, name)[:, columns]
+        merged = np.full((len(first), left_columns.shape[1]), none, left_columns.dtype)
+        merged[of_left] = left_columns
+        merged[of_right] = add(merged[of_right], right_columns)
         return merged
 
     return PathTable(
@@ -207,19 +207,22 @@ def _merged_digits(left: PathTable, right: PathTable) -> tuple[Int64s, Int64s]:
 
 
 def merged_sketch(*hashes: Int64s) -> Int64s:
-    """The smallest distinct hashes of some sets of paths."""
+    """Return the smallest distinct hashes of several sets of paths."""
     return np.unique(np.concatenate(hashes))[:_SKETCH]
 
 
 def distinct_paths(sketch: Int64s) -> int:
-    """How many distinct paths a sketch stands for: exact below 1,024, else within 3 %; never less for more data."""
+    """Return the number of distinct paths of a sketch: exact below 1,024, else within 3 %; it never shrinks."""
     if len(sketch) < _SKETCH:
         return len(sketch)
     return max(_SKETCH, int((_SKETCH - 1) * _HASH_RANGE / (int(sketch[-1]) + 1)))
 
 
 def keys_kept(paths: int, max_paths: int) -> tuple[int, int] | None:
-    """``(keys an object keeps, depth)`` for so many distinct paths, None for no limits; at most 16 max_paths stay."""
+    """Return the number of keys that an object keeps, and the maximum depth; None for no limits.
+
+    At most ``16 * max_paths`` paths remain.
+    """
     if paths <= max_paths:
         return None
     if paths <= 4 * max_paths:
@@ -230,21 +233,21 @@ def keys_kept(paths: int, max_paths: int) -> tuple[int, int] | None:
 
 
 def capped(table: PathTable, sketch: Int64s, max_paths: int) -> PathTable:
-    """The table without the paths that are too many."""
+    """Return the table without the paths over the limit."""
     limits = keys_kept(distinct_paths(sketch), max_paths)
     if limits is None:
         return table
-    most_keys, depth = limits
+    max_keys, depth = limits
     keep = table.depths <= depth
     fields_of_objects = np.flatnonzero(to_numpy(table.keys.is_valid()))
     parents, hashes = table.parents[fields_of_objects], table.hashes[fields_of_objects]
     order = np.lexsort((hashes, parents))
     starts = np.flatnonzero(np.r_[True, np.diff(parents[order]) != 0])
     rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
-    keep[fields_of_objects[order[rank >= most_keys]]] = False
-    # A path goes with its parent; depths are in order, so each level is one slice.
+    keep[fields_of_objects[order[rank >= max_keys]]] = False
+    # A path is removed with its parent; paths are ordered by depth, so each level is one slice.
     for level in range(2, int(table.depths[-1]) + 1 if len(table.depths) else 0):
-        above = slice(*np.searchsorted(table.depths, (level - 1, level)))
-        here = slice(*np.searchsorted(table.depths, (level, level + 1)))
-        keep[here] &= np.isin(table.parents[here], table.hashes[above][keep[above]])
+        parent_level = slice(*np.searchsorted(table.depths, (level - 1, level)))
+        level_rows = slice(*np.searchsorted(table.depths, (level, level + 1)))
+        keep[level_rows] &= np.isin(table.parents[level_rows], table.hashes[parent_level][keep[parent_level]])
     return table if keep.all() else table.take(np.flatnonzero(keep))

@@ -1,6 +1,6 @@
-"""`PathProfile`: what a `Profile` knows of one path, under names.
+"""`PathProfile`: the figures of one path of a `Profile`, by name.
 
-Owns the meaning of the table's columns. Leaves the table to `profile_merge` and conclusions to `policies`.
+Owns the meaning of the columns of the table. `profile_merge` has the table, `policies` draw conclusions.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ Int64s = npt.NDArray[np.int64]
 
 _ARRAY, _OBJECT = 21, 22
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
-# Encoded bytes of a value of each kind, without the bytes of strings; containers are counted apart.
+# Encoded bytes of a value of each kind, without the bytes of strings; the entries of containers are counted separately.
 _WIDTHS = np.array(
     [{PrimitiveId.STRING: 1, PrimitiveId.BINARY: 5}.get(p, 1 + (TYPE_OF_ID[p].width or 0)) for p in PrimitiveId]
     + [3, 3],
     np.int64,
 )
-# Bytes of a field's id and offset in its object, and of an element's offset: mostly 1 + 2, and 2.
+# Bytes of the id and offset of a field in its object, and of the offset of an element: mostly 1 + 2, and 2.
 _FIELD_BYTES, _ELEMENT_BYTES = 3, 2
 
 
 def scalar_bytes_of(table: columns.PathTable) -> Int64s:
-    """For each path `PathProfile.scalar_bytes`."""
+    """Return `PathProfile.scalar_bytes` of each path."""
     counts = table.counts
     return np.asarray(table.kinds @ _WIDTHS + counts[:, columns.STRING_BYTES] + 4 * counts[:, columns.LONG_STRINGS])
 
 
 def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int64s) -> Int64s:
-    """For each path `PathProfile.encoded_bytes`, without what each value costs beside itself."""
+    """Return `PathProfile.encoded_bytes` of each path, without field ids and offsets of its values."""
     counts = table.counts
     inner_bytes = scalar_bytes + counts[:, columns.FIELDS] * _FIELD_BYTES + counts[:, columns.ELEMENTS] * _ELEMENT_BYTES
     bounds = np.searchsorted(table.depths, np.arange(1, int(table.depths[-1]) + 2)) if len(inner_bytes) else ()
@@ -106,7 +106,7 @@ class ProfileArrays(Protocol):
 
 
 class PathProfile:
-    """Figures of one path.
+    """The figures of one path.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class PathProfile:
 
     @property
     def hashed(self) -> int:
-        """The hash that stands for the path in tables; the same in every process."""
+        """The hash of the path in tables; the same in every process."""
         return int(self._profile.table.hashes[self._index])
 
     # -- where it is
@@ -146,35 +146,35 @@ class PathProfile:
     def path(self) -> VariantPath:
         """The path; ``[*]`` stands for the elements of an array."""
         segments: list[str | Wildcard] = []
-        above: PathProfile | None = self
-        while above is not None and above.segment is not None:
-            segments.append(above.segment)
-            above = above.parent
+        ancestor: PathProfile | None = self
+        while ancestor is not None and ancestor.segment is not None:
+            segments.append(ancestor.segment)
+            ancestor = ancestor.parent
         return VariantPath(tuple(reversed(segments)))
 
     @property
     def parent(self) -> PathProfile | None:
-        """The path one segment further out; None for the root."""
-        above = int(self._profile.parent_index[self._index])
-        return PathProfile(self._profile, above) if above >= 0 else None
+        """The path without its last segment; None for the root."""
+        number = int(self._profile.parent_index[self._index])
+        return PathProfile(self._profile, number) if number >= 0 else None
 
     @property
     def children(self) -> list[PathProfile]:
-        """The fields in the order of their bytes, and the elements after them."""
+        """The fields in byte order, followed by the elements."""
         return [PathProfile(self._profile, number) for number in self._profile.children[self._index]]
 
     @property
     def fields(self) -> list[PathProfile]:
-        """The fields of its objects that the profile kept, in the order of their bytes."""
+        """The fields of its objects that the profile kept, in byte order."""
         return [child for child in self.children if child.segment is not WILDCARD]
 
     @property
     def element(self) -> PathProfile | None:
-        """All elements of its arrays; None if there are none."""
+        """The elements of its arrays; None without elements."""
         return self._below(WILDCARD)
 
     def field(self, name: str) -> PathProfile | None:
-        """One field, or None."""
+        """Return a field by name, or None."""
         return self._below(name)
 
     def _below(self, segment: str | Wildcard) -> PathProfile | None:
@@ -185,7 +185,7 @@ class PathProfile:
 
     @property
     def count(self) -> int:
-        """Values at this path; more than rows where it goes through an array."""
+        """Values at this path; may exceed the rows if the path goes through an array."""
         return int(self._profile.value_counts[self._index])
 
     @property
@@ -195,11 +195,11 @@ class PathProfile:
 
     @property
     def places(self) -> int:
-        """Where a value could be: rows that are not NULL, objects above a field, elements of the arrays above."""
-        above = self.parent
-        if above is None:
+        """Places for a value: rows that are not NULL, objects above a field, elements of the arrays above."""
+        parent = self.parent
+        if parent is None:
             return self._profile.rows - self._profile.null_rows
-        return above.element_count if self.segment is WILDCARD else above.kind_count(_OBJECT)
+        return parent.element_count if self.segment is WILDCARD else parent.kind_count(_OBJECT)
 
     @property
     def share(self) -> float:
@@ -214,12 +214,12 @@ class PathProfile:
     # -- of what types
 
     def kind_count(self, kind: int) -> int:
-        """Values of a tape kind: a `PrimitiveId`, 21 for arrays, 22 for objects."""
+        """Return the number of values of a tape kind: a `PrimitiveId`, 21 for arrays, 22 for objects."""
         return int(self._profile.table.kinds[self._index, kind])
 
     @property
     def types(self) -> dict[VariantType, int]:
-        """Values by type, without the types that do not occur."""
+        """Number of values by type, without types that do not occur."""
         if self._types is None:
             counts: dict[VariantType, int] = {}
             kinds = self._profile.table.kinds[self._index]
@@ -230,45 +230,45 @@ class PathProfile:
 
     @property
     def null_count(self) -> int:
-        """Variant nulls."""
+        """Number of Variant nulls."""
         return self.kind_count(PrimitiveId.NULL)
 
     # -- numbers
 
     @property
     def int_range(self) -> tuple[int, int] | None:
-        """Smallest and largest integer; None if there are none."""
+        """Smallest and largest integer; None without integers."""
         low, high = self._count(columns.INT_MIN), self._count(columns.INT_MAX)
         return (low, high) if low <= high else None
 
     def _digits(self, part: int) -> list[int]:
         table = self._profile.table
-        at = int(np.searchsorted(table.digit_hashes, table.hashes[self._index]))
-        if at == len(table.digit_hashes) or table.digit_hashes[at] != table.hashes[self._index]:
+        row = int(np.searchsorted(table.digit_hashes, table.hashes[self._index]))
+        if row == len(table.digit_hashes) or table.digit_hashes[row] != table.hashes[self._index]:
             return [0] * columns.DIGIT_BUCKETS
         start = part * columns.DIGIT_BUCKETS
-        counts: list[int] = table.digits[at, start : start + columns.DIGIT_BUCKETS].tolist()
+        counts: list[int] = table.digits[row, start : start + columns.DIGIT_BUCKETS].tolist()
         return counts
 
     @property
     def decimals_by_whole_digits(self) -> list[int]:
-        """Decimals by number of digits before the point, 0 to 38."""
+        """Number of decimals by digits before the point, 0 to 38."""
         return self._digits(0)
 
     @property
     def decimals_by_scale(self) -> list[int]:
-        """Decimals by scale, 0 to 38."""
+        """Number of decimals by scale, 0 to 38."""
         return self._digits(1)
 
     @property
     def whole_digits(self) -> int:
-        """Most digits before the point of any decimal or integer."""
+        """Maximum number of digits before the point of any decimal or integer."""
         decimals = max((digits for digits, count in enumerate(self.decimals_by_whole_digits) if count), default=0)
         return max(decimals, self.int_digits)
 
     @property
     def int_digits(self) -> int:
-        """Most digits of any integer; 0 if there are none."""
+        """Maximum number of digits of any integer; 0 without integers."""
         return max((len(str(abs(bound))) for bound in self.int_range), default=0) if self.int_range else 0
 
     @property
@@ -285,59 +285,59 @@ class PathProfile:
 
     @property
     def string_range(self) -> tuple[int, int] | None:
-        """Bytes of the shortest and of the longest string or binary; None if there are none."""
+        """Bytes of the shortest and of the longest string or binary; None without any."""
         low, high = self._count(columns.STRING_MIN), self._count(columns.STRING_MAX)
         return (low, high) if low <= high else None
 
     @property
     def array_range(self) -> tuple[int, int] | None:
-        """Elements of the shortest and of the longest array; None if there are none."""
+        """Elements of the shortest and of the longest array; None without arrays."""
         low, high = self._count(columns.ARRAY_MIN), self._count(columns.ARRAY_MAX)
         return (low, high) if low <= high else None
 
     @property
     def key_count(self) -> int:
-        """Distinct keys of its objects; an estimate where the profile left some out."""
-        kept = self.fields
-        if self.field_count == sum(child.count for child in kept):
-            return len(kept)
-        # The keys that were kept are those with the smallest hashes: the largest of them tells how dense they are.
-        kept = [child for child in kept if not self._profile.is_scaled[child._index]]
-        largest = max((int(self._profile.table.hashes[child._index]) for child in kept), default=0)
-        return max(len(kept) + 1, int((len(kept) - 1) * 2**63 / (largest + 1))) if kept else self.field_count
+        """Number of distinct keys of its objects; an estimate if the profile omitted some."""
+        fields = self.fields
+        if self.field_count == sum(child.count for child in fields):
+            return len(fields)
+        # The kept keys are those with the smallest hashes; their largest hash shows how dense the hashes are.
+        fields = [child for child in fields if not self._profile.is_scaled[child._index]]
+        largest = max((int(self._profile.table.hashes[child._index]) for child in fields), default=0)
+        return max(len(fields) + 1, int((len(fields) - 1) * 2**63 / (largest + 1))) if fields else self.field_count
 
     @property
     def element_count(self) -> int:
-        """Elements of all arrays."""
+        """Number of elements of all arrays."""
         return self._count(columns.ELEMENTS)
 
     @property
     def field_count(self) -> int:
-        """Fields of all objects, those that the profile left out included."""
+        """Number of fields of all objects, including those that the profile omitted."""
         return self._count(columns.FIELDS)
 
     @property
     def scalar_bytes(self) -> int:
-        """Encoded bytes of its own values, without what is inside arrays and objects."""
+        """Encoded bytes of the values, without nested values."""
         return int(self._profile.scalar_bytes[self._index])
 
     @property
-    def bytes_beside(self) -> int:
-        """Bytes that each value costs beside itself: the field id and offset, or the offset of an element."""
+    def entry_bytes(self) -> int:
+        """Bytes of each value in its container: the field id and offset, or the offset of an element."""
         return _ELEMENT_BYTES if self.segment is WILDCARD else _FIELD_BYTES if self.segment is not None else 0
 
     @property
     def encoded_bytes(self) -> int:
-        """Bytes of its values as they stand in the object or array above, ids and offsets included; an estimate."""
-        return int(self._profile.inner_bytes[self._index]) + self.count * self.bytes_beside
+        """Estimate of the encoded bytes of the values in their containers, with nested values, ids and offsets."""
+        return int(self._profile.inner_bytes[self._index]) + self.count * self.entry_bytes
 
     # -- variety
 
     @property
     def distinct(self) -> int:
-        """Estimate of the distinct scalars, nulls and booleans apart: 13 % standard error.
+        """Estimate of the number of distinct scalars, without nulls and booleans: 13 % standard error.
 
-        Of strings over 24 bytes it looks at the length and 24 bytes: at the start, in the middle and at the end.
+        For strings over 24 bytes, the length and 24 bytes at the start, in the middle and at the end count.
         """
         registers = self._profile.table.sketches[self._index]
         size, empty = len(registers), int(np.count_nonzero(registers == 0))

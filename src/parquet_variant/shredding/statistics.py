@@ -1,11 +1,11 @@
-"""Bounds by path of a Variant column: what a table's log may say of a file's values.
+"""Bounds by path of a Variant column, for the file statistics in a table's log.
 
-Owns which paths may have bounds, the Variants that bound them, and cutting long texts so that they still bound. Leaves
-where counts and extremes of a leaf column come from to its caller (a file's footer, or `array_statistics` for arrays in
-memory), and the form in a log to the table formats.
+Owns which paths may have bounds, the Variants that bound them, and truncating long strings so that they remain bounds.
+The caller provides counts and extremes of leaf columns (from a file's footer, or `array_statistics` for arrays in
+memory), and the table formats define the form in a log.
 
 A path has bounds only if it is a primitive of one type wherever it occurs (a missing path has no type; a Variant null
-has another), does not go through an array, is not binary, and held no NaN.
+has another), does not go through an array, is not binary, and has no NaN.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from parquet_variant.types import (
 if TYPE_CHECKING:
     from parquet_variant.shredding.profile_path import PathProfile
 
-# Characters that a bound of a text keeps.
+# Maximum number of characters of a bound.
 TEXT_LENGTH = 32
 
 # Objects inside each other that may have bounds: as many as a shredded column may have.
@@ -52,17 +52,17 @@ _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """A Variant that no value at a path is below, and one that none is above; both of the path's type.
+class ValueBounds:
+    """A lower and an upper bound of the values at a path, as Variants of the type of the path.
 
-    A long text whose cut-off form cannot be raised has no upper bound.
+    A long string whose truncated form cannot be increased has no upper bound.
     """
 
     lower: Variant | None
     upper: Variant | None
 
 
-# Tells of a leaf column by its place; floats that hold NaN must have no bounds.
+# Returns the statistics of a leaf column by its place; floats with NaN must have no bounds.
 LeafLookup = Callable[[tuple[str, ...]], LeafStatistics | None]
 
 
@@ -72,14 +72,14 @@ def shredded_bounds(
     *,
     unsafe: Collection[VariantPath] = (),
     limit: int | None = None,
-) -> dict[VariantPath, Bounds]:
-    r"""The bounds of every path that may have some, in the order of the schema.
+) -> dict[VariantPath, ValueBounds]:
+    r"""Return the bounds of every path that may have bounds, in the order of the schema.
 
-    `leaf_statistics`: given the place of a leaf below the column (``("typed_value", "a", "value")``), what is known of
-      it; None if there is no such leaf.
-    `unsafe`: places of objects (see `residual_objects`) below which nothing can be said.
-    `limit`: how many paths to give at most.
-    Returns `Bounds` by path.
+    `leaf_statistics`: returns the statistics of a leaf by its place below the column (``("typed_value", "a",
+    "value")``);
+      None if the leaf does not exist.
+    `unsafe`: paths of objects (see `residual_objects`) below which no bounds are known.
+    `limit`: the maximum number of paths.
 
     >>> storage = pa.array(
     ...     [{"metadata": b"\x01\x00\x00", "value": None, "typed_value": n} for n in (3, 1)],
@@ -90,26 +90,26 @@ def shredded_bounds(
     ...  shredded_bounds(array.schema, array_statistics(array)).items()}
     {'$': (1, 3)}
     """
-    by_path: dict[VariantPath, Bounds] = {}
+    by_path: dict[VariantPath, ValueBounds] = {}
     for path, node in schema.walk():
         if node.type is None or path.has_wildcard or any(is_within(path, place) for place in unsafe):
             continue
         if limit is not None and len(by_path) >= limit:
             break
         place = _place(path)
-        typed, rest = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
-        if rest is not None and rest.nulls != rest.values:
+        typed, residual = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
+        if residual is not None and residual.nulls != residual.values:
             continue
         if typed is None or typed.nulls == typed.values or typed.lower is None or typed.upper is None:
             continue
-        bounds = _bounds(typed.lower, typed.upper, node.type)
+        bounds = _value_bounds(typed.lower, typed.upper, node.type)
         if bounds is not None:
             by_path[path] = bounds
     return by_path
 
 
 def array_statistics(column: VariantArray) -> LeafLookup:
-    """What a shredded array of the final layout tells of its own leaf columns, as `shredded_bounds` wants it."""
+    """Return the leaf statistics of a shredded array of the final layout, for `shredded_bounds`."""
 
     def leaf_statistics(place: tuple[str, ...]) -> LeafStatistics | None:
         leaf = part_at(column.storage, place)
@@ -126,10 +126,10 @@ def array_statistics(column: VariantArray) -> LeafLookup:
 
 
 def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
-    """Places of shredded objects where some row keeps a whole object in ``value``.
+    """Return the paths of shredded objects for which some row stores the object in ``value``.
 
-    The specification wants such an object in ``typed_value``, so this package never writes one; an array from elsewhere
-    may hold one, and then the typed columns below do not tell of every row.
+    The specification requires such an object in ``typed_value``, so this package never writes one. In an array of
+    another writer, the typed columns below do not describe every row then.
 
     >>> residual_objects(VariantArray.from_pylist([{"a": 1}]))
     frozenset()
@@ -144,9 +144,9 @@ def residual_objects(column: VariantArray) -> frozenset[VariantPath]:
 
 
 def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
-    """The schema of the paths of an unshredded array that may have bounds, or None if no path may.
+    """Return the schema of the paths of an unshredded array that may have bounds, or None if no path may.
 
-    It has ``limit`` leaves at most; under it, `array_statistics` tells the bounds.
+    It has at most ``limit`` leaves; `array_statistics` of the array shredded with it has the bounds.
 
     >>> uniform_schema(VariantArray.from_pylist([{"a": 1, "b": "x"}, {"a": 200, "b": 2}]), 10).to_ddl()
     'a bigint'
@@ -157,23 +157,23 @@ def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
     return None if root is None else _uniform(root, [limit], _MAX_LEVELS)
 
 
-def _uniform(path_profile: PathProfile, left: list[int], levels: int) -> ShreddingSchema | None:
+def _uniform(path_profile: PathProfile, budget: list[int], levels: int) -> ShreddingSchema | None:
     fields = {}
-    for field in path_profile.fields if levels and left[0] > 0 else ():
-        child = _uniform(field, left, levels - 1)
+    for field in path_profile.fields if levels and budget[0] > 0 else ():
+        child = _uniform(field, budget, levels - 1)
         if child is not None:
             fields[str(field.segment)] = child
     if fields:
         return ShreddingSchema.object(fields)
     kind = _one_type(path_profile)
-    if kind is None or left[0] <= 0:
+    if kind is None or budget[0] <= 0:
         return None
-    left[0] -= 1
+    budget[0] -= 1
     return ShreddingSchema.primitive(kind)
 
 
 def _one_type(path_profile: PathProfile) -> pa.DataType | None:
-    """The type of a path whose values are all of one; integers of any width are one, and decimals are."""
+    """Return the type of a path if all its values share it; integers of any width are one type, and decimals are."""
     types = set(path_profile.types)
     if not types or types & {VariantType.NULL, VariantType.BINARY, VariantType.OBJECT, VariantType.ARRAY}:
         return None
@@ -186,7 +186,7 @@ def _one_type(path_profile: PathProfile) -> pa.DataType | None:
 
 
 def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
-    """A text that is not above `text`, of at most `length` characters.
+    """Return a string that is not above `text`, of at most `length` characters.
 
     >>> lower_text("abcdef", 3)
     'abc'
@@ -195,7 +195,7 @@ def lower_text(text: str, length: int = TEXT_LENGTH) -> str:
 
 
 def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
-    r"""A text that is not below `text`, of at most `length` characters; None if there is none.
+    r"""Return a string that is not below `text`, of at most `length` characters; None if there is none.
 
     >>> upper_text("abcdef", 3), upper_text("abc", 3), upper_text("a\U0010ffffz", 2)
     ('abd', 'abc', 'b')
@@ -207,20 +207,20 @@ def upper_text(text: str, length: int = TEXT_LENGTH) -> str | None:
     for end in range(length, 0, -1):
         code = ord(text[end - 1])
         if code < _LAST_CHARACTER:
-            # The next character: surrogates are none. Order by code points is order by UTF-8 bytes.
+            # The next character, skipping surrogates. The order of code points is the order of UTF-8 bytes.
             code = _LAST_SURROGATE + 1 if code + 1 == _FIRST_SURROGATE else code + 1
             return text[: end - 1] + chr(code)
     return None
 
 
-def _bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType) -> Bounds | None:
+def _value_bounds(lower: pa.Scalar, upper: pa.Scalar, arrow: pa.DataType) -> ValueBounds | None:
     if pa.types.is_binary(arrow):
         return None
     if not pa.types.is_string(arrow):
-        return Bounds(_variant(lower, arrow), _variant(upper, arrow))
+        return ValueBounds(_variant(lower, arrow), _variant(upper, arrow))
     raised = upper_text(upper.as_py())
     low = _variant(scalar(lower_text(lower.as_py()), pa.string()), arrow)
-    return Bounds(low, None if raised is None else _variant(scalar(raised, pa.string()), arrow))
+    return ValueBounds(low, None if raised is None else _variant(scalar(raised, pa.string()), arrow))
 
 
 def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
@@ -231,7 +231,7 @@ def _variant(bound: pa.Scalar, arrow: pa.DataType) -> Variant:
         )
     info = TYPE_OF_ARROW.get(arrow)
     if info is None:
-        raise SchemaError(f"no Variant type is stored as {arrow}", reason="unsupported-type")
+        raise SchemaError(f"type {arrow} has no Variant type", reason="unsupported-type")
     if pa.types.is_temporal(arrow):
         raw: Any = bound.value
     elif info.type == VariantType.UUID:
@@ -251,7 +251,7 @@ def _extremes(leaf: pa.Array) -> tuple[pa.Scalar, pa.Scalar]:
 
 
 def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
-    """What is at a place in a column of structs, null where any struct above it is; None if it is not there."""
+    """Return the array at a place in nested structs, null where a parent is null; None if the place does not exist."""
     for name in place:
         if not pa.types.is_struct(storage.type) or storage.type.get_field_index(name) < 0:
             return None
@@ -260,7 +260,7 @@ def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
 
 
 def _place(path: VariantPath) -> tuple[str, ...]:
-    """Where the storage has the group of a path without wildcards."""
+    """Return the place of the group of a path without wildcards in the storage."""
     return tuple(part for name in path.segments for part in ("typed_value", str(name)))
 
 
@@ -269,11 +269,11 @@ def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
     value, typed = part_at(storage, (*place, "value")), part_at(storage, (*place, "typed_value"))
     if value is None or typed is None:
         return False
-    alone = pc.and_(value.is_valid(), typed.is_null())
-    return BasicType.OBJECT in basic_types(value.filter(alone))
+    only_value = pc.and_(value.is_valid(), typed.is_null())
+    return BasicType.OBJECT in basic_types(value.filter(only_value))
 
 
 def basic_types(values: pa.Array) -> set[int]:
-    """The basic types of the values in a residual column."""
+    """Return the basic types of the values in a residual column."""
     firsts = pc.binary_slice(values.cast(pa.large_binary()), 0, 1).unique().to_pylist()
     return {first[0] & 0b11 for first in firsts if first}

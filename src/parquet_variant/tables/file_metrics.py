@@ -20,7 +20,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import (
-    Bounds,
+    ValueBounds,
     array_statistics,
     residual_objects,
     shredded_bounds,
@@ -38,7 +38,7 @@ from parquet_variant.tables.schema import (
     reachable_variants,
 )
 
-# Bounds of every path would make the log larger than small files.
+# ValueBounds of every path would make the log larger than small files.
 _MAX_PATHS = 100
 
 
@@ -52,7 +52,7 @@ class ColumnMetrics:
     nulls: int | None = None
     lower: pa.Scalar | None = None
     upper: pa.Scalar | None = None
-    paths: Mapping[VariantPath, Bounds] = field(default_factory=dict)
+    paths: Mapping[VariantPath, ValueBounds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class MetricsCollector:
             known = before.columns.get(place, ColumnMetrics()).nulls
             if known is not None:
                 nulls[place] = known - count
-        bounds: dict[Place, dict[VariantPath, Bounds]] = {}
+        bounds: dict[Place, dict[VariantPath, ValueBounds]] = {}
         for place in self._variants:
             paths = before.columns.get(place, ColumnMetrics()).paths
             known_bounds = {path: path_bounds(info, place, path) for path in paths}
@@ -120,7 +120,7 @@ class MetricsCollector:
             self._nulls[place] += column_at(table, place).null_count
 
     def _file_metrics(
-        self, info: FileInfo, nulls: Mapping[Place, int], variants: Mapping[Place, Mapping[VariantPath, Bounds]]
+        self, info: FileInfo, nulls: Mapping[Place, int], variants: Mapping[Place, Mapping[VariantPath, ValueBounds]]
     ) -> FileMetrics:
         columns: dict[Place, ColumnMetrics] = {}
         for place, kind in self._leaves:
@@ -156,7 +156,7 @@ def column_at(table: pa.Table, place: Place) -> pa.ChunkedArray:
     return column
 
 
-def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> Bounds | None:
+def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds | None:
     """Return the bounds of a path of object keys in a shredded Variant of a written file; None if they are unknown."""
     known = info.statistics.get((*column, *_typed_place(path), "typed_value"))
     if known is None or known.lower is None:
@@ -213,7 +213,7 @@ class _VariantColumn:
                     old = self.value_statistics.get(leaf)
                     self.value_statistics[leaf] = new if old is None else old.merge(new)
 
-    def bounds(self, place: Place, leaf: Callable[[Place], LeafStatistics | None]) -> dict[VariantPath, Bounds]:
+    def bounds(self, place: Place, leaf: Callable[[Place], LeafStatistics | None]) -> dict[VariantPath, ValueBounds]:
         """Return the bounds by path; `leaf` returns the footer's statistics of a leaf column."""
         if self.schema is None:
             return {}

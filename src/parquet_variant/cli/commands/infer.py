@@ -70,9 +70,9 @@ def command(
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.ingest import profile
-    from parquet_variant.shredding.costs import also as costs_also
+    from parquet_variant.shredding.costs import estimate_path
     from parquet_variant.shredding.drift import find_drift
-    from parquet_variant.shredding.explain import explain_also, explain_diff
+    from parquet_variant.shredding.explain import explain_diff, explain_estimate
     from parquet_variant.shredding.infer import infer
 
     chosen, existing, reading = policy.read(), read_schema(against), json.read()
@@ -87,7 +87,7 @@ def command(
         print(explain_diff(infer(data), result) or "no difference")
     elif also:
         for path, kind in read_types(also, "--also"):
-            print(explain_also(costs_also(data, path, kind)))
+            print(explain_estimate(estimate_path(data, path, kind)))
     elif explain or top or sort:
         print(_explained(result, sort, top, as_json=as_json))
     elif as_json:

@@ -17,7 +17,7 @@ from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Colum
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
-    from parquet_variant.shredding.costs import Also as TypedToo
+    from parquet_variant.shredding.costs import PathEstimate
     from parquet_variant.shredding.estimate import Comparison
 
 SortBy: TypeAlias = Literal["file", "path", "bytes", "residual", "typed", "missing"]
@@ -70,9 +70,9 @@ def inspect(
         print()
         _print_column(column_report, sort, top)
     if typed_too:
-        from parquet_variant.shredding.explain import explain_also
+        from parquet_variant.shredding.explain import explain_estimate
 
-        print("", *map(explain_also, typed_too), sep="\n")
+        print("", *map(explain_estimate, typed_too), sep="\n")
     if predict_from:
         from parquet_variant.cli.output import print_grid
 
@@ -106,15 +106,15 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[TypedToo]:
+def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
     """What typing more paths would change, from all rows."""
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.ingest import profile
-    from parquet_variant.shredding.costs import also
+    from parquet_variant.shredding.costs import estimate_path
 
     with Progress() as progress:
         data = profile(files, column=column, progress=progress)
-    return [also(data, path, kind) for path, kind in types]
+    return [estimate_path(data, path, kind) for path, kind in types]
 
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:

@@ -21,7 +21,7 @@ from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.statistics.variant_stats import decode_bounds, encode_bounds
 from parquet_variant.errors import TableError
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.statistics import TEXT_LENGTH, Bounds, lower_text, upper_text
+from parquet_variant.shredding.statistics import TEXT_LENGTH, ValueBounds, lower_text, upper_text
 from parquet_variant.tables.file_metrics import (
     ColumnMetrics,
     FileMetrics,
@@ -112,11 +112,11 @@ def counted_metrics(stats: Stats, schema: StructType) -> FileMetrics:
     columns: dict[Place, ColumnMetrics] = {}
     for place, kind in leaf_columns(schema):
         count = value_at(stats.get("nullCount"), place)
-        paths: dict[VariantPath, Bounds] = {}
+        paths: dict[VariantPath, ValueBounds] = {}
         if not is_footer_counted(kind):
             text = value_at(stats.get("minValues"), place)
             with suppress(TableError):
-                paths = {} if text is None else dict.fromkeys(decode_bounds(str(text)), Bounds(None, None))
+                paths = {} if text is None else dict.fromkeys(decode_bounds(str(text)), ValueBounds(None, None))
         columns[place] = ColumnMetrics(count if isinstance(count, int) else None, paths=paths)
     rows = stats.get("numRecords")
     return FileMetrics(rows if isinstance(rows, int) else 0, columns)

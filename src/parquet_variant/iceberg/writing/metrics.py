@@ -32,7 +32,7 @@ from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.format.statistics import footer_metadata
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
-from parquet_variant.shredding.statistics import Bounds, lower_text, upper_text
+from parquet_variant.shredding.statistics import ValueBounds, lower_text, upper_text
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import bounds_to_bytes
 
@@ -117,7 +117,7 @@ def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Ne
     return found
 
 
-def _set_variant_bounds(made: ManifestMetrics, number: int, paths: Mapping[VariantPath, Bounds]) -> None:
+def _set_variant_bounds(made: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
     both = {p: b for p, b in paths.items() if b.lower is not None and b.upper is not None}
     if both:
         made.lower_bounds[number] = bounds_to_bytes({path: b.lower for path, b in both.items() if b.lower is not None})

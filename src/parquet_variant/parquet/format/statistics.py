@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode
 from parquet_variant.schema.parquet_reader import open_parquet
-from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged, order_key
+from parquet_variant.shredding.leaf_statistics import LeafStatistics, merge_statistics, order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
 # The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
@@ -112,4 +112,4 @@ def writer_of(metadata: pq.FileMetaData) -> str:
 def file_statistics(metadata: pq.FileMetaData, leaf: SchemaNode) -> LeafStatistics:
     """What a file says of a leaf column."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
-    return merged(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)
+    return merge_statistics(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)

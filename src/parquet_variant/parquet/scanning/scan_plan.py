@@ -24,7 +24,7 @@ from parquet_variant.parquet.scanning.projection import PathColumns, columns_of_
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
-from parquet_variant.shredding.leaf_statistics import LeafStatistics, merged
+from parquet_variant.shredding.leaf_statistics import LeafStatistics, merge_statistics
 
 # Types that are stored as they are in memory.
 _INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
@@ -246,7 +246,7 @@ def _unknown(node: SchemaNode) -> LeafStatistics:
 
 
 def _whole(groups: Sequence[Statistics]) -> Statistics:
-    return lambda node: merged(statistics(node) for statistics in groups)
+    return lambda node: merge_statistics(statistics(node) for statistics in groups)
 
 
 def _may_hold(

@@ -1,11 +1,11 @@
-"""`AutoPolicy`: shred what is frequent, as the type of most values, within a budget of columns.
+"""`AutoPolicy`: shred frequent paths, as the type of most values, within a budget of columns.
 
-Owns the default rules and their constants. Leaves the type of a column to `column_types` and maps to `maps`.
+Owns the default rules and their constants. `column_types` chooses the type of a column, `maps` recognizes maps.
 
-Source: our own measurements (docs/inference.md). A rare path costs more as a column than in the residual, where the
-compressor sees its row's other values beside it; from about a seventh of the rows on, columns are smaller, and they are
-what queries read. So are the most frequent paths of data that has few paths in common, whatever they cost. One type in
-the minority does no harm, because it lies in a residual of its own.
+Source: measurements on the shared data sets (docs/inference.md). A rare path costs more as a column than in the
+residual, where the compressor sees the other values of its row next to it; from about a seventh of the rows on, columns
+are smaller, and they are what queries read. If data has few common paths, its most frequent paths are shredded at any
+cost. A minority type does no harm, because it is stored in a residual of its own.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import PrimitiveId
 
 _READERS = ("duckdb",)
-# The share of the rows from which on a key of the root has a column where DuckDB reads: rows with a residual of the
-# root cost it the typed columns of 2,048 rows around them.
+# Minimum share of rows of a top-level key if DuckDB reads the files: a row with a residual at the root makes DuckDB
+# ignore
+# the typed columns of the 2,048 rows around it.
 _LEAST_OF_ROOT = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
 class AutoPolicy:
-    """Shred what is frequent.
+    """Shred frequent paths.
 
     Parameters
     ----------
     min_row_share
-        A path in a smaller share of the rows (SQL NULL aside) stays in the residual.
+        Minimum share of the rows (SQL NULL excluded) that have a path; rarer paths stay in the residual.
     least_columns
-        So many of the most frequent scalar paths are shredded even so, down to a quarter of that share.
+        Number of the most frequent scalar paths that are shredded down to a quarter of that share.
     min_type_share
-        A typed column holds at least this share of the path's values, Variant nulls aside; where no type has it, the
-        path is a column without a type.
+        Minimum share of a path's values, Variant nulls excluded, that a typed column holds; a path without such a type
+        becomes a column without a type.
     max_columns
-        Most leaves; those in most rows are kept, of the ones in as many rows those that save most bytes.
+        Maximum number of leaves; those in most rows are kept, and among equals those that save most bytes.
     max_depth
-        Most segments of a path; what is deeper stays in the residual.
+        Maximum number of segments of a path; deeper values stay in the residual.
     maps
-        Which objects are maps; but for its most common keys, a map is a residual of its own.
+        Which objects are maps; a map is a separate residual, except for its most common keys.
     readers
-        Engines that read the files by themselves, and are to find paths in columns of their own: ``"duckdb"`` shreds
-        rare keys of the root, too, with what is frequent below them, and makes no column without a type
-        (docs/interop.md).
+        Engines that read the files directly. ``"duckdb"`` also shreds rare top-level keys, with frequent paths below
+        them, and makes no column without a type (docs/interop.md).
 
     Examples
     --------
@@ -88,13 +88,13 @@ class AutoPolicy:
     def __post_init__(self) -> None:
         check_constants(self)
         readers = (self.readers,) if isinstance(self.readers, str) else tuple(self.readers)
-        if unknown := [each for each in readers if each not in _READERS]:
-            words = f"no files are written for {unknown[0]!r}: use {', '.join(_READERS)}"
+        if unknown := [reader for reader in readers if reader not in _READERS]:
+            words = f"unknown reader {unknown[0]!r}: use {', '.join(_READERS)}"
             raise VariantError(words, reason="bad-policy")
         object.__setattr__(self, "readers", readers)
 
     def choose(self, profile: Profile) -> InferenceResult:
-        """The schema for data of this profile, and why."""
+        """Return the schema for data with this profile, and the reasons."""
         walk = _Walk(self, profile, _least_share(self, profile))
         if profile.root is not None:
             walk.node(profile.root, VariantPath())
@@ -105,7 +105,7 @@ class AutoPolicy:
 
 @dataclass(slots=True)
 class _Walk:
-    """The walk over the paths, from the root down; ``leaves`` are the columns so far."""
+    """The walk over the paths from the root down; ``leaves`` are the columns chosen so far."""
 
     policy: AutoPolicy
     profile: Profile
@@ -116,11 +116,11 @@ class _Walk:
 
     @property
     def for_duckdb(self) -> bool:
-        """Whether DuckDB is to read paths fast."""
+        """Whether DuckDB reads the files."""
         return "duckdb" in self.policy.readers
 
     def least_rows(self, path_profile: PathProfile, path: VariantPath) -> tuple[float, int]:
-        """The share that a path needs, and of how many rows."""
+        """Return the share of rows that a path needs, and the number of rows that it refers to."""
         rows = self.profile.rows - self.profile.null_rows
         if not self.for_duckdb or not path.segments:
             return self.least_share, rows
@@ -130,7 +130,7 @@ class _Walk:
         return self.least_share, self.of_root[path.segments[0]]
 
     def node(self, path_profile: PathProfile, path: VariantPath) -> bool:
-        """Decide on a path and those below it; whether it has a column or group."""
+        """Decide on a path and the paths below it; return whether it has a column or group."""
         column = best_column(path_profile)
         if column is None:
             return self.leave(path_profile, path, "only Variant nulls")
@@ -164,20 +164,20 @@ class _Walk:
         shredded = [self.field(child, path / str(child.segment), first) for child in fields]
         if any(shredded):
             return True
-        return self.untyped(path_profile, path, self.below(at, "no field has a column"))
+        return self.untyped(path_profile, path, self.reason_below(at, "no field has a column"))
 
     def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
         name = str(child.segment)
-        other = str(first[name.casefold()].segment)
-        if other != name:
+        preferred = str(first[name.casefold()].segment)
+        if preferred != name:
             # DuckDB 2.0 reads the second of two such columns under another name.
             return self.leave(
-                child, path, f"differs from {other!r} only in case, which not every reader can tell apart"
+                child, path, f"differs from {preferred!r} only in case, which not every reader can tell apart"
             )
         return self.node(child, path)
 
     def common(self, child: PathProfile) -> bool:
-        """Whether a key of a map is a field in all but name."""
+        """Return whether a key of a map is frequent enough to be treated as a field."""
         column = best_column(child) if child.share >= self.policy.maps.common else None
         return column is not None and column.arrow is not None
 
@@ -187,19 +187,19 @@ class _Walk:
         element = path_profile.element
         if element is not None and self.node(element, path / WILDCARD):
             return True
-        return self.untyped(path_profile, path, self.below(at, "only empty arrays"))
+        return self.untyped(path_profile, path, self.reason_below(at, "only empty arrays"))
 
-    def below(self, at: int, otherwise: str) -> str:
-        """Why a container has nothing below it: forget its own decision and those below."""
+    def reason_below(self, at: int, otherwise: str) -> str:
+        """Return why no path below a container has a column; remove its decision and those below."""
         rare = [decision for decision in self.decisions[at:] if decision.count]
         if rare and all(decision.row_share < self.least_share for decision in rare):
-            otherwise = f"all that is below it is in under {self.least_share:.0%} of the rows"
+            otherwise = f"all paths below are in under {self.least_share:.0%} of the rows"
         del self.decisions[at - 1 :]
         return otherwise
 
     def untyped(self, path_profile: PathProfile, path: VariantPath, reason: str) -> bool:
         if self.for_duckdb:
-            return self.leave(path_profile, path, f"{reason}; for DuckDB, no column is without a type")
+            return self.leave(path_profile, path, f"{reason}; DuckDB needs typed columns")
         self.leaves[path] = ShreddingSchema.variant()
         self.decisions.note(path, path_profile, "variant", 0.0, 0, reason)
         return True
@@ -209,7 +209,7 @@ class _Walk:
         return False
 
     def keep_the_best(self) -> None:
-        """Drop the leaves over the budget, and the decisions for groups that then have none."""
+        """Remove the leaves over the budget, and the decisions for groups that become empty."""
         if len(self.leaves) <= self.policy.max_columns:
             return
         of_path = {decision.path: decision for decision in self.decisions}
@@ -217,7 +217,7 @@ class _Walk:
         for path in order[self.policy.max_columns :]:
             del self.leaves[path]
         needed = {VariantPath(path.segments[:size]) for path in self.leaves for size in range(len(path) + 1)}
-        reason = f"over the budget of {self.policy.max_columns} columns: others are in more rows, or save more"
+        reason = f"over the budget of {self.policy.max_columns} columns: other paths are in more rows or save more"
         self.decisions = Decisions(
             decision
             if decision.path in needed or not decision.shredded
@@ -227,7 +227,7 @@ class _Walk:
 
 
 def _least_share(policy: AutoPolicy, profile: Profile) -> float:
-    """The share of the rows that a path needs: less than the policy's where few paths have that."""
+    """Return the minimum share of rows of a path: less than the policy's if few paths reach that."""
     table, rows = profile.table, profile.rows - profile.null_rows
     scalar = table.kinds[:, PrimitiveId.NULL + 1 : len(PrimitiveId)].any(axis=1)
     shares = np.sort(table.counts[scalar, ROWS])[::-1]
@@ -238,7 +238,7 @@ def _least_share(policy: AutoPolicy, profile: Profile) -> float:
 
 
 def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
-    """Of the fields whose names differ only in case, the most frequent one, by its case-folded name."""
+    """Return the most frequent field of each set of names that differ only in case, by case-folded name."""
     first: dict[str, PathProfile] = {}
     for child in fields:
         name = str(child.segment).casefold()
@@ -248,7 +248,7 @@ def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
 
 
 def mix(column: ColumnType) -> str:
-    """The types at a path and their shares, in words."""
+    """Return the types at a path with their shares, as text."""
     if not column.others:
         return f"all {column.name}"
     total = column.typed + sum(column.others.values())

@@ -1,10 +1,10 @@
-"""Which typed column fits the values at one path best.
+"""The typed column that fits the values at one path best.
 
-Owns the grouping of types into those that share a column, and the exact numeric type. Leaves whether a path is worth a
-column to the policies.
+Owns the groups of types that share a column, and the exact numeric type. The policies decide whether a path gets a
+column.
 
 Integers and decimals are one group ("Exact Numeric" in the specification); no other types share a column. Strings are
-never read as dates or numbers: what comes back would not be the value that went in.
+not parsed as dates or numbers, because the values would not be written back unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.types import DECIMAL_TYPES, EXACT_NUMERIC, INTEGERS, TYPES,
 
 # Digits of a decimal that is stored as an INT64.
 _NARROW = 18
-# Share of the decimals that may stay in the residual for the sake of a column of 8 instead of 16 bytes.
+# Share of the decimals that may stay in the residual to make the column 8 instead of 16 bytes wide.
 _OUTLIERS = 0.01
 
 
@@ -30,19 +30,19 @@ class ColumnType:
 
     name: str  # A DDL name, ``"array"`` or ``"object"``.
     arrow: pa.DataType | None  # The type of a primitive column, else None.
-    typed: int  # Values that it holds.
-    # Values of the other types that stay in the residual, by type; Variant nulls are not among them.
+    typed: int  # Number of values that it holds.
+    # Number of values of other types, which stay in the residual, by type; without Variant nulls.
     others: dict[str, int]
 
     @property
     def share(self) -> float:
-        """Share of the values, Variant nulls aside, that the column holds."""
+        """Share of the values, Variant nulls excluded, that the column holds."""
         total = self.typed + sum(self.others.values())
         return self.typed / total if total else 0.0
 
 
 def best_column(path_profile: PathProfile) -> ColumnType | None:
-    """The column that holds most values; None if there are none but nulls."""
+    """Return the column that holds most values; None if all values are Variant null."""
     groups: dict[str, int] = {}
     for variant_type, count in path_profile.types.items():
         if variant_type != VariantType.NULL:
@@ -64,9 +64,9 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
 
 
 def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
-    """The numeric type for a path's integers and decimals, and how many of them it surely holds.
+    """Return the numeric type for the integers and decimals of a path, and the number of values that it surely holds.
 
-    All of them where 38 digits suffice; a few outliers are left out where the rest then fits an INT64.
+    It holds all values if 38 digits suffice; a few outliers are excluded if the other values then fit an INT64.
     """
     types = path_profile.types
     if types.keys().isdisjoint(DECIMAL_TYPES):
@@ -92,13 +92,13 @@ def _best(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
 def _most_typed(
     wholes: list[int], scales: list[int], int_digits: int, ints: int, precision: int
 ) -> tuple[pa.DataType, int]:
-    """The decimal type of a precision that surely holds most, and how many."""
+    """Return the decimal type of a precision that surely holds most values, and their number."""
     below_whole, below_scale = list(accumulate(wholes)), list(accumulate(scales))
     decimals = below_scale[-1]
     best = (0, 0)
     for scale in range(min(precision, len(scales) - 1) + 1):
         whole = precision - scale
-        # The two counts say how many values break either limit; at worst none breaks both.
+        # Each count includes values that break only one limit; in the worst case no value breaks both.
         fitting = below_whole[min(whole, len(wholes) - 1)] + below_scale[scale] - decimals
         fitting = max(fitting, 0) + (ints if int_digits <= whole else 0)
         best = max(best, (fitting, -scale))

@@ -1,8 +1,7 @@
-"""What a policy answers: a schema, and for every path that it looked at the choice and the reason.
+"""The result of a policy: a schema, and for every considered path the decision and its reason.
 
-Owns these two records, the protocol of policies, and what policies share: the check of their constants, containers
-above chosen leaves, and what a schema does to data for which it was not chosen path by path. Leaves choosing to the
-policies, printing to `shredding.explain`.
+Owns these records, the protocol of policies, and what policies share: checks of their constants, building a schema from
+leaves, and decisions for a schema that was not chosen path by path. `shredding.explain` formats the result.
 """
 
 from __future__ import annotations
@@ -30,25 +29,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The choice for one path.
+    """The decision for one path.
 
     Parameters
     ----------
     path
         The path; ``[*]`` is every element of an array.
     type
-        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a column of its own without a
-        type, or None if the path is not shredded. Nothing below such a path is listed.
+        The DDL name of the typed column, ``"object"``, ``"array"``, ``"variant"`` for a separate column without a type,
+        or None if the path is not shredded. Paths below such a path are not listed.
     count
         Values at the path.
     row_share
         Share of all rows that have the path.
     typed_share
-        Share of the values, Variant nulls aside, that the typed column (or group) holds; the rest is the residual.
+        Share of the values, Variant nulls excluded, that the typed column or group holds; the others are residual.
     bytes_saved
         Estimate of the bytes that leave the residual and need not be stored with each value.
     reason
-        Why, in words.
+        The reason, as text.
     """
 
     path: VariantPath
@@ -61,42 +60,42 @@ class Decision:
 
     @property
     def shredded(self) -> bool:
-        """Whether the path has a column or group of its own."""
+        """Whether the path has its own column or group."""
         return self.type is not None
 
 
 class Decisions(list[Decision]):
-    """Decisions on paths of a profile."""
+    """Decisions about paths of a profile."""
 
     def note(
         self, path: VariantPath, path_profile: PathProfile, kind: str | None, share: float, saved: int, reason: str
     ) -> None:
-        """Add one."""
+        """Append a decision about a path."""
         row_share = path_profile.row_share
         self.append(Decision(path, kind, path_profile.count, row_share, share, saved, reason))
 
 
 @dataclass(frozen=True, slots=True)
 class InferenceResult:
-    """What `infer` gives.
+    """The result of `infer`.
 
     Parameters
     ----------
     schema
-        What to shred.
+        The shredding schema.
     decisions
-        One for each path that was looked at, parents first.
+        One decision per considered path, parents first.
     policy
-        The policy that chose.
+        The policy.
     rows
         Rows of the profile.
     predictions
-        How many values each leaf of the schema is expected to hold; `shredding.estimate` sets them beside a file.
+        The expected number of values per leaf of the schema; `shredding.estimate` compares them with a file.
     costs
-        For each path what is typed, null, in the residual and missing, with bytes; None if rows were looked at, no
+        Typed, null, residual and missing values per path, with bytes; None if the policy used rows instead of a
         profile.
     typed_texts
-        What became of texts that were to be typed, in the rows that were looked at.
+        Counts of strings that were to be typed, in the profiled rows.
     """
 
     schema: ShreddingSchema
@@ -124,14 +123,14 @@ class InferenceResult:
         object.__setattr__(self, "schema", schema)
 
     def __repr__(self) -> str:
-        typed = sum(each.shredded and each.type not in ("object", "array") for each in self.decisions)
+        typed = sum(decision.shredded and decision.type not in ("object", "array") for decision in self.decisions)
         return f"<InferenceResult of {self.rows:,} rows by {self.policy.name}: {typed:,} typed paths; {self.schema!r}>"
 
     def _repr_html_(self) -> str:
         return self.schema._repr_html_()
 
     def decision(self, path: str | VariantPath) -> Decision | None:
-        """The decision for a path; that of the nearest path above it where it was not looked at on its own."""
+        """Return the decision for a path, or for its nearest ancestor that was considered."""
         place = VariantPath.parse(path)
         by_path = {decision.path: decision for decision in self.decisions}
         while place not in by_path and place.segments:
@@ -140,58 +139,62 @@ class InferenceResult:
 
 
 class Policy(Protocol):
-    """How to choose: a frozen dataclass with a name, its constants as fields, and `choose`."""
+    """A frozen dataclass with a name, its constants as fields, and `choose`."""
 
     @property
     def name(self) -> str:
-        """The name that `infer` takes."""
+        """The name that `infer` accepts."""
 
     def choose(self, profile: Profile) -> InferenceResult:
-        """The schema for data of this profile, and why."""
+        """Return the schema for data with this profile, and the reasons."""
 
 
 @runtime_checkable
 class RowsPolicy(Protocol):
-    """A policy that has a use for the rows themselves."""
+    """A policy that needs the values, not only the profile."""
 
     def choose_rows(self, array: VariantArray) -> InferenceResult:
-        """The schema for an array, and why."""
+        """Return the schema for an array, and the reasons."""
 
 
 _SHARES = ("share", "filled", "alike", "common")
 
 
 def check_constants(policy: Any) -> None:
-    """Refuse a share that is not from 0 to 1, and a count that is negative or no whole number.
+    """Check that shares are between 0 and 1, and that counts are not negative.
 
     Raises `VariantError` with reason ``"bad-policy"``.
 
     >>> from parquet_variant.shredding.policies.auto import AutoPolicy
     >>> AutoPolicy(min_row_share=2)
     Traceback (most recent call last):
-    parquet_variant.errors.VariantError: min_row_share is 2: give a share from 0 to 1, such as 0.15
+    parquet_variant.errors.VariantError: min_row_share is 2: it must be a share from 0 to 1, such as 0.15
     """
-    for each in fields(policy):
-        if isinstance(each.default, bool) or not isinstance(each.default, int | float):
+    for constant in fields(policy):
+        if isinstance(constant.default, bool) or not isinstance(constant.default, int | float):
             continue
-        value = getattr(policy, each.name)
+        value = getattr(policy, constant.name)
         number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if each.name.endswith(_SHARES):
+        if constant.name.endswith(_SHARES):
             if not number or not 0 <= value <= 1:
-                raise _bad(f"{each.name} is {value!r}: give a share from 0 to 1, such as {each.default}")
-        elif not number or value < 0 or (isinstance(each.default, int) and value != int(value)):
-            raise _bad(f"{each.name} is {value!r}: give a number from 0 on, such as {each.default}")
+                raise _bad_policy(
+                    f"{constant.name} is {value!r}: it must be a share from 0 to 1, such as {constant.default}"
+                )
+        elif not number or value < 0 or (isinstance(constant.default, int) and value != int(value)):
+            raise _bad_policy(
+                f"{constant.name} is {value!r}: it must be a number of at least 0, such as {constant.default}"
+            )
 
 
-def _bad(message: str) -> VariantError:
+def _bad_policy(message: str) -> VariantError:
     return VariantError(message, reason="bad-policy")
 
 
 def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> ShreddingSchema:
-    """Put leaves together under the objects and arrays that their paths go through.
+    """Build a schema from leaves, nested in the objects and arrays of their paths.
 
-    A path that goes further than another one wins over it. Where some paths go through an object and others through an
-    array, the larger side wins: a Parquet group is one or the other.
+    A longer path takes precedence over its prefix. If some paths go through an object and others through an array, the
+    side with more leaves is used, because a Parquet group is one or the other.
 
     >>> ddl = ShreddingSchema.from_ddl
     >>> paths = {"$.a.b": ddl("int"), "$.a": ddl("variant"), "$.c[*].d": ddl("date")}
@@ -202,20 +205,20 @@ def schema_of_leaves(leaves: Mapping[VariantPath, ShreddingSchema]) -> Shredding
 
 
 def _node(leaves: list[tuple[tuple[Segment, ...], ShreddingSchema]], depth: int) -> ShreddingSchema:
-    """The node so many segments down that all these leaves are at or below."""
+    """Return the node that contains all these leaves, a number of segments below the root."""
     groups: dict[Segment, list[tuple[tuple[Segment, ...], ShreddingSchema]]] = {}
-    here: ShreddingSchema | None = None
+    leaf_here: ShreddingSchema | None = None
     for segments, leaf in leaves:
         if len(segments) > depth:
             groups.setdefault(segments[depth], []).append((segments, leaf))
         else:
-            here = leaf
+            leaf_here = leaf
     if not groups:
-        return here or ShreddingSchema.variant()
+        return leaf_here or ShreddingSchema.variant()
     elements = groups.pop(WILDCARD, None)
     if elements is not None and len(elements) >= sum(map(len, groups.values())):
         return ShreddingSchema.array(_node(elements, depth + 1))
-    return ShreddingSchema.object({str(name): _node(below, depth + 1) for name, below in groups.items()})
+    return ShreddingSchema.object({str(name): _node(leaves_below, depth + 1) for name, leaves_below in groups.items()})
 
 
 def decisions_for(
@@ -226,10 +229,10 @@ def decisions_for(
     left: str = "not given",
     why: Callable[[VariantPath], str | None] | None = None,
 ) -> tuple[Decision, ...]:
-    """A decision for every node of the schema, and for every path of the data that is just outside it.
+    """Return a decision for every node of a schema, and for every path of the data just outside of it.
 
-    `chosen` and `left`: what to call what is in the schema and what is not.
-    `why`: says more of a path, in the schema or not; None for nothing.
+    `chosen` and `left`: the reasons for paths in the schema and outside of it.
+    `why`: returns a more specific reason for a path, or None.
     """
     decisions = Decisions()
 
@@ -247,13 +250,15 @@ def decisions_for(
                 text = f"{text}: {types_in_words(path_profile)}"
             decisions.note(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
         fields = dict(node.fields)
-        known = {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
-        names = sorted({*fields, *known}) if node.kind == "object" else []
+        children_by_name = (
+            {str(child.segment): child for child in path_profile.fields} if path_profile is not None else {}
+        )
+        names = sorted({*fields, *children_by_name}) if node.kind == "object" else []
         for name in names:
             if name in fields:
-                walk(known.get(name), fields[name], path / name)
+                walk(children_by_name.get(name), fields[name], path / name)
             else:
-                outside(known[name], path / name)
+                outside(children_by_name[name], path / name)
         if node.element is not None:
             walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
@@ -265,7 +270,7 @@ def decisions_for(
 
 
 def types_in_words(path_profile: PathProfile) -> str:
-    """The types at a path and their shares, the most frequent first."""
+    """Return the types at a path with their shares, the most frequent first."""
     types: dict[str, int] = {}
     for name, count in path_profile.types.items():
         group = "number" if name.startswith(("int", "decimal")) else str(name)

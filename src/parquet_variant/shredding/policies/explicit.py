@@ -1,6 +1,6 @@
 """`ExplicitPolicy`: shred what the user says.
 
-Owns taking a schema in any spelling and saying what it does to the data. Leaves the spellings to `ShreddingSchema`.
+Owns accepting a schema in any notation, and its effect on the data. `ShreddingSchema` reads the notations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from parquet_variant.shredding.profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class ExplicitPolicy:
-    """Shred what the user says, whatever the data.
+    """Shred what the user says, independent of the data.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class ExplicitPolicy:
     schema: ShreddingSchema | str | pa.Schema | pa.DataType
 
     def resolved(self) -> ShreddingSchema:
-        """The schema, read from whatever spelling it has.
+        """Return the schema, read from its notation.
 
         Raises
         ------
         SchemaError
-            If it cannot be read.
+            For an invalid schema, and one with too many Parquet levels (``too-deep``).
         """
         schema = self.schema
         if isinstance(schema, (pa.Schema, pa.DataType)):
@@ -58,6 +58,6 @@ class ExplicitPolicy:
         return ShreddingSchema.of(schema)
 
     def choose(self, profile: Profile) -> InferenceResult:
-        """The given schema, and what it does to data of this profile."""
+        """Return the given schema, and its effect on data with this profile."""
         schema = self.resolved()
         return InferenceResult(schema, decisions_for(profile, schema), self, profile.rows, predict(profile, schema))

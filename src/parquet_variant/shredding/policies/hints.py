@@ -1,9 +1,9 @@
-"""`HintsPolicy`: the user's types where given, paths to skip, and the most frequent paths up to a number.
+"""`HintsPolicy`: types of the user, paths to skip, and the most frequent paths up to a limit.
 
-Owns these rules. Leaves types that are not given to `column_types`.
+Owns these rules. `column_types` chooses the types of other paths.
 
-Source: ClickHouse's ``JSON(max_dynamic_paths=N, path Type, SKIP path, SKIP REGEXP 'pattern')``. There a skipped path is
-not stored; here it is only not shredded, since nothing may be lost.
+Source: ClickHouse's ``JSON(max_dynamic_paths=N, path Type, SKIP path, SKIP REGEXP 'pattern')``. ClickHouse does not
+store a skipped path; here it is only not shredded, because no data may be lost.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from parquet_variant.shredding.profile_path import PathProfile
 
 @dataclass(frozen=True, slots=True)
 class HintsPolicy:
-    """The user's types where given, and the most frequent paths.
+    """Shred paths with types of the user, and the most frequent other paths.
 
     Parameters
     ----------
     types
-        A DDL or Arrow type for each path that is to have it.
+        DDL or Arrow types by path.
     max_columns
-        How many paths are shredded without being named, at most.
+        Maximum number of shredded paths that are not in `types`.
     skip
-        Paths that are not shredded, with all that is below them.
+        Paths that are not shredded, with all paths below them.
     skip_regexp
-        Regular expressions; a path is not shredded if one is found in its dotted form (``a.b``, ``a.[*].b``).
+        Regular expressions; a path is not shredded if one matches in its dotted form (``a.b``, ``a.[*].b``).
     maps
-        Which objects are maps, and so not looked into unless named.
+        Which objects are maps; paths in maps are shredded only if they are in `types`.
 
     Raises
     ------
     VariantError
-        For a pattern that is no regular expression (``bad-policy``).
+        For an invalid regular expression (``bad-policy``).
     PathError, SchemaError
-        For a path or type that cannot be read.
+        For an invalid path or type.
 
     Examples
     --------
@@ -97,10 +97,12 @@ class HintsPolicy:
         try:
             object.__setattr__(self, "_patterns", tuple(map(re.compile, self.skip_regexp)))
         except re.error as error:
-            raise VariantError(f"{error.pattern!r} is no regular expression: {error}", reason="bad-policy") from None
+            raise VariantError(
+                f"invalid regular expression {error.pattern!r} in skip_regexp: {error}", reason="bad-policy"
+            ) from None
 
     def choose(self, profile: Profile) -> InferenceResult:
-        """The schema for data of this profile, and why."""
+        """Return the schema for data with this profile, and the reasons."""
         reasons: dict[VariantPath, str] = dict.fromkeys(self._typed, "hint")
         leaves = dict(self._typed)
         ranked = sorted(
@@ -135,11 +137,11 @@ class HintsPolicy:
         if is_map is not None:
             reasons[path] = is_map
             return []
-        below = []
+        candidates = []
         for child in path_profile.fields if column.name == "object" else [path_profile.element]:
             if child is not None and child.segment is not None:
-                below += self._candidates(child, path / child.segment, reasons)
-        return below
+                candidates += self._candidates(child, path / child.segment, reasons)
+        return candidates
 
     def _skip_reason(self, path: VariantPath) -> str | None:
         for skipped in self._skipped:

@@ -1,9 +1,9 @@
-"""Telling maps from records: objects whose keys are data (versions, dates, ids).
+"""Recognition of maps: objects whose keys are data (versions, dates, ids), as opposed to records.
 
-Owns that one judgement. Leaves what becomes of a map to the policies.
+Owns this decision. The policies decide how maps are shredded.
 
-A record has keys that most of its kind share. A map has many keys, each in few of the objects, and what they lead to
-looks alike. Both signs are needed, since a union of event types also has many rare keys, but of all kinds.
+Most objects of a record type share its keys. A map has many keys, each in few of its objects, and the values under them
+look alike. Both signs are needed, because a union of event types also has many rare keys, but with different values.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from parquet_variant.shredding.policies.decision import check_constants
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import EXACT_NUMERIC, VariantType
 
-# Keys that are compared: those with most values.
-_LOOKED_AT = 64
+# Number of keys that are compared: those with most values.
+_COMPARED_KEYS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class MapRules:
-    """What makes an object a map.
+    """The criteria for a map.
 
     Parameters
     ----------
     keys
-        It has at least so many distinct keys.
+        Minimum number of distinct keys.
     filled
-        An object has at most this share of them, on average.
+        Maximum share of the keys that an object has on average.
     alike
-        At least this share of the values under the keys are of one type; and if they are objects, of the keys in these.
+        Minimum share of the values under the keys that have one type; for objects, also of their keys.
     surely
-        With so many keys that look alike it is a map even if the objects share them (a single document, for one).
+        Number of keys with similar values from which on objects are maps even if they share the keys (such as a single
+        document).
     common
-        A key of a map in this share of its objects is treated as the field of a record if it leads to scalars.
+        Minimum share of the objects that have a key for it to be treated as a field, if its values are scalars.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class MapRules:
 
 
 def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
-    """Why the objects at a path are a map, in words; None if they are records.
+    """Return why the objects at a path are a map, as text; None if they are records.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.profile import Profile
@@ -71,7 +72,7 @@ def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
     filled = path_profile.field_count / objects / keys
     if filled > rules.filled and keys < rules.surely:
         return None
-    fields = sorted(path_profile.fields, key=lambda field: -field.count)[:_LOOKED_AT]
+    fields = sorted(path_profile.fields, key=lambda field: -field.count)[:_COMPARED_KEYS]
     alike = _alike(fields)
     if alike < rules.alike:
         return None
@@ -79,7 +80,7 @@ def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
 
 
 def _alike(fields: list[PathProfile]) -> float:
-    """Share of the values that are of the most frequent type, times that of their keys that most of them have."""
+    """Return the share of values of the most frequent type, times the share of their common keys for objects."""
     types: Counter[str] = Counter()
     names: Counter[object] = Counter()
     values_by_name: Counter[object] = Counter()
@@ -88,16 +89,16 @@ def _alike(fields: list[PathProfile]) -> float:
         for name, count in field.types.items():
             if name != VariantType.NULL:
                 types["number" if name in EXACT_NUMERIC else name] += count
-        below = field.fields
-        if below:
+        inner_fields = field.fields
+        if inner_fields:
             objects += 1
-            for child in below:
+            for child in inner_fields:
                 names[child.segment] += 1
                 values_by_name[child.segment] += child.count
     if not types:
         return 0.0
-    kind, most = types.most_common(1)[0]
-    share = most / types.total()
+    kind, values_of_type = types.most_common(1)[0]
+    share = values_of_type / types.total()
     if kind != VariantType.OBJECT or not objects:
         return share
     common = sum(count for name, count in values_by_name.items() if names[name] >= objects / 4)

@@ -1,13 +1,13 @@
-"""`SparkPolicy`: what Apache Spark would shred, to compare with.
+"""`SparkPolicy`: what Apache Spark would shred, for comparison.
 
 Owns Spark's rules and constants. Source: ``InferVariantShreddingSchema`` of Spark 4.2 and the settings
-``spark.sql.variant.shredding.maxSchemaWidth`` (300) and ``maxSchemaDepth`` (50); its Parquet writer gives it the first
+``spark.sql.variant.shredding.maxSchemaWidth`` (300) and ``maxSchemaDepth`` (50); the Parquet writer passes it the first
 4,096 rows or 64 MB of a file.
 
-Spark's rules: a field needs a tenth of the rows; inside an array its occurrences are compared with a tenth of the
-*rows*. One value of another type makes the path a column without a type; only integers and decimals meet. Integers are
-``bigint``, decimals have 18 or 38 digits. The width counts every ``value`` and ``typed_value`` column, in the order of
-names.
+Spark's rules: a field needs a tenth of the rows; inside an array, its occurrences are compared with a tenth of the
+*rows*. A single value of another type makes the path a column without a type; only integers and decimals are
+compatible. Integers are ``bigint``, decimals have 18 or 38 digits. The width counts every ``value`` and ``typed_value``
+column, in the order of names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from parquet_variant.shredding.profile_path import PathProfile
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
 
-# Types that Spark 4.2 infers; it has none for the others.
+# Types that Spark 4.2 infers.
 _TYPES = frozenset({
     "boolean", "bigint", "double", "float", "string", "binary", "date", "timestamp", "timestamp_ntz", "array", "object",
 })  # fmt: skip
@@ -39,21 +39,20 @@ _LONG_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class SparkPolicy:
-    """What Apache Spark would shred.
+    """Shred what Apache Spark would shred.
 
-    A profile says nothing of the order of rows: given one, the policy looks at all of it; given an array, at its first
-    rows, as Spark does.
+    For an array, the policy uses the first rows, as Spark does. A profile has no order of rows, so all of it is used.
 
     Parameters
     ----------
     rows, sample_bytes
-        How much of an array it looks at, from the start.
+        Size of the start of an array that is used.
     min_share
-        A field is shredded from this share of the rows on.
+        Minimum share of the rows that have a field.
     max_width
-        Most columns of the file, ``value`` columns included.
+        Maximum number of columns of the file, ``value`` columns included.
     max_depth
-        Deepest level.
+        Maximum depth.
 
     Examples
     --------
@@ -75,11 +74,11 @@ class SparkPolicy:
         check_constants(self)
 
     def choose_rows(self, array: VariantArray) -> InferenceResult:
-        """The schema for the first rows of an array, and why."""
+        """Return the schema for the first rows of an array, and the reasons."""
         return self.choose(Profile.of_array(_first_bytes(array[: self.rows], self.sample_bytes)))
 
     def choose(self, profile: Profile) -> InferenceResult:
-        """The schema for data of this profile, and why."""
+        """Return the schema for data with this profile, and the reasons."""
         walk = _Walk(self, profile, self.max_width)
         schema = ShreddingSchema.variant()
         if profile.root is not None:
@@ -88,13 +87,13 @@ class SparkPolicy:
 
 
 def _first_bytes(array: VariantArray, size: int) -> VariantArray:
-    """The first rows, up to a size of their metadata and values."""
+    """Return the first rows, up to a size of their metadata and values."""
     from parquet_variant.array.parts import binary_parts, metadata_parts
 
     storage = array.to_unshredded().storage
     values = np.diff(binary_parts(storage.field("value")).offsets)
     metadata = metadata_parts(storage.field("metadata"))
-    lengths = np.array([len(each) for each in metadata.dictionary.to_pylist()] + [0], np.int64)
+    lengths = np.array([len(blob) for blob in metadata.dictionary.to_pylist()] + [0], np.int64)
     total = np.cumsum(values + lengths[metadata.indices])
     return array[: max(int(np.searchsorted(total, size, "right")), 1)]
 
@@ -140,7 +139,7 @@ class _Walk:
         if any(not name.startswith("number beyond") for name in column.others):
             return "types differ"
         if column.name not in _TYPES and not column.name.startswith("decimal"):
-            return f"Spark infers no {column.name}"
+            return f"Spark does not infer {column.name}"
         return None
 
     def object(self, path_profile: PathProfile, path: VariantPath) -> ShreddingSchema:

@@ -1,11 +1,12 @@
-"""`TilesPolicy`: what is frequent in a stretch of rows, stretch by stretch.
+"""`TilesPolicy`: paths that are frequent in ranges of rows (tiles).
 
-Owns the tiles, the itemsets and their report. Leaves types to `column_types`.
+Owns the tiles, the itemsets and their report. `column_types` chooses types.
 
-Source: D. Durner, V. Leis, T. Neumann, "JSON Tiles: Fast Analytics on Semi-Structured Data" (SIGMOD 2021): rows are cut
-into tiles; in each, the paths with their types that occur together in at least 60 % of its rows are materialised. The
-paper also moves rows between tiles; here the order of rows is the user's. A Parquet file has one schema, so the file's
-is the union of its tiles' choices, and `tiles` says which tile (or row group) asked for what.
+Source: D. Durner, V. Leis, T. Neumann, "JSON Tiles: Fast Analytics on Semi-Structured Data" (SIGMOD 2021): rows are
+divided into tiles; in each tile, the paths that occur with their types together in at least 60 % of the rows are
+materialized. The paper also moves rows between tiles; here the order of rows is the user's. A Parquet file has one
+schema, so the schema of the file is the union of the choices of its tiles, and `tiles` reports which tile (or row
+group) chose which paths.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from parquet_variant.kernels.tapes.tape import Tape
 
 _ARRAY, _OBJECT = 21, 22
-# Node kinds that are one type for this purpose, as in `column_types`: booleans, and exact numbers.
+# Node kinds that count as one type, as in `column_types`: booleans, and exact numbers.
 _KIND_GROUPS = np.arange(_OBJECT + 1)
 _KIND_GROUPS[2] = 1
 _KIND_GROUPS[[4, 5, 6, 8, 9, 10]] = 3
@@ -60,16 +61,16 @@ class Itemset:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What a stretch of rows asks for.
+    """The choice for one range of rows.
 
     Parameters
     ----------
     first_row, rows
-        The stretch.
+        The range.
     schema
-        What would be shredded were it alone.
+        The schema for this range alone.
     itemsets
-        Its frequent itemsets, the largest first; each path is in one of them.
+        The frequent itemsets of the range, the largest first; each path is in one of them.
     """
 
     first_row: int
@@ -80,25 +81,25 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class TilesResult(InferenceResult):
-    """What `TilesPolicy` gives: an `InferenceResult` with its tiles."""
+    """The result of `TilesPolicy`: an `InferenceResult` with its tiles."""
 
     tiles: tuple[Tile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TilesPolicy:
-    """What is frequent in a tile.
+    """Shred paths that are frequent in a tile.
 
-    A profile does not know which paths occur together: given one, the policy takes it as one tile, without itemsets.
+    A profile has no information about which paths occur together, so it is one tile, without itemsets.
 
     Parameters
     ----------
     tile_rows
         Rows of a tile. For the report by row group, the rows of a row group.
     min_share
-        A path with a type is materialised if it is in this share of the tile's rows.
+        Minimum share of the rows of a tile that have a path with its type.
     max_columns
-        Most leaves of the union; those that most rows ask for are kept.
+        Maximum number of leaves of the union; those chosen for most rows are kept.
 
     Examples
     --------
@@ -120,36 +121,36 @@ class TilesPolicy:
         check_constants(self)
 
     def choose(self, profile: Profile) -> TilesResult:
-        """The schema for data of this profile, as one tile."""
+        """Return the schema for data with this profile, as one tile."""
         leaves = self._frequent(profile)
         return self._result(profile, [Tile(0, profile.rows, schema_of_leaves(leaves), ())], [leaves])
 
     def choose_rows(self, array: VariantArray) -> TilesResult:
-        """The schema for the tiles of an array, and what each of them asks for."""
-        profile, tiles, chosen = Profile(), [], []
+        """Return the schema for the tiles of an array, and the choice of each tile."""
+        profile, tiles, leaves_of_tiles = Profile(), [], []
         for start in range(0, len(array), self.tile_rows):
             part = array[start : start + self.tile_rows]
             tapes = list(array_tapes(part, start))
-            alone = Profile()
+            tile_profile = Profile()
             for tape in tapes:
-                alone = alone.merge(Profile.of_tape(tape))
-            leaves = self._frequent(alone)
-            itemsets = _itemsets(tapes, list(leaves), alone, self.min_share)
+                tile_profile = tile_profile.merge(Profile.of_tape(tape))
+            leaves = self._frequent(tile_profile)
+            itemsets = _itemsets(tapes, list(leaves), tile_profile, self.min_share)
             tiles.append(Tile(start, len(part), schema_of_leaves(leaves), itemsets))
-            chosen.append(leaves)
-            profile = profile.merge(alone)
-        return self._result(profile, tiles, chosen)
+            leaves_of_tiles.append(leaves)
+            profile = profile.merge(tile_profile)
+        return self._result(profile, tiles, leaves_of_tiles)
 
     def _frequent(self, profile: Profile) -> dict[VariantPath, ShreddingSchema]:
-        """Leaves whose most frequent type is in enough of the rows."""
-        least = self.min_share * (profile.rows - profile.null_rows)
+        """Return the leaves whose most frequent type is in enough of the rows."""
+        min_rows = self.min_share * (profile.rows - profile.null_rows)
         leaves: dict[VariantPath, ShreddingSchema] = {}
         stack = [profile.root] if profile.root is not None else []
         while stack:
             node = stack.pop()
             column = best_column(node)
-            # Inside arrays a row has several values: rows count, of the share that has the type.
-            if column is None or node.rows * column.typed / node.count < least:
+            # Inside arrays a row has several values, so rows are counted, times the share of values of the type.
+            if column is None or node.rows * column.typed / node.count < min_rows:
                 continue
             if column.arrow is not None:
                 leaves[node.path] = ShreddingSchema.primitive(column.arrow)
@@ -158,18 +159,18 @@ class TilesPolicy:
         return leaves
 
     def _result(
-        self, profile: Profile, tiles: list[Tile], chosen: Sequence[dict[VariantPath, ShreddingSchema]]
+        self, profile: Profile, tiles: list[Tile], leaves_of_tiles: Sequence[dict[VariantPath, ShreddingSchema]]
     ) -> TilesResult:
         rows: dict[VariantPath, int] = {}
         times: dict[VariantPath, int] = {}
-        for tile, leaves in zip(tiles, chosen, strict=True):
+        for tile, leaves in zip(tiles, leaves_of_tiles, strict=True):
             for path in leaves:
                 rows[path] = rows.get(path, 0) + tile.rows
                 times[path] = times.get(path, 0) + 1
         order = sorted(rows, key=lambda path: (-rows[path], str(path)))
         union: dict[VariantPath, ShreddingSchema] = {}
         for path in order[: self.max_columns]:
-            # The type is that of all the data; two tiles may have chosen two.
+            # The type is that of all data, because tiles may have chosen different types.
             path_profile = profile.get(path)
             column = best_column(path_profile) if path_profile is not None else None
             if column is not None and column.arrow is not None:
@@ -179,35 +180,35 @@ class TilesPolicy:
             return f"frequent in {times[path]:,} of {len(tiles):,} tiles" if path in times else None
 
         schema = schema_of_leaves(union)
-        decisions = decisions_for(profile, schema, chosen="on the way", left="frequent in no tile", why=why)
+        decisions = decisions_for(profile, schema, chosen="on the way", left="not frequent in any tile", why=why)
         return TilesResult(schema, decisions, self, profile.rows, predict(profile, schema), tiles=tuple(tiles))
 
 
 def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min_share: float) -> tuple[Itemset, ...]:
     """Cover the frequent paths with itemsets: join the most frequent ones while enough rows have all of them."""
     path_profiles = [profile.get(path) for path in paths]
-    items = [each for each in path_profiles if each is not None]
+    items = [path_profile for path_profile in path_profiles if path_profile is not None]
     rows = [_rows_with(tape, items) for tape in tapes]
     table = np.concatenate(rows) if rows else np.zeros((0, len(items)), bool)
     live = max(profile.rows - profile.null_rows, 1)
-    left = sorted(range(len(items)), key=lambda item: (-int(table[:, item].sum()), str(paths[item])))
+    remaining = sorted(range(len(items)), key=lambda item: (-int(table[:, item].sum()), str(paths[item])))
     itemsets = []
-    while left:
+    while remaining:
         together = np.ones(len(table), bool)
         joined: list[int] = []
-        for item in left:
+        for item in remaining:
             both = together & table[:, item]
             if not joined or np.count_nonzero(both) >= min_share * live:
                 together = both
                 joined.append(item)
-        left = [item for item in left if item not in joined]
+        remaining = [item for item in remaining if item not in joined]
         share = float(np.count_nonzero(together) / live)
         itemsets.append(Itemset(tuple(paths[item] for item in joined), share))
     return tuple(sorted(itemsets, key=lambda itemset: -len(itemset.paths)))
 
 
 def _rows_with(tape: Tape, items: list[PathProfile]) -> npt.NDArray[np.bool_]:
-    """Which rows have which items: a path with its most frequent type."""
+    """Return a mask of rows by item; an item is a path with its most frequent type."""
     from parquet_variant.shredding.profile_merge import path_hashes
 
     table = np.zeros((tape.rows, len(items)), bool)
@@ -219,8 +220,8 @@ def _rows_with(tape: Tape, items: list[PathProfile]) -> npt.NDArray[np.bool_]:
     for item, profile in enumerate(items):
         path = number.get(profile.hashed)
         if path is not None:
-            here = paths == path
-            counts = np.bincount(kinds[here], minlength=1)
+            at_path = paths == path
+            counts = np.bincount(kinds[at_path], minlength=1)
             if counts[1:].any():
-                table[rows[here & (kinds == 1 + int(np.argmax(counts[1:])))], item] = True
+                table[rows[at_path & (kinds == 1 + int(np.argmax(counts[1:])))], item] = True
     return table

@@ -1,9 +1,9 @@
-"""`WorkloadPolicy`: what is queried is shredded first, whatever else the budget allows after it.
+"""`WorkloadPolicy`: queried paths are shredded first, and another policy uses the rest of the budget.
 
-Owns weights and where they come from: a mapping, a query log, an earlier schema. Leaves the rest to another policy.
+Owns weights and their sources: a mapping, a query log, an earlier schema.
 
-Source: the issue's own design, after the column selection of workload-driven stores: a column is worth what its queries
-save, so its weight is the first order.
+Source: the column selection of workload-driven stores. A column is worth what it saves its queries, so the weight
+determines the order.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _QUOTED_PATH = re.compile(r"""'(\$(?:[^']|'')*)'|"(\$[^"]*)\"""")
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPolicy:
-    """What is queried is shredded first.
+    """Shred queried paths first.
 
     Parameters
     ----------
     weights
-        Paths with how often (or how dearly) they are queried. An index stands for every element. Paths that the data
-        does not have are passed over; a path to an object or array takes all below it, in the order of frequency.
+        How often (or at what cost) paths are queried. An index stands for every element. Paths that are not in the data
+        are ignored; a path of an object or array includes all paths below it, in the order of frequency.
     max_columns
-        Most leaves.
+        Maximum number of leaves.
     rest
-        The policy for what is left of the budget; None for nothing but the workload.
+        The policy for the rest of the budget; None to shred only queried paths.
 
     Examples
     --------
@@ -74,12 +74,12 @@ class WorkloadPolicy:
 
     @classmethod
     def of_queries(cls, queries: Iterable[str], **options: Any) -> WorkloadPolicy:
-        """Weigh paths by how many of some SQL texts name them, in quotes: ``variant_get(v, '$.a.b', 'int')``.
+        """Weight paths by the number of SQL statements that contain them in quotes: ``variant_get(v, '$.a.b', 'int')``.
 
         Parameters
         ----------
         queries
-            SQL texts; those that name no path count for nothing.
+            SQL statements; those without paths are ignored.
         **options
             ``max_columns`` and ``rest``.
         """
@@ -89,12 +89,12 @@ class WorkloadPolicy:
                 try:
                     seen[str(VariantPath.parse(text.replace("''", "'")))] += 1
                 except PathError:
-                    continue  # a text that looks like a path
+                    continue  # a string that looks like a path
         return cls(dict(seen), **options)
 
     @classmethod
     def of_schema(cls, schema: ShreddingSchema, **options: Any) -> WorkloadPolicy:
-        """Weigh the leaves of an earlier schema alike, so that they stay where the data still has them.
+        """Weight the leaves of an earlier schema equally, so that they are kept if the data still has them.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class WorkloadPolicy:
         return cls({str(path): 1.0 for path, _ in schema.leaves()}, **options)
 
     def choose(self, profile: Profile) -> InferenceResult:
-        """The schema for data of this profile, and why."""
+        """Return the schema for data with this profile, and the reasons."""
         leaves: dict[VariantPath, ShreddingSchema] = {}
         reasons: dict[VariantPath, str] = {}
         for queried, weight in dict(self.weights).items():
@@ -114,13 +114,13 @@ class WorkloadPolicy:
             for leaf_path, leaf, _ in sorted(_leaves(path_profile), key=lambda item: (-item[2], str(item[0]))):
                 self._add(leaves, reasons, leaf_path, leaf, f"queried, weight {weight:g}")
         if self.rest is not None:
-            rest = self.rest.choose(profile)
-            order = {decision.path: decision.row_share for decision in rest.decisions}
-            for path, leaf in sorted(rest.schema.leaves(), key=lambda item: (-order.get(item[0], 0), str(item[0]))):
-                self._add(leaves, reasons, path, leaf, f"room left: {self.rest.name}")
+            other = self.rest.choose(profile)
+            order = {decision.path: decision.row_share for decision in other.decisions}
+            for path, leaf in sorted(other.schema.leaves(), key=lambda item: (-order.get(item[0], 0), str(item[0]))):
+                self._add(leaves, reasons, path, leaf, f"chosen by {self.rest.name}")
         schema = schema_of_leaves(leaves)
         decisions = decisions_for(
-            profile, schema, chosen="on the way", left="neither queried nor chosen for the room left", why=reasons.get
+            profile, schema, chosen="on the way", left="neither queried nor chosen by the other policy", why=reasons.get
         )
         return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
@@ -142,7 +142,7 @@ class WorkloadPolicy:
 
 
 def _leaves(path_profile: PathProfile | None) -> list[tuple[VariantPath, ShreddingSchema, int]]:
-    """The typed leaves at and below a path, with their values."""
+    """Return the typed leaves at and below a path, with their numbers of values."""
     column = best_column(path_profile) if path_profile is not None else None
     if path_profile is None or column is None:
         return []

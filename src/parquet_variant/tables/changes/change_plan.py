@@ -20,7 +20,7 @@ from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.shredding.statistics import Bounds
+from parquet_variant.shredding.statistics import ValueBounds
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
@@ -30,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
 NeededColumns: TypeAlias = "Mapping[str, NeededColumn]"
-PathBounds: TypeAlias = "Sequence[tuple[str, VariantPath, Bounds]]"
+PathBounds: TypeAlias = "Sequence[tuple[str, VariantPath, ValueBounds]]"
 
 
 @dataclass(frozen=True)
@@ -262,6 +262,6 @@ class ChangeableTable(ABC, Generic[File]):
         """Return the newest version of the table."""
 
 
-def bounds_by_path(bounds: Bounds | None) -> tuple[Variant | None, Variant | None]:
+def bounds_by_path(bounds: ValueBounds | None) -> tuple[Variant | None, Variant | None]:
     """Return the lower and upper bound; None for both if there are no bounds."""
     return (None, None) if bounds is None else (bounds.lower, bounds.upper)

@@ -21,7 +21,7 @@ from parquet_variant.parquet.writing.patch import FilePatch, plan_patch, plan_pa
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.shredding.statistics import Bounds
+from parquet_variant.shredding.statistics import ValueBounds
 from parquet_variant.tables.changes.assignments import needed_columns, path_values
 from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange, Mask
 from parquet_variant.tables.changes.file_changes import RowChanges, change_file
@@ -131,7 +131,7 @@ def _with_new_paths(
     bounds = []
     for column, *names in places:
         variant_path = VariantPath(tuple(names))
-        bounds.append((column, variant_path, path_bounds(info, (column,), variant_path) or Bounds(None, None)))
+        bounds.append((column, variant_path, path_bounds(info, (column,), variant_path) or ValueBounds(None, None)))
     return _as_updated(file, plan.with_path_bounds(file, path, info, bounds), updated)
 
 
