@@ -66,7 +66,7 @@ def test_a_user_whom_nobody_knows_is_a_name(monkeypatch, tmp_path):
 def test_a_uri_on_a_filesystem_that_is_given_is_refused(tmp_path):
     uri = (tmp_path / "a.parquet").as_uri()
     for take in (pv.parquet.read, lambda uri, filesystem: pv.parquet.write(uri, ARRAY, filesystem=filesystem)):
-        with pytest.raises(pv.VariantFileError, match="names its own filesystem"):
+        with pytest.raises(pv.VariantFileError, match="has its own filesystem"):
             take(uri, filesystem=fs.LocalFileSystem())
 
 

@@ -92,10 +92,10 @@ def test_a_table_stays_as_it_was_when_the_disk_is_full(rows, tmp_path):
         lambda: pv.delta.write(tmp_path / "t", {"v": rows}, mode="append"),
         lambda: pv.delta.write(tmp_path / "t", {"v": rows}, mode="overwrite"),
     ):
-        with _full(), pytest.raises(pv.VariantError, match="cannot be written"):
+        with _full(), pytest.raises(pv.VariantError, match="cannot write"):
             act()
         assert sorted(tmp_path.rglob("*")) == before
     assert pv.delta.read(tmp_path / "t").to_pylist() == [{"n": 1}]
-    with _full(100), pytest.raises(pv.VariantError, match=r"_delta_log.*cannot be written"):
+    with _full(100), pytest.raises(pv.VariantError, match=r"cannot write .*_delta_log"):
         pv.delta.delete(tmp_path / "t")  # of all rows: nothing is written but the log
     assert pv.delta.snapshot(tmp_path / "t").version == 0

@@ -68,7 +68,7 @@ def test_a_commit_that_fails_half_way_takes_back_what_it_moved(dest, monkeypatch
     staging = Staging(str(dest))
     files = [_stage(staging, 0), _stage(staging, 1)]
     Path(files[1].path).unlink()
-    with pytest.raises(VariantFileError, match="as it was before") as raised:
+    with pytest.raises(VariantFileError, match="unchanged") as raised:
         staging.commit(files)
     assert raised.value.reason == "commit-failed"
     staging.abort()
@@ -88,7 +88,7 @@ def test_a_destination_with_data_follows_the_mode(dest):
     assert open_staging(str(dest), "ignore") is None
     assert open_staging(str(dest), "append").overwrite is False
     assert open_staging(str(dest), "overwrite").overwrite is True
-    with pytest.raises(VariantFileError, match="already exists: choose another destination, or mode='append'"):
+    with pytest.raises(VariantFileError, match="already exists"):
         open_staging(str(dest), "error")
 
 
