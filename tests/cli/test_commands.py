@@ -246,7 +246,7 @@ def test_rewrite_through_spark_gives_the_same(
     assert exact(variant("cat", tmp_path / "out").out) == exact(usgs_sample.read_text())
     again = variant(*words)
     assert again.code == 1
-    assert "exists already" in again.error
+    assert "already exists" in again.error
 
 
 def test_a_reader_that_leaves_is_no_failure(tmp_path: Path, earthquakes: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_directory_keeps_its_shape(tmp_path):
         "y/b.parquet",
     ]
     assert pv.parquet.read(tmp_path / "out").layout == "unshredded"
-    with pytest.raises(VariantFileError, match="exists already"):
+    with pytest.raises(VariantFileError, match="already exists"):
         pv.parquet.rewrite(tmp_path / "x", tmp_path / "out")
 
 

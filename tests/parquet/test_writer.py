@@ -105,7 +105,7 @@ def test_nothing_is_left_of_a_failed_write(tmp_path):
 def test_a_file_is_replaced_only_on_request(tmp_path):
     path = tmp_path / "deep" / "a.parquet"
     pv.parquet.write(path, array(1))
-    with pytest.raises(VariantFileError, match="exists already") as caught:
+    with pytest.raises(VariantFileError, match="already exists") as caught:
         pv.parquet.write(path, array(2))
     assert caught.value.reason == "exists"
     pv.parquet.write(path, array(2), mode="overwrite")

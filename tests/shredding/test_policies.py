@@ -416,5 +416,5 @@ def test_files_for_duckdb_have_no_residual_of_the_root(tmp_path):
     assert found == {(): 24, "duckdb": 0}
     with pytest.raises(pv.VariantError, match="unknown reader 'oracle': use duckdb"):
         pv.ingest(source, tmp_path / "b", readers="oracle")
-    with pytest.raises(pv.VariantError, match="readers= is for the policy auto"):
+    with pytest.raises(pv.VariantError, match="requires the policy auto"):
         pv.ingest(source, tmp_path / "b", readers="duckdb", policy="spark")

@@ -96,7 +96,7 @@ def test_sql_over_a_directory_by_its_path(spark, table):
 def test_a_directory_that_may_not_be_written_is_named(tmp_path, usgs_sample):
     place = tmp_path / "closed"
     place.mkdir(mode=0o500)
-    with pytest.raises(pv.VariantFileError, match=r"closed.*cannot be written"):
+    with pytest.raises(pv.VariantFileError, match=r"cannot write .*closed"):
         pv.ingest(usgs_sample, place / "out")
 
 

@@ -41,7 +41,7 @@ def test_files_are_those_of_the_local_engine(spark, folder, options):
 
 def test_what_is_there_is_kept_unless_it_may_go(spark, folder):
     pv.spark.rewrite(spark, folder / "in", folder / "out", layout="unshredded")
-    with pytest.raises(VariantFileError, match="exists already"):
+    with pytest.raises(VariantFileError, match="already exists"):
         pv.spark.rewrite(spark, folder / "in", folder / "out")
     pv.spark.rewrite(spark, folder / "in", folder / "out", schema="a bigint", mode="overwrite")
     assert pv.parquet.read(folder / "out").layout == "final"
