@@ -1,4 +1,4 @@
-"""`explore`: what became of JSON, as a page to look at.
+"""`explore`: a page that shows how Variants are stored.
 
 Owns the public operation and its result. Leaves reading to `sources`, figures to `footers` and `sample`, the document
 to `report`, and the page to `page`.
@@ -25,20 +25,20 @@ from parquet_variant.lazy_names import optional_libraries
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """A page over a table: shown by notebooks, saved by `save`."""
+    """A page about a table, which notebooks display and `save` writes to a file."""
 
     report: ExploreReport
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures that the page shows."""
+        """Return the figures of the page."""
         return self.report.to_dict()
 
     def to_html(self) -> str:
-        """The page: one HTML document that needs nothing else."""
+        """Return the page as one self-contained HTML document."""
         return page(self.to_dict())
 
     def save(self, file: str | os.PathLike[str]) -> Path:
-        """Write the page to a file."""
+        """Write the page to a file, which appears only when it is complete."""
         target = Path(file)
         document = self.to_html().encode()
         with atomic_file(target) as staged:
@@ -81,9 +81,9 @@ def explore(
     compare: str | os.PathLike[str] | None = None,
     version: int | None = None,
 ) -> Exploration:
-    """Look into a table of Variants, or into JSON before it becomes one.
+    """Inspect a table of Variants, or JSON before it is ingested.
 
-    Reads footers, the log of a Delta table, and a sample of at most 20,000 rows or 8 MiB; never the rest.
+    Reads footers, the log of a Delta table, and a sample of at most 20,000 rows or 8 MiB.
 
     Parameters
     ----------
@@ -92,19 +92,19 @@ def explore(
     column
         The Variant column, if there are several.
     compare
-        Another source to compare with: the state before.
+        Another source to compare with, such as an earlier state.
     version
-        The version of a Delta table; by default the newest.
+        The version of a Delta table (default: the newest).
 
     Returns
     -------
     Exploration
-        A notebook shows it; `Exploration.save` writes one self-contained HTML page.
+        Displayed by notebooks; `Exploration.save` writes one self-contained HTML page.
 
     Raises
     ------
     VariantFileError
-        If there is no such file, or it has no such column.
+        If the file or the column does not exist.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""`ExploreReport`: everything that the page shows, as one JSON document.
+"""`ExploreReport`: the contents of the page, as one JSON document.
 
-Owns putting together what footers and a sample say of each path, and the document's form, which ``page/*.js`` reads.
-Leaves both to `footers` and `sample`, and drawing to the page.
+Owns combining the figures of footers and of the sample by path, and the form of the document, which ``page/*.js``
+reads. Leaves the figures to `footers` and `sample`, and drawing to the page.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from parquet_variant.explorer.footers import Footers, Leaf
 from parquet_variant.explorer.sample import PathSample, Sample
 from parquet_variant.path import VariantPath
 
-# Paths on the page: the heaviest ones; a page of 3 MB holds so many with their examples.
-_PATHS = 12_000
+# Largest number of paths on the page, with examples: about 3 MB.
+_MAX_PATHS = 12_000
 
 
 @dataclass(slots=True)
 class ExploreReport:
-    """What is known of a table, or of JSON before it becomes one.
+    """Figures of a table, or of JSON before it is ingested.
 
     Parameters
     ----------
     source
-        The path, as it was given.
+        The path, as the user wrote it.
     kind
         ``"parquet"``, ``"delta"``, ``"vortex"`` or ``"json"``.
     column
         The Variant column; ``"v"`` for JSON.
     rows, bytes
-        Of the whole table; an estimate for JSON.
+        Rows and bytes of the whole table; an estimate for JSON.
     footers
-        What footers say; None where there are none.
+        The figures of footers; None without Parquet files.
     sample
-        What the sample says.
+        The figures of the sample.
     versions
-        Of a Delta table, newest first: version, time, operation, figures.
+        The versions of a Delta table, newest first: version, time, operation, figures.
     before
         Another report to compare with.
     """
@@ -54,7 +54,7 @@ class ExploreReport:
     before: ExploreReport | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The document: tables by column, so that it compresses well."""
+        """Return the document, with tables by column so that it compresses well."""
         paths = _ordered(self._paths())
         document: dict[str, Any] = {
             "source": without_secrets(self.source),
@@ -77,22 +77,22 @@ class ExploreReport:
         return document
 
     def _paths(self) -> list[VariantPath]:
-        """Every path that is typed or was seen; of too many, those with most bytes, and what is above them."""
+        """Return every path that is typed or in the sample; of too many, the largest and their parents."""
         sizes: dict[VariantPath, int] = {VariantPath(): 0}
-        for path, known in self.sample.paths.items():
-            sizes[path] = known.bytes
+        for path, of_sample in self.sample.paths.items():
+            sizes[path] = of_sample.bytes
         shapes = self.footers.shapes if self.footers is not None else []
         for path in [path for shape in shapes for path in shape.kinds] + list(self.types):
             sizes.setdefault(path, 0)
-        if len(sizes) <= _PATHS:
+        if len(sizes) <= _MAX_PATHS:
             return list(sizes)
         typed = {path for shape in shapes for path in shape.kinds}
-        kept: dict[VariantPath, None] = {}
+        largest: dict[VariantPath, None] = {}
         for path in sorted(sizes, key=lambda path: (path not in typed, -sizes[path])):
-            if len(kept) >= _PATHS:
+            if len(largest) >= _MAX_PATHS:
                 break
-            kept |= dict.fromkeys(VariantPath(path.segments[:size]) for size in range(len(path) + 1))
-        return list(kept)
+            largest |= dict.fromkeys(VariantPath(path.segments[:size]) for size in range(len(path) + 1))
+        return list(largest)
 
     def _path_table(self, paths: list[VariantPath]) -> dict[str, list[Any]]:
         number = {path: at for at, path in enumerate(paths)}
@@ -102,35 +102,35 @@ class ExploreReport:
         scale = self.rows / self.sample.rows if self.sample.rows else 0.0
         rows: list[dict[str, Any]] = []
         for path in paths:
-            known = self.sample.paths.get(path) or _NOTHING
+            sample = self.sample.paths.get(path) or _NOT_SAMPLED
             row = {
                 "parent": number[path.parent] if path.segments else -1,
-                # JSON has no other null than this: it stands for the elements of an array.
+                # null stands for the elements of an array: no key of JSON is null.
                 "key": (path.segments[-1] if isinstance(path.segments[-1], str) else None) if path.segments else "$",
                 "kind": kinds.get(path),
-                "column": known.column,
-                "share": round(known.row_share, 5),
-                "count": round(known.count * scale),
-                "kinds": {kind: round(count * scale) for kind, count in known.kinds.items()},
-                "distinct": known.distinct,
-                "lower": known.lower,
-                "upper": known.upper,
-                "encoded": round(known.bytes * scale),
-                "typed": None if known.typed_bytes is None else round(known.typed_bytes * scale),
-                "reason": known.reason,
-                "chosen": int(known.chosen),
-                "examples": known.examples,
+                "column": sample.column,
+                "share": round(sample.row_share, 5),
+                "count": round(sample.count * scale),
+                "kinds": {kind: round(count * scale) for kind, count in sample.kinds.items()},
+                "distinct": sample.distinct,
+                "lower": sample.lower,
+                "upper": sample.upper,
+                "encoded": round(sample.bytes * scale),
+                "typed": None if sample.typed_bytes is None else round(sample.typed_bytes * scale),
+                "reason": sample.reason,
+                "chosen": int(sample.chosen),
+                "examples": sample.examples,
             }
             rows.append(row)
-        return {name: [row[name] for row in rows] for name in rows[0]}  # there is always the root
+        return {name: [row[name] for row in rows] for name in rows[0]}  # the root is always present
 
 
-_NOTHING = PathSample(0, 0.0, {}, None, 0, None, None, 0)
+_NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, None, None, 0)
 
 
 def _ordered(paths: list[VariantPath]) -> list[VariantPath]:
-    """Parents before children, the keys of an object in their order."""
-    return sorted(paths, key=lambda path: tuple((not isinstance(each, str), str(each)) for each in path.segments))
+    """Sort parents before children, and the keys of an object by name."""
+    return sorted(paths, key=lambda path: tuple((not isinstance(key, str), str(key)) for key in path.segments))
 
 
 def _footer_table(footers: Footers, paths: list[VariantPath]) -> dict[str, Any]:
@@ -162,6 +162,6 @@ def _leaf(leaf: Leaf) -> dict[str, Any]:
         "name": leaf.name, "bytes": leaf.by_group, "plain": leaf.plain, "states": "".join(map(str, leaf.states)),
         "values": leaf.values, "nulls": leaf.nulls,
     }  # fmt: skip
-    if leaf.name.rpartition(".")[2] not in ("value", "metadata") and any(each is not None for each in leaf.lower):
+    if leaf.name.rpartition(".")[2] not in ("value", "metadata") and any(bound is not None for bound in leaf.lower):
         document |= {"lower": leaf.lower, "upper": leaf.upper}
     return document

@@ -1,7 +1,7 @@
-"""A bounded sample of rows, whatever they are in, and what it says of every path.
+"""A bounded sample of rows from any source, and its figures for every path.
 
-Owns how much is read, and the figures by path that footers do not have: types, distinct values, examples, what typing a
-path would cost and save. Leaves profiling and the choice of a schema to `shredding`.
+Owns how much is read, and the figures by path that footers do not have: types, distinct values, examples, and the cost
+of typing a path. Leaves profiling and the choice of a schema to `shredding`.
 """
 
 from __future__ import annotations
@@ -35,64 +35,64 @@ from parquet_variant.shredding.profile_path import PathProfile
 _ROWS = 20_000
 _BYTES = 8 << 20
 _ROW_GROUPS = 8
-# Rows that are walked one by one for example values, and the length of an example.
+# Rows that are searched for example values, and the length of an example.
 _EXAMPLE_ROWS = 400
 _EXAMPLES = 3
 _TEXT = 60
-# Paths of which the cost of a column is measured, not estimated.
+# Number of paths whose column is written and measured, not estimated.
 _MEASURED = 2_000
 
 
 @dataclass(slots=True)
 class PathSample:
-    """What the sample says of one path."""
+    """Figures of one path in the sample."""
 
-    # Values there, and the share of rows that have any.
+    # Number of values, and the share of rows with a value.
     count: int
     row_share: float
-    kinds: dict[str, int]  # Values by type; numbers that fit one exact type count as that.
+    kinds: dict[str, int]  # Values by type; numbers that fit one exact type count as that type.
     # The type of the best typed column, as DDL; ``"object"``, ``"array"``, or None if there are only nulls.
     column: str | None
-    distinct: int  # Distinct scalars, an estimate.
+    distinct: int  # Estimated number of distinct scalars.
     # The range of integers.
     lower: int | None
     upper: int | None
-    bytes: int  # Encoded bytes of the values as they stand in a residual.
-    typed_bytes: int | None = None  # Compressed bytes of a typed column for them; None where nothing was measured.
-    reason: str = ""  # Why the ``auto`` policy types the path, or does not.
-    chosen: bool = False  # Whether it does.
-    # For each type: number of the row and its text.
+    bytes: int  # Encoded bytes of the values in a residual.
+    typed_bytes: int | None = None  # Compressed bytes of a typed column; None if not measured.
+    reason: str = ""  # The reason for the decision of the ``auto`` policy.
+    chosen: bool = False  # Whether the ``auto`` policy types the path.
+    # Examples by type: number of the row, and JSON.
     examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Sample:
-    """What a sample says."""
+    """Figures of a sample."""
 
-    # Its size; bytes of the rows as JSON.
+    # Number of rows, and their bytes as JSON.
     rows: int
     text_bytes: int
-    paths: dict[VariantPath, PathSample]  # Every path in it, parents first.
+    paths: dict[VariantPath, PathSample]  # Every path, parents first.
     ddl: str  # The schema that the ``auto`` policy chooses.
-    unshredded_bytes: int  # Compressed bytes of the sample in one column without typed ones.
+    unshredded_bytes: int  # Compressed bytes of the sample without typed columns.
     shredded_bytes: int
-    residual_ratio: float  # Compressed bytes to a byte of residual.
+    residual_ratio: float  # Compressed bytes per byte of residual.
 
 
 def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> VariantArray:
-    """Rows from the beginnings of some row groups, spread over the files."""
+    """Read rows from the beginning of some files."""
     step = max(len(sources) // _ROW_GROUPS, 1)
-    chosen = sources[::step][:_ROW_GROUPS]
+    sampled = sources[::step][:_ROW_GROUPS]
     parts: list[VariantArray] = []
-    for source in chosen:
+    for source in sampled:
         with open_file(source) as file:
             variant = choose_column(file.schema, column, file.name)
-            parts += _first_rows(file, variant, _ROWS // len(chosen), _BYTES // len(chosen))
+            parts += _first_rows(file, variant, _ROWS // len(sampled), _BYTES // len(sampled))
     return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
 def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) -> Iterator[VariantArray]:
-    """The first rows of a file; of its pages only those that hold them."""
+    """Yield the first rows of a file, and read only their pages."""
     leaves = [leaf.leaf for leaf in variant.node.leaves() if leaf.leaf is not None]
     with file.source.filesystem.open_input_file(file.name) as stream:
         reader: Any = open_parquet(stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False).reader
@@ -109,7 +109,7 @@ def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) ->
 
 
 def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
-    """Rows from chunks of text, those that are no JSON left out."""
+    """Parse rows from chunks of text, and skip invalid JSON."""
     parts: list[VariantArray] = []
     rows, size = _ROWS, _BYTES
     for chunk in lines:
@@ -125,24 +125,24 @@ def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
     return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
-def look_at(rows: VariantArray) -> Sample:
-    """What some rows say of every path in them.
+def sample_of(rows: VariantArray) -> Sample:
+    """Compute the figures of every path in some rows.
 
     >>> import parquet_variant as pv
-    >>> sample = look_at(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "one"}'] * 50))
+    >>> sample = sample_of(pv.parse_json(['{"a": 1, "b": "x"}', '{"a": "one"}'] * 50))
     >>> a = sample.paths[VariantPath(("a",))]
     >>> a.count, a.kinds, a.column, sorted(a.examples)
     (100, {'int8': 50, 'string': 50}, 'string', ['int8', 'string'])
     """
     profile = Profile.of_array(rows)
     result = infer(profile)
-    of_path = {decision.path: decision for decision in result.decisions}
+    decisions = {decision.path: decision for decision in result.decisions}
     paths = {}
     for path_profile in profile:
         path = path_profile.path
-        decision = of_path.get(path) or result.decision(path)
+        decision = decisions.get(path) or result.decision(path)
         paths[path] = _of_profile(path_profile, decision.reason if decision else "")
-        paths[path].chosen = path in of_path and of_path[path].shredded
+        paths[path].chosen = path in decisions and decisions[path].shredded
     texts = to_json(rows)
     _add_examples(rows, paths)
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
@@ -175,18 +175,18 @@ def _of_profile(profile: PathProfile, reason: str) -> PathSample:
 
 
 def _written(rows: VariantArray, result: InferenceResult | None, file: Path) -> tuple[int, int, dict[VariantPath, int]]:
-    """Bytes of the sample in a file, of its residuals, and of each path's own columns."""
+    """Write the sample, and return its bytes in the file, those of its residual, and those of each path."""
     if not len(rows):
         return 0, 0, {}
     write(file, rows, schema=None if result is None else result.schema)
     report = inspect(str(file)).columns[0]
-    by_path = {VariantPath.parse(each.path): each.bytes for each in report.paths}
+    by_path = {VariantPath.parse(entry.path): entry.bytes for entry in report.paths}
     total = sum(by_path.values()) + report.metadata_bytes
     return total, by_path[VariantPath()], by_path
 
 
 def _add_examples(rows: VariantArray, paths: dict[VariantPath, PathSample]) -> None:
-    """Walk the first rows for values of every type at every path."""
+    """Add examples of every type at every path from the first rows."""
     for number in range(min(len(rows), _EXAMPLE_ROWS)):
         value = rows[number]
         if value is not None:
@@ -194,11 +194,11 @@ def _add_examples(rows: VariantArray, paths: dict[VariantPath, PathSample]) -> N
 
 
 def _walk(value: Any, at: tuple[str | Wildcard, ...], row: int, paths: dict[VariantPath, PathSample]) -> None:
-    known = paths.get(VariantPath(at))
-    if known is None:
+    figures = paths.get(VariantPath(at))
+    if figures is None:
         return
     kind = str(value.type)
-    examples = known.examples.setdefault(kind, [])
+    examples = figures.examples.setdefault(kind, [])
     text = None
     if len(examples) < _EXAMPLES:
         text = value.to_json()

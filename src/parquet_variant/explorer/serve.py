@@ -1,7 +1,7 @@
-"""The page of the explorer, served on loopback, with rows and SQL.
+"""A local server of the page, with rows and SQL.
 
-Owns who may ask: this machine, with the token of the address, from the page itself. Leaves the page to `page`, and SQL
-to `sql_query`.
+Owns access control (only this machine, only with the token of the address, only from the page itself) and the limits
+of queries. Leaves the page to `page`, and SQL to `sql_query`.
 """
 
 from __future__ import annotations
@@ -21,49 +21,51 @@ from parquet_variant.explorer.explore import Exploration
 from parquet_variant.explorer.page import page
 from parquet_variant.interop.display import display_texts
 
-_ROWS = 200  # that a query shows
-_SECONDS = 30.0  # that a query may take
+_ROWS = 200  # The rows of a result that the page shows.
+_SECONDS = 30.0  # The time limit of a query.
 _LARGEST_REQUEST = 1 << 20
 _HOST = "127.0.0.1"
 
 
 class ExploreServer:
-    """A server of one page; reads the table, changes nothing.
+    """A server of one page, which only reads the table.
 
     Parameters
     ----------
     exploration
-        What `explore` found.
+        The page to serve.
     port
-        The port on 127.0.0.1; 0 for any that is free.
+        The port on 127.0.0.1; 0 for any free port.
 
     Raises
     ------
     VariantError
-        If the port is taken (``bad-port``).
+        If the port is in use (``bad-port``).
     """
 
     def __init__(self, exploration: Exploration, port: int = 0) -> None:
         self.token = secrets.token_urlsafe(18)
-        self.limits = {"rows": _ROWS, "seconds": _SECONDS}  # of a query; the page shows them
+        self.limits = {"rows": _ROWS, "seconds": _SECONDS}  # The page shows them.
         document = exploration.to_dict() | {"live": self.token, "limits": self.limits}
         try:
             self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, exploration))
         except (OSError, OverflowError) as error:
-            raise VariantError(f"cannot serve on port {port}: {error}; give another", reason="bad-port") from None
+            raise VariantError(
+                f"cannot serve on port {port}: {error}; choose another port", reason="bad-port"
+            ) from None
         self._server.daemon_threads = True
 
     @property
     def url(self) -> str:
-        """The address, with the token without which nothing is answered."""
+        """The address of the page, with the token that every request needs."""
         return f"http://{_HOST}:{self._server.server_address[1]}/{self.token}/"
 
     def serve_forever(self) -> None:
-        """Answer until `close`, or Ctrl-C."""
+        """Serve until `close` or Ctrl-C."""
         self._server.serve_forever(poll_interval=0.2)
 
     def close(self) -> None:
-        """Stop answering."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -71,19 +73,19 @@ class ExploreServer:
 def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 60  # seconds for a client to send what it announced
+        timeout = 60  # Seconds for a client to send its request.
         server_version, sys_version = "variant-explore", ""
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing: the address holds the token."""
+            """Log nothing, since the address has the token."""
 
         def _allowed(self) -> bool:
-            # Another site's page may send requests here, also under a name that it makes mean 127.0.0.1.
+            # Pages of other sites can send requests here, also under a host name that resolves to 127.0.0.1.
             port = self.server.server_address[1]  # type: ignore[index]
             hosts = {f"{_HOST}:{port}", f"localhost:{port}"}
             origin = self.headers.get("Origin")
-            mine = origin is None or origin in {f"http://{host}" for host in hosts}
-            return mine and self.headers.get("Host") in hosts
+            is_own_page = origin is None or origin in {f"http://{host}" for host in hosts}
+            return is_own_page and self.headers.get("Host") in hosts
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)
@@ -125,7 +127,7 @@ def _handler(html: str, token: str, exploration: Exploration) -> type[BaseHTTPRe
             self._send(status, "application/json", text.encode(errors="replace"))
 
         def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-            """Answer a request that http.server cannot read with JSON, too."""
+            """Answer a request that http.server cannot parse with JSON."""
             self.close_connection = True
             self._send_json(code, {"error": message or http_responses.get(code, "bad request")})
 
@@ -148,5 +150,5 @@ def _answer(body: bytes, run: Callable[..., pa.Table]) -> dict[str, Any]:
         return {"columns": table.column_names, "rows": rows, "more": table.num_rows > _ROWS}
     except VariantError as error:
         return {"error": str(error)}
-    except Exception as error:  # the page shows it; a traceback would only close the connection
+    except Exception as error:  # a traceback would close the connection
         return {"error": f"unexpected {type(error).__name__}: {error}"}

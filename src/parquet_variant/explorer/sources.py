@@ -1,6 +1,6 @@
-"""What a path is (Parquet, Delta, Vortex, JSON), and the report over it.
+"""The report of a path, which can be Parquet, Delta, Vortex or JSON.
 
-Owns telling them apart and reading no more than footers, a log and a sample. Leaves the figures to `footers` and
+Owns recognising the format, and reading only footers, a log and a sample. Leaves the figures to `footers` and
 `sample`.
 """
 
@@ -17,7 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.explorer.footers import Footers, read_footers
 from parquet_variant.explorer.report import ExploreReport
-from parquet_variant.explorer.sample import json_rows, look_at, parquet_rows
+from parquet_variant.explorer.sample import json_rows, parquet_rows, sample_of
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
@@ -27,9 +27,9 @@ from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse
 def report_of(
     source: str | os.PathLike[str], *, column: str | None = None, version: int | None = None
 ) -> ExploreReport:
-    """The report over whatever a path names.
+    """Build the report of a path in any format.
 
-    Raises `VariantFileError` if there is nothing, no Variant column, or a version is asked of what has none.
+    Raises `VariantFileError` if nothing exists there, there is no Variant column, or the format has no versions.
     """
     path = os.fspath(source)
     if is_delta(path):
@@ -49,13 +49,13 @@ def _of_parquet(path: str, kind: str, sources: list[ParquetSource], column: str 
     if len(sources) == 1:
         root = sources[0].path.rpartition("/")[0]
     footers = read_footers(sources, name, root)
-    sample = look_at(parquet_rows(sources, name))
+    sample = sample_of(parquet_rows(sources, name))
     size = sum(source.size for source in sources)
     return ExploreReport(path, kind, name, _all_rows(footers), size, footers, sample)
 
 
 def _all_rows(footers: Footers) -> int:
-    """Rows of all files; of those whose footers were not read, as many as their bytes promise."""
+    """Return the rows of all files, estimated by bytes for files whose footers were not read."""
     read = sum(size for _, size, _ in footers.files)
     return footers.rows + (round(footers.rows * footers.skipped_bytes / read) if read else 0)
 
@@ -71,15 +71,15 @@ def _of_delta(path: str, column: str | None, version: int | None) -> ExploreRepo
         filesystem, full = table.storage.filesystem(relative_path(table.storage, row["path"]))
         sources.append(ParquetSource(full, filesystem, row["size"]))
     if not sources:
-        raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
+        raise VariantFileError(f"the Delta table {path} has no files", reason="no-files", file=path)
     report = _of_parquet(path, "delta", sources, column)
-    report.versions = [_version(each) for each in history(path, 200)]
+    report.versions = [_version(entry) for entry in history(path, 200)]
     return report
 
 
 def _version(entry: dict[str, Any]) -> dict[str, Any]:
     metrics = entry.get("operationMetrics") or {}
-    kept = {
+    shown = {
         name: metrics[name]
         for name in ("numFiles", "numOutputRows", "numOutputBytes", "numAddedFiles", "numRemovedFiles")
         if name in metrics
@@ -89,7 +89,7 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
         "time": entry["timestamp"].strftime("%Y-%m-%d %H:%M:%S"),
         "operation": entry["operation"],
         "engine": entry.get("engineInfo"),
-        "metrics": kept,
+        "metrics": shown,
     }
 
 
@@ -106,7 +106,7 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
     rows = next(iter(scan.batches()), None)
     array = VariantArray.from_arrow(rows, "v")[:20_000] if rows is not None else json_rows([])
     types = {VariantPath(): "variant"}
-    return ExploreReport(path, "vortex", name, report.rows, report.bytes, None, look_at(array), types=types)
+    return ExploreReport(path, "vortex", name, report.rows, report.bytes, None, sample_of(array), types=types)
 
 
 def _of_json(path: str) -> ExploreReport:
@@ -121,13 +121,13 @@ def _of_json(path: str) -> ExploreReport:
         for file in files:
             for chunk in open_chunks(file):
                 text = split_lines(chunk).text
-                # The chunk's memory is lent: what is kept must be a copy.
+                # The memory of the chunk is reused, so it is copied.
                 yield text.take(np.arange(min(len(text), 20_000)))
                 chunk.release()
 
-    sample = look_at(json_rows(lines()))
+    sample = sample_of(json_rows(lines()))
     if not sample.rows:
-        raise VariantFileError(f"no JSON value in {path}: name files that hold some", reason="no-rows", file=path)
+        raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
     per_row = max(sample.text_bytes / sample.rows, 1)
     text = size * (10 if any(file.codec for file in files) else 1)
     return ExploreReport(path, "json", "v", max(round(text / per_row), sample.rows), size, None, sample)

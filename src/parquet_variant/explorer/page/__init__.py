@@ -1,6 +1,6 @@
-"""The page of the explorer: one HTML document with its style, its scripts and its data inside.
+"""The page of the explorer: one HTML document with style, scripts and data inside.
 
-Owns how the parts become one text in which nothing of the data is ever markup. Leaves the figures to `explorer.report`.
+Owns assembling the parts so that data is never interpreted as markup. Leaves the figures to `explorer.report`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _SCRIPTS = ("model.js", "grid.js", "views.js", "live.js", "main.js")
 
 
 def page(document: dict[str, Any]) -> str:
-    """One HTML document that needs nothing else: no network, no other file.
+    """Return one self-contained HTML document.
 
-    The document is compressed and in base64, so that no text in data can end a script or begin a tag.
+    The data is compressed and encoded as base64, so that no string in it can end a script or begin a tag.
 
     >>> "<b>" in page({"source": "<b>"})
     False
@@ -35,6 +35,6 @@ def page(document: dict[str, Any]) -> str:
 
 
 def page_frame(document: dict[str, Any]) -> str:
-    """The page in a frame, for notebooks."""
+    """Return the page in a frame, for notebooks."""
     inner = html.escape(page(document), quote=True)
     return f'<iframe srcdoc="{inner}" style="width:100%;height:760px;border:0" sandbox="allow-scripts"></iframe>'
