@@ -206,7 +206,7 @@ def _scan_parquet(
             sources, selection, predicate=bound, column=column, errors=options.errors, zone=zone,
             threads=options.threads, coarse=True,
         )  # fmt: skip
-        return replace(scan, dictionaries=scan.texts_with_dictionary()) if options.dictionaries else scan
+        return replace(scan, dictionaries=scan.strings_with_dictionary()) if options.dictionaries else scan
 
     zone = options.zone
     planned = side_by_side(needed, predicate, plan) if needed else FileRows(sources)

@@ -1,6 +1,6 @@
-"""Where the column chunks of a file are, and the data pages of each, with the rows that they hold.
+"""The places of column chunks and their data pages in a file, with the rows of each page.
 
-Owns what the footer and the offset indexes tell of places. Leaves what is in a page to `pages` and `reading`. Spec:
+Owns the offsets in the footer and the offset indexes. Leaves the content of pages to `pages` and `reading`. Spec:
 ``PageIndex.md``.
 """
 
@@ -31,7 +31,7 @@ _DETAILS = {numbers.DATA_PAGE: 5, numbers.DATA_PAGE_V2: 8}
 
 
 class PagePlace(NamedTuple):
-    """A data page: where it is, header and all, which rows it holds, and the bytes of its byte arrays, if told."""
+    """The place of a data page, header included, its rows, and the bytes of its byte arrays (None if unknown)."""
 
     start: int
     size: int
@@ -41,7 +41,7 @@ class PagePlace(NamedTuple):
 
 
 class PageHeader(NamedTuple):
-    """What the header of a data page says; `size` is its own, `plain` that of the page before compression."""
+    """The header of a data page; `size` is the size of the header, `plain` of the uncompressed page."""
 
     size: int
     plain: int
@@ -52,26 +52,26 @@ class PageHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeafPages:
-    """A column chunk, as the footer tells of it, and its data pages."""
+    """A column chunk in the footer, and its data pages."""
 
-    leaf: SchemaNode  # The column.
+    leaf: SchemaNode  # The leaf column.
     struct: Mapping[int, Any]  # The fields of its ``ColumnChunk``.
-    start: int  # Where it begins, with its dictionary if it has one.
-    pages: tuple[PagePlace, ...]  # Its data pages.
+    start: int  # The offset of the chunk, which begins with the dictionary if it has one.
+    pages: tuple[PagePlace, ...]  # The data pages.
 
     @property
-    def told(self) -> Mapping[int, Any]:
+    def metadata(self) -> Mapping[int, Any]:
         """The fields of its ``ColumnMetaData``."""
-        told: Mapping[int, Any] = self.struct[numbers.METADATA]
-        return told
+        metadata: Mapping[int, Any] = self.struct[numbers.METADATA]
+        return metadata
 
     def holding(self, rows: npt.NDArray[np.bool_]) -> tuple[PagePlace, ...]:
-        """The pages that hold some of the row group's rows."""
+        """Return the pages that contain some rows of the row group."""
         return tuple(page for page in self.pages if rows[page.first_row : page.first_row + page.rows].any())
 
 
 def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
-    """Of each row group where the structs of its column chunks are, and how many rows it has."""
+    """Return the spans of the column chunk structs in the footer, and the number of rows, of each row group."""
     at = find_field(footer, 0, numbers.ROW_GROUPS)
     groups: list[tuple[list[Field], int]] = []
     count, _, position = list_items(footer, at) if at is not None else (0, 0, 0)
@@ -89,36 +89,36 @@ def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
     return groups
 
 
-def chunk_start(told: Mapping[int, Any]) -> int:
-    """Where a column chunk begins: with its dictionary, if it has one."""
-    return min(at for at in (told[numbers.DATA_AT], told.get(numbers.DICTIONARY_AT)) if at)
+def chunk_start(metadata: Mapping[int, Any]) -> int:
+    """Return the offset of a column chunk, which begins with the dictionary if it has one."""
+    return min(at for at in (metadata[numbers.DATA_AT], metadata.get(numbers.DICTIONARY_AT)) if at)
 
 
 def chunk_start_of(chunk: pq.ColumnChunkMetaData) -> int:
-    """As `chunk_start`, of what pyarrow tells of a chunk."""
+    """Return the offset of a column chunk from pyarrow's metadata."""
     start: int = chunk.data_page_offset
     return min(start, chunk.dictionary_page_offset or start) if chunk.has_dictionary_page else start
 
 
 def read_at(source: pa.NativeFile, start: int, size: int) -> bytes:
-    """Bytes of a file; an OSError if it ends before."""
+    """Return bytes of a file. Raises OSError if the file ends early."""
     source.seek(start)
     data = source.read(size)
     if len(data) != size:
-        raise OSError("the file ends inside of a column chunk")
+        raise OSError("the file ends inside a column chunk")
     return bytes(data)
 
 
 def leaf_pages(source: pa.NativeFile, footer: bytes, span: Field, leaf: SchemaNode, rows: int) -> LeafPages:
-    """Where the pages of a column chunk are; a ValueError if the file does not tell."""
+    """Return the places of the pages of a column chunk. Raises ValueError without a valid offset index."""
     struct, _ = read_value(footer, span.start, STRUCT)
-    told = struct[numbers.METADATA]
+    metadata = struct[numbers.METADATA]
     if numbers.OFFSET_INDEX not in struct or struct.get(numbers.FILE_PATH):
         raise ThriftError("a column chunk has no offset index")
     index, _ = read_value(read_at(source, struct[numbers.OFFSET_INDEX], struct[numbers.OFFSET_INDEX_SIZE]), 0, STRUCT)
-    start = chunk_start(told)
+    start = chunk_start(metadata)
     pages = tuple(_places(index, rows))
-    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + told[numbers.SIZE]:
+    if not pages or pages[0].start < start or pages[-1].start + pages[-1].size != start + metadata[numbers.SIZE]:
         raise ThriftError("an offset index does not fit its column chunk")
     return LeafPages(leaf, struct, start, pages)
 
@@ -137,7 +137,7 @@ def _places(index: Mapping[int, Any], rows: int) -> Iterator[PagePlace]:
 
 
 def page_header(page: bytes) -> PageHeader:
-    """The header of a data page; a ValueError if it is none, or tells of another size."""
+    """Return the header of a data page. Raises ValueError for other pages and contradicting sizes."""
     header, size = read_value(page, 0, STRUCT)
     if header[1] not in _DETAILS or size + header[3] != len(page):
         raise ThriftError("a data page is not where an offset index has it")

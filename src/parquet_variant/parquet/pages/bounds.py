@@ -1,7 +1,7 @@
-"""The least and the greatest of some values, exact, and how files store them.
+"""Exact minimum and maximum of values, and how files store them.
 
-Owns the order of each type. A NaN is no bound, and none is known where there is nothing else. Leaves when bounds are
-taken to `column_chunk`. Spec: ``parquet.thrift``, ``ColumnOrder``.
+Owns the order of each type. A NaN is not a bound; values that are all NaN have no bounds. Leaves the places where
+bounds are computed to `column_chunk`. Spec: ``parquet.thrift``, ``ColumnOrder``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 
 from parquet_variant.kernels.pages.values import byte_bounds
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
-from parquet_variant.parquet.pages.leaf_values import Values
+from parquet_variant.parquet.pages.leaf_values import LeafValues
 
-# Two values that compare as the column's do: numbers, or bytes.
+# Minimum and maximum, as numbers or bytes that compare in the order of the column.
 Bounds: TypeAlias = "tuple[Any, Any] | None"
 _FORMS = {Physical.FLOAT: "<f", Physical.DOUBLE: "<d"}
 
 
-def bounds_of(values: Values, leaf: LeafType) -> Bounds:
-    """The bounds of some values; None if there are none, or nothing but NaN."""
+def bounds_of(values: LeafValues, leaf: LeafType) -> Bounds:
+    """Return the bounds of values; None without values or if all are NaN."""
     if not values.count:
         return None
     if leaf.order in ("signed", "unsigned"):
@@ -41,25 +41,25 @@ def bounds_of(values: Values, leaf: LeafType) -> Bounds:
     return values.data[low_at : low_at + low_size].tobytes(), values.data[high_at : high_at + high_size].tobytes()
 
 
-def _decimal_bounds(values: Values) -> Bounds:
-    """Of big-endian signed numbers: with the sign turned around they compare as bytes do."""
+def _decimal_bounds(values: LeafValues) -> Bounds:
+    """Return the bounds of big-endian signed integers, which compare as bytes if the sign bit is flipped."""
     rows = values.data.reshape(-1, values.width).copy()
     rows[:, 0] ^= 0x80
-    flat = Values(values.count, values.width, rows.reshape(-1))
+    flat = LeafValues(values.count, values.width, rows.reshape(-1))
     low_at, _, high_at, _ = byte_bounds(flat.address, np.full(values.count, values.width, np.int32))
     low, high = (values.data[at : at + values.width].tobytes() for at in (low_at, high_at))
     return int.from_bytes(low, "big", signed=True), int.from_bytes(high, "big", signed=True)
 
 
 def union(left: Bounds, right: Bounds) -> Bounds:
-    """The bounds of both."""
+    """Return bounds that include both."""
     if left is None or right is None:
         return left or right
     return min(left[0], right[0]), max(left[1], right[1])
 
 
 def stored(bounds: tuple[Any, Any], leaf: LeafType) -> tuple[bytes, bytes]:
-    """Bounds as PLAIN stores values. Zeros get the sign that leaves none of them out."""
+    """Return bounds in PLAIN encoding, with signs of zero that include both zeros."""
     low, high = bounds
     if leaf.order == "bytes":
         return low, high
@@ -74,7 +74,7 @@ def stored(bounds: tuple[Any, Any], leaf: LeafType) -> tuple[bytes, bytes]:
 
 
 def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
-    """Bounds that were `stored`."""
+    """Return the bounds that `stored` encoded."""
     if leaf.order == "bytes":
         return bounds
     if leaf.order == "float":
@@ -90,7 +90,7 @@ def loaded(bounds: tuple[bytes, bytes], leaf: LeafType) -> tuple[Any, Any]:
 
 
 def boundary_order(bounds: list[tuple[Any, Any]]) -> int:
-    """``BoundaryOrder`` of pages: 1 if neither their lower nor their upper bounds ever fall, 2 if none rise, else 0."""
+    """Return the ``BoundaryOrder`` of pages: 1 if bounds never decrease, 2 if they never increase, else 0."""
     pairs = list(itertools.pairwise(bounds))
     if all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairs):
         return 1

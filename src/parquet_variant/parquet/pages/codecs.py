@@ -1,6 +1,6 @@
-"""Compression of pages: the codecs' names and numbers, from pyarrow, and zstd with windows as wide as pages.
+"""Compression of pages: codecs of pyarrow, and zstd with windows as wide as pages.
 
-Owns which codec a file's option names, and zstd's contexts, kept for each thread. Leaves levels to who chooses them.
+Owns the names and numbers of codecs, and the zstd contexts of every thread. Leaves the choice of levels to the writer.
 Spec: ``Compression.md``.
 """
 
@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 
-# The bytes of a page, and what makes fewer of them.
-Plain: TypeAlias = "bytes | pa.Buffer | npt.NDArray[np.uint8]"
-Codec: TypeAlias = Callable[[Plain], "bytes | pa.Buffer"]
+# The bytes of a page, and the function that compresses them.
+PageBytes: TypeAlias = "bytes | pa.Buffer | npt.NDArray[np.uint8]"
+Codec: TypeAlias = Callable[[PageBytes], "bytes | pa.Buffer"]
 # ``CompressionCodec`` of ``parquet.thrift``, and pyarrow's name.
 _CODECS = {
     "none": (0, None),
@@ -35,59 +35,59 @@ _CODECS = {
 
 
 def codec_number(name: str) -> int:
-    """How files name a codec; `VariantFileError` if Parquet has no such codec."""
+    """Return the number of a codec in files. Raises `VariantFileError` for an unknown codec."""
     try:
         return _CODECS[name.lower()][0]
     except KeyError:
-        known = ", ".join(sorted(_CODECS))
-        raise VariantFileError(f"Parquet has no codec {name!r}: use one of {known}", reason="bad-option") from None
+        names = ", ".join(sorted(_CODECS))
+        raise VariantFileError(f"unknown compression codec {name!r}: use one of {names}", reason="bad-option") from None
 
 
 def codec_name(number: int) -> str:
-    """The name of a codec that files name so, as pyarrow has it, ``"none"`` for none; `ValueError` for others."""
-    for known, name in _CODECS.values():
-        if known == number:
+    """Return pyarrow's name of a codec number, or ``"none"``. Raises `ValueError` for an unknown number."""
+    for codec, name in _CODECS.values():
+        if codec == number:
             return name or "none"
     raise ValueError(f"no codec has the number {number}")
 
 
-# zstd's quick levels look back 512 KiB to 2 MiB, less than some pages have: from the least of it on so far is looked.
+# zstd's fast levels have windows of 512 KiB to 2 MiB, smaller than some pages: larger data gets a wide window.
 _NARROW_BYTES, _WINDOW_LOG = 512 << 10, 23
 _LEVELS = range(1, 23)
 
 
 class _Contexts(local):
-    """The contexts of a thread, by level and whether their windows are wide."""
+    """The zstd contexts of a thread, by level and whether the window is wide."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, bool], Any] = {}
+        self.by_level: dict[tuple[int, bool], Any] = {}
 
 
 _contexts = _Contexts()
 
 
 def compressor(name: str, level: int | None) -> Codec | None:
-    """What compresses a page, in any thread; None for no codec."""
-    number, own = codec_number(name), _CODECS[name.lower()][1]
+    """Return a function that compresses pages in any thread; None for no compression."""
+    number, codec = codec_number(name), _CODECS[name.lower()][1]
     if number == 0:
         return None
-    if own == "zstd" and level is not None and level in _LEVELS and has_zstandard():
+    if codec == "zstd" and level is not None and level in _LEVELS and has_zstandard():
         return partial(_wide_zstd, level)
-    # A codec of pyarrow has a state: one for each page, since threads share what is returned here.
-    return lambda data: pa.Codec(own, level).compress(data)
+    # pyarrow's codecs have state and threads share this function, so each page gets its own codec.
+    return lambda data: pa.Codec(codec, level).compress(data)
 
 
 @cache
 def has_zstandard() -> bool:
-    """Whether the package zstandard is installed."""
+    """Return whether the package zstandard is installed."""
     return find_spec("zstandard") is not None
 
 
-def _wide_zstd(level: int, data: Plain) -> bytes:
+def _wide_zstd(level: int, data: PageBytes) -> bytes:
     key = level, len(data) > _NARROW_BYTES
-    context = _contexts.known.get(key)
+    context = _contexts.by_level.get(key)
     if context is None:
-        context = _contexts.known[key] = _new_context(*key)
+        context = _contexts.by_level[key] = _new_context(*key)
     return bytes(context.compress(data))
 
 

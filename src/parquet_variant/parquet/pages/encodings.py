@@ -1,7 +1,7 @@
-"""Values and levels as the bytes of pages.
+"""Encoding values and levels to the bytes of pages.
 
-Owns which encoding is done by which kernel and the room that it needs. Leaves the choice of an encoding to the writer,
-headers and compression to `column_chunk`. Spec: ``Encodings.md``.
+Owns the kernel and the memory for each encoding. Leaves the choice of an encoding to the writer, and headers and
+compression to `column_chunk`. Spec: ``Encodings.md``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from parquet_variant.kernels.pages.runs import delta_packed, index_runs, level_r
 from parquet_variant.kernels.pages.values import delta_bytes, plain_bytes
 from parquet_variant.parquet.format.thrift import varint
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical
-from parquet_variant.parquet.pages.leaf_values import Values, joined
+from parquet_variant.parquet.pages.leaf_values import LeafValues, concatenated
 
 Bytes = npt.NDArray[np.uint8]
 _NUMBERS = (Physical.INT32, Physical.INT64)
-# Kernels store whole words: behind the last byte there must be room for more.
+# Kernels store whole words, so they may write behind the last byte.
 _SPARE = 64
-_BLOCK = 128  # Differences of a block.
+_BLOCK = 128  # Differences per block.
 
 
 class Encoding(IntEnum):
-    """``Encoding`` of ``parquet.thrift``, as far as files are written in it; levels are in `Encoding.RLE`."""
+    """The encodings of ``parquet.thrift`` that are written; levels are in `Encoding.RLE`."""
 
     PLAIN = 0
     RLE = 3
@@ -38,7 +38,7 @@ class Encoding(IntEnum):
 
 
 def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
-    """Whether values of a type can be stored in an encoding."""
+    """Return whether values of a type can be stored in an encoding."""
     if encoding == Encoding.DELTA_BINARY_PACKED:
         return leaf.physical in _NUMBERS
     if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:
@@ -48,44 +48,44 @@ def is_encodable(encoding: Encoding, leaf: LeafType) -> bool:
     return encoding == Encoding.PLAIN or (encoding == Encoding.RLE_DICTIONARY and leaf.physical != Physical.BOOLEAN)
 
 
-def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, most: int) -> tuple[bytes, list[int]]:
-    """Levels up to ``most`` as runs, without their length, and how often each occurs.
+def encode_levels(levels: npt.NDArray[np.uint8] | int, count: int, max_level: int) -> tuple[bytes, list[int]]:
+    """Encode levels up to `max_level` as runs, without a length prefix, and count each level.
 
     >>> encoded, counts = encode_levels(1, 1000, 3)
     >>> encoded.hex(), counts
     ('d00f01', [0, 1000, 0, 0])
     """
-    counts = np.zeros(most + 1, np.int64)
+    counts = np.zeros(max_level + 1, np.int64)
     if isinstance(levels, int):
         counts[levels] = count
         return varint(count << 1) + bytes([levels]) if count else b"", counts.tolist()
-    width = most.bit_length()
+    width = max_level.bit_length()
     out = np.empty(most_run_bytes(count, width), np.uint8)
     size = level_runs(address_of(levels), count, width, address_of(out), counts)
     return out[:size].tobytes(), counts.tolist()
 
 
 def encode_indices(indices: npt.NDArray[np.int32], width: int, out: Bytes) -> int:
-    """Write the numbers of dictionary entries, after their width in bits; returns the bytes."""
+    """Write dictionary indices, preceded by their width in bits; return the number of bytes."""
     out[0] = width
     return int(index_runs(address_of(indices), len(indices), width, address_of(out) + 1)) + 1
 
 
-def most_index_bytes(count: int, width: int) -> int:
-    """Room that so many numbers of dictionary entries need."""
+def max_index_bytes(count: int, width: int) -> int:
+    """Return the bytes that `count` encoded dictionary indices take at most."""
     return most_run_bytes(count, width) + 1
 
 
-def most_value_bytes(values: Values, encoding: Encoding) -> int:
-    """Room that the values of a page need."""
+def max_value_bytes(values: LeafValues, encoding: Encoding) -> int:
+    """Return the bytes that the encoded values of a page take at most."""
     if encoding == Encoding.DELTA_BINARY_PACKED:
         return most_delta_bytes(values.count, values.width) + _SPARE
     lengths = 4 * values.count if encoding == Encoding.PLAIN else 2 * most_delta_bytes(values.count, 4)
     return len(values.data) + lengths + _SPARE
 
 
-def encode_parts(parts: Sequence[Values], encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
-    """As `encode_values`, of values that lie in several places; they are put together only if they have to be."""
+def encode_parts(parts: Sequence[LeafValues], encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
+    """Write values that are stored in several parts; they are concatenated only if the encoding requires it."""
     if encoding == Encoding.PLAIN and leaf.physical != Physical.BOOLEAN:
         size = 0
         for part in parts:
@@ -97,16 +97,16 @@ def encode_parts(parts: Sequence[Values], encoding: Encoding, leaf: LeafType, ou
         for part in parts:
             size += _copy(part.data, out[size:])
         return size
-    return encode_values(joined(parts), encoding, leaf, out)
+    return encode_values(concatenated(parts), encoding, leaf, out)
 
 
-def encode_values(values: Values, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
-    """Write values at an address in an encoding; returns the bytes.
+def encode_values(values: LeafValues, encoding: Encoding, leaf: LeafType, out: Bytes) -> int:
+    """Write values in an encoding; return the number of bytes.
 
-    `values`: the values; `is_encodable` holds for their type.
-    `encoding`: any but `Encoding.RLE_DICTIONARY`.
-    `leaf`: their type.
-    `out`: room for `most_value_bytes`.
+    `values`: the values; `is_encodable` is true for their type.
+    `encoding`: any encoding except `Encoding.RLE_DICTIONARY`.
+    `leaf`: the type of the values.
+    `out`: at least `max_value_bytes` bytes of memory.
     """
     at = address_of(out)
     if encoding == Encoding.DELTA_LENGTH_BYTE_ARRAY:

@@ -1,7 +1,7 @@
-"""What a footer, the page indexes and bloom filters say of column chunks and row groups.
+"""The structs of the footer, page indexes and Bloom filters that describe column chunks and row groups.
 
-Owns those structs, field by field, and the bits of filters. Leaves their encoding to `format.thrift` and the schema to
-`file_schema`. Spec: ``parquet.thrift``, ``PageIndex.md``, ``BloomFilter.md``.
+Owns the fields of these structs and the bits of filters. Leaves the Thrift encoding to `format.thrift`, and the schema
+to `file_schema`. Spec: ``parquet.thrift``, ``PageIndex.md``, ``BloomFilter.md``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.shredding.statistics import upper_text
 
-# Longer bounds say nothing that is worth the room: those of a chunk are left out, those of pages are cut.
-_MOST_CHUNK_BOUND, _MOST_PAGE_BOUND = 4096, 64
-# Of bloom filters: bytes and words of a block, the most bytes, and the share of absent values that pass all the same.
-_BLOCK, _WORDS, _MOST_BLOOM_BYTES, _FALSE = 32, 8, 1 << 20, 0.01
-# The one algorithm, hash and compression that are defined.
-_ONLY = encode_struct((1, STRUCT, b"\x00"))
+# Longer bounds of a chunk are omitted, and longer bounds of a page are truncated.
+_MAX_CHUNK_BOUND, _MAX_PAGE_BOUND = 4096, 64
+# Bloom filters: bytes and words of a block, the size limit, and the rate of false positives.
+_BLOCK, _WORDS, _MAX_BLOOM_BYTES, _FALSE_POSITIVES = 32, 8, 1 << 20, 0.01
+# The only algorithm, hash and compression that the specification defines.
+_FIRST_CHOICE = encode_struct((1, STRUCT, b"\x00"))
 
 
 @dataclass(slots=True)
 class PlacedChunk:
-    """A column chunk that is in the file: what its pages say, without their bytes, and where things are."""
+    """A column chunk written to the file: the statistics of its pages and the places of its parts."""
 
     leaf: LeafColumn
     chunk: ColumnChunk
@@ -54,40 +54,40 @@ class PlacedChunk:
 
 @dataclass(slots=True)
 class CopiedChunk:
-    """A column chunk whose bytes are those of another file."""
+    """A column chunk whose bytes are copied from another file."""
 
-    # Where its struct is in the other file's footer, and what that says.
+    # The position of its struct in the footer of the other file, and the fields of the struct.
     position: int
     old: Mapping[int, Any]
-    # Of the chunk in this file.
+    # Place and sizes in this file.
     start: int
     size: int
     plain_size: int
-    moved: int  # How much further its pages lie than in the other file.
-    encoded: bytes = b""  # Its struct in this file.
+    moved: int  # The distance that its pages moved, relative to the other file.
+    encoded: bytes = b""  # Its encoded struct in this file.
 
 
 @dataclass(slots=True)
 class PlacedGroup:
-    """A row group that is in the file."""
+    """A row group written to the file."""
 
     rows: int
     chunks: Sequence[PlacedChunk | CopiedChunk]
 
 
-def _counted(counts: Iterable[list[int]]) -> tuple[int, list[int]] | None:
-    """The counts of pages as one list; None where those of a page are not known."""
+def _level_counts(counts: Iterable[list[int]]) -> tuple[int, list[int]] | None:
+    """Return the sums of level counts of pages; None if the counts of a page are unknown."""
     pages = list(counts)
-    return (I64, [sum(each) for each in zip(*pages, strict=True)]) if all(pages) else None
+    return (I64, [sum(column) for column in zip(*pages, strict=True)]) if all(pages) else None
 
 
 def _size_statistics(pages: Sequence[Page], leaf: LeafColumn) -> bytes:
     is_text = leaf.type.physical == Physical.BYTE_ARRAY
     return encode_struct(
         (1, I64, sum(page.text_bytes for page in pages) if is_text else None),
-        # The specification lets them go where they follow from the counts of values and nulls.
-        (2, LIST, _counted(page.repetition_counts for page in pages) if leaf.repetition else None),
-        (3, LIST, _counted(page.definition_counts for page in pages) if leaf.definition > 1 else None),
+        # Omitted, as the specification allows, where the counts follow from the counts of values and nulls.
+        (2, LIST, _level_counts(page.repetition_counts for page in pages) if leaf.repetition else None),
+        (3, LIST, _level_counts(page.definition_counts for page in pages) if leaf.definition > 1 else None),
     )
 
 
@@ -98,11 +98,11 @@ def _statistics(chunk: ColumnChunk) -> bytes | None:
     low, high = (
         (None, None)
         if bounds is None
-        else (bound if len(bound) <= _MOST_CHUNK_BOUND else None for bound in stored(bounds, chunk.leaf.type))
+        else (bound if len(bound) <= _MAX_CHUNK_BOUND else None for bound in stored(bounds, chunk.leaf.type))
     )
-    is_known = [None if bound is None else not chunk.has_cut_bounds for bound in (high, low)]
+    is_exact = [None if bound is None else not chunk.has_cut_bounds for bound in (high, low)]
     return encode_struct(
-        (3, I64, nulls), (5, BINARY, high), (6, BINARY, low), (7, BOOL, is_known[0]), (8, BOOL, is_known[1])
+        (3, I64, nulls), (5, BINARY, high), (6, BINARY, low), (7, BOOL, is_exact[0]), (8, BOOL, is_exact[1])
     )
 
 
@@ -113,7 +113,7 @@ def _column_metadata(placed: PlacedChunk) -> bytes:
     if placed.dictionary_at is not None:
         pages[DICTIONARY_PAGE, Encoding.PLAIN] = 1
         encodings.add(Encoding.PLAIN)
-    counted = [
+    encoding_stats = [
         encode_struct((1, I32, kind), (2, I32, encoding), (3, I32, count)) for (kind, encoding), count in pages.items()
     ]
     return encode_struct(
@@ -127,7 +127,7 @@ def _column_metadata(placed: PlacedChunk) -> bytes:
         (9, I64, placed.page_offsets[0]),
         (11, I64, placed.dictionary_at),
         (12, STRUCT, _statistics(chunk)),
-        (13, LIST, (STRUCT, counted)),
+        (13, LIST, (STRUCT, encoding_stats)),
         (14, I64, placed.bloom_at),
         (15, I32, placed.bloom_size),
         (16, STRUCT, _size_statistics(chunk.pages, leaf)),
@@ -165,7 +165,7 @@ def encoded_footer(
     created_by: str,
     leaves: int,
 ) -> bytes:
-    """The Thrift bytes of a footer, of the encoded elements of its schema and what was written."""
+    """Return the Thrift bytes of a footer from the encoded schema elements and the row groups."""
     pairs = [encode_struct((1, BINARY, key.encode()), (2, BINARY, value.encode())) for key, value in key_values.items()]
     type_order = encode_struct((1, STRUCT, b"\x00"))
     return encode_struct(
@@ -180,7 +180,7 @@ def encoded_footer(
 
 
 def offset_index(placed: PlacedChunk) -> bytes:
-    """Where the data pages of a chunk are."""
+    """Return the encoded offset index of a chunk."""
     pages = placed.chunk.pages
     locations = [
         encode_struct((1, I64, at), (2, I32, page.size), (3, I64, page.first_row))
@@ -192,68 +192,76 @@ def offset_index(placed: PlacedChunk) -> bytes:
 
 
 def column_index(placed: PlacedChunk) -> bytes | None:
-    """What values the data pages of a chunk have; None if that is not known of a page."""
+    """Return the encoded column index of a chunk; None if the bounds of a page are unknown."""
     chunk, leaf = placed.chunk, placed.leaf
     pages = chunk.pages
     if not chunk.options.has_statistics or any(page.bounds is None and page.nulls < page.values for page in pages):
         return None
-    known = [page.bounds for page in pages if page.bounds is not None]
-    bounds = [(b"", b"") if page.bounds is None else _cut(*stored(page.bounds, leaf.type), leaf) for page in pages]
+    page_bounds = [page.bounds for page in pages if page.bounds is not None]
+    bounds = [
+        (b"", b"") if page.bounds is None else _truncated(*stored(page.bounds, leaf.type), leaf) for page in pages
+    ]
     repetition = [count for page in pages for count in page.repetition_counts] if leaf.repetition else None
     definition = [count for page in pages for count in page.definition_counts] if leaf.definition > 1 else None
     return encode_struct(
         (1, LIST, (BOOL, [page.bounds is None for page in pages])),
         (2, LIST, (BINARY, [low for low, _ in bounds])),
         (3, LIST, (BINARY, [high for _, high in bounds])),
-        (4, I32, boundary_order(known)),
+        (4, I32, boundary_order(page_bounds)),
         (5, LIST, (I64, [page.nulls for page in pages])),
         (6, LIST, None if repetition is None else (I64, repetition)),
         (7, LIST, None if definition is None else (I64, definition)),
     )
 
 
-def _cut(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]:
-    """The bounds of a page, where they are long a shorter one that is no greater, and one that is no less."""
+def _page_bounds(page: Page, leaf: LeafColumn) -> tuple[bytes, bytes]:
+    return (b"", b"") if page.bounds is None else _truncated(*stored(page.bounds, leaf.type), leaf)
+
+
+def _truncated(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]:
+    """Return the bounds of a page; long ones become a shorter lower bound and a shorter upper bound."""
     if leaf.type.physical != Physical.BYTE_ARRAY:
         return low, high
     is_text = leaf.type.logical is not None
-    if len(low) > _MOST_PAGE_BOUND:
-        low = low[: _boundary(low) if is_text else _MOST_PAGE_BOUND]
-    if len(high) > _MOST_PAGE_BOUND:
-        high = (_next_text(high) if is_text else _next_bytes(high[:_MOST_PAGE_BOUND])) or high
+    if len(low) > _MAX_PAGE_BOUND:
+        low = low[: _boundary(low) if is_text else _MAX_PAGE_BOUND]
+    if len(high) > _MAX_PAGE_BOUND:
+        high = (_next_text(high) if is_text else _next_bytes(high[:_MAX_PAGE_BOUND])) or high
     return low, high
 
 
 def _boundary(text: bytes) -> int:
-    """Where the last character begins that does not fit."""
-    at = _MOST_PAGE_BOUND
+    """Return where the first character begins that does not fit."""
+    at = _MAX_PAGE_BOUND
     while at > 0 and text[at] & 0xC0 == 0x80:
         at -= 1
     return at
 
 
 def _next_bytes(prefix: bytes) -> bytes | None:
-    """The least bytes, no longer, that come after all that begin so; None if there are none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    """Return the smallest bytes, not longer, that follow all bytes with the prefix; None if there are none."""
+    stem = prefix.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
 def _next_text(text: bytes) -> bytes | None:
-    """As `_next_bytes` of what fits, but UTF-8; None for what is not."""
+    """Return the next UTF-8 string after all with the prefix that fits; None if the text is not UTF-8."""
     try:
-        kept = text[: _boundary(text)].decode()
+        prefix = text[: _boundary(text)].decode()
     except UnicodeDecodeError:
         return None
-    following = upper_text(f"{kept}\0", len(kept))
+    following = upper_text(f"{prefix}\0", len(prefix))
     return None if following is None else following.encode()
 
 
 def bloom_filter(hashes: Sequence[npt.NDArray[np.int64]]) -> bytes:
-    """The header and the bits of a filter of some values, each of which may be there more than once."""
+    """Return header and bits of a Bloom filter from hashes, which may repeat."""
     distinct = np.unique(np.concatenate([np.zeros(0, np.int64), *hashes]))
-    bits = -_WORDS * len(distinct) / math.log(1 - _FALSE ** (1 / _WORDS))
-    size = min(max(_BLOCK, 1 << math.ceil(math.log2(max(bits / 8, 1)))), _MOST_BLOOM_BYTES)
+    bits = -_WORDS * len(distinct) / math.log(1 - _FALSE_POSITIVES ** (1 / _WORDS))
+    size = min(max(_BLOCK, 1 << math.ceil(math.log2(max(bits / 8, 1)))), _MAX_BLOOM_BYTES)
     bitset = np.zeros(size, np.uint8)
     set_blocks(distinct, size // _BLOCK, address_of(bitset))
-    header = encode_struct((1, I32, size), (2, STRUCT, _ONLY), (3, STRUCT, _ONLY), (4, STRUCT, _ONLY))
+    header = encode_struct(
+        (1, I32, size), (2, STRUCT, _FIRST_CHOICE), (3, STRUCT, _FIRST_CHOICE), (4, STRUCT, _FIRST_CHOICE)
+    )
     return header + bitset.tobytes()

@@ -1,7 +1,7 @@
-"""A file anew, with some of its columns changed: column chunks that stay are copied as the bytes that they are.
+"""Rewriting a file with changes to some columns: unchanged column chunks are copied byte for byte.
 
-Owns where copied chunks and their indexes come to lie, and the offsets that name these places. Leaves chunks that are
-written to `file_writer`, and which columns change to `writing.patch`.
+Owns the places of copied chunks and their indexes, and the offsets that refer to them. Leaves new chunks to
+`file_writer`, and the choice of changed columns to `writing.patch`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from parquet_variant.parquet.pages.stored_pages import StoredPages
 
 
 class FilePatcher(PageFileWriter):
-    """Write a file that has some columns of another one, and others in the place of the rest.
+    """Write a copy of a file in which some columns are replaced.
 
-    `sink`, `schema` and `**options`: as for `PageFileWriter`, of the columns that change: whole columns, or structs of
-      which leaves are left out.
-    `source`: the other file, open.
-    `footer`: its footer.
+    `sink`, `schema` and `**options`: as for `PageFileWriter`, for the columns that change: whole columns, or structs
+      with only the leaves that change.
+    `source`: the open source file.
+    `footer`: the footer of the source file.
     """
 
     def __init__(
@@ -45,18 +45,18 @@ class FilePatcher(PageFileWriter):
         super().__init__(sink, schema, bloom_filters=self._with_bloom(), **options)
 
     def _with_bloom(self) -> list[str]:
-        """The leaf columns of the other file that have bloom filters."""
+        """Return the leaf columns of the source file that have Bloom filters."""
         chunks = [read_value(self._footer, span.start, STRUCT)[0] for span in (self._spans or [([], 0)])[0][0]]
-        told = [chunk[numbers.METADATA] for chunk in chunks]
-        return [b".".join(each[numbers.PATH]).decode() for each in told if numbers.BLOOM_AT in each]
+        metadata = [chunk[numbers.METADATA] for chunk in chunks]
+        return [b".".join(column[numbers.PATH]).decode() for column in metadata if numbers.BLOOM_AT in column]
 
     def add_row_group(self, number: int, changed: pa.Table | None) -> None:
-        """Add a row group of the other file; its rows of the columns that change, None if they are as they were."""
+        """Add a row group of the source file with new columns; `changed` is None to copy all of it."""
         chunks, rows = self._spans[number]
         new_chunks: dict[tuple[str, ...], ColumnChunk] = {}
         if changed is not None:
             self.write_batch(changed)
-            self._each(ColumnChunk.finish, self._chunks)
+            self._for_columns(ColumnChunk.finish, self._chunks)
             new_chunks = {chunk.leaf.path: chunk for chunk in self._chunks}
             self._chunks, self._rows = [], 0
         placed = []
@@ -68,17 +68,17 @@ class FilePatcher(PageFileWriter):
         self._groups.append(PlacedGroup(rows, placed))
 
     def _copied(self, position: int, old: Mapping[int, Any]) -> CopiedChunk:
-        told = old[numbers.METADATA]
-        start = chunk_start(told)
-        size, here = told[numbers.SIZE], self._position
+        metadata = old[numbers.METADATA]
+        start = chunk_start(metadata)
+        size, new_start = metadata[numbers.SIZE], self._position
         self._write(self._bytes(start, size))
-        return CopiedChunk(position, old, here, size, told[numbers.PLAIN_SIZE], here - start)
+        return CopiedChunk(position, old, new_start, size, metadata[numbers.PLAIN_SIZE], new_start - start)
 
     def _bytes(self, start: int, size: int) -> bytes:
         return read_at(self._source, start, size)
 
     def add_chunks(self, rows: int, chunks: Sequence[tuple[ColumnChunk, StoredPages]]) -> None:
-        """Add what is left of a row group of the other file: so many rows, and each column with what it was."""
+        """Add the remaining rows of a row group of the source file, as column chunks with their stored pages."""
         placed = []
         for chunk, old in chunks:
             chunk.finish()
@@ -92,17 +92,19 @@ class FilePatcher(PageFileWriter):
         for placed, at, size in self._blooms:
             placed.bloom_at, placed.bloom_size = self._put(self._bytes(at, size))
         super()._put_indexes()
-        for chunk in (each for group in self._groups for each in group.chunks):
+        for chunk in (chunk for group in self._groups for chunk in group.chunks):
             if isinstance(chunk, CopiedChunk):
                 self._put_copied(chunk)
 
     def _put_copied(self, chunk: CopiedChunk) -> None:
-        """Put what belongs to a copied chunk behind the row groups, and name the new places in its struct."""
-        old, told, footer = chunk.old, chunk.old[numbers.METADATA], self._footer
-        inside = {at: told[at] + chunk.moved for at in (numbers.DATA_AT, numbers.DICTIONARY_AT) if at in told}
+        """Write the indexes and Bloom filter of a copied chunk, and update the offsets in its struct."""
+        old, metadata, footer = chunk.old, chunk.old[numbers.METADATA], self._footer
+        inside = {at: metadata[at] + chunk.moved for at in (numbers.DATA_AT, numbers.DICTIONARY_AT) if at in metadata}
         outside: dict[int, Any] = {}
-        if numbers.BLOOM_AT in told:
-            inside[numbers.BLOOM_AT], _ = self._put(self._bytes(told[numbers.BLOOM_AT], told[numbers.BLOOM_SIZE]))
+        if numbers.BLOOM_AT in metadata:
+            inside[numbers.BLOOM_AT], _ = self._put(
+                self._bytes(metadata[numbers.BLOOM_AT], metadata[numbers.BLOOM_SIZE])
+            )
         if numbers.COLUMN_INDEX in old:
             index = self._bytes(old[numbers.COLUMN_INDEX], old[numbers.COLUMN_INDEX_SIZE])
             outside[numbers.COLUMN_INDEX], _ = self._put(index)

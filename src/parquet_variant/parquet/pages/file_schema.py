@@ -1,6 +1,6 @@
-"""The schema of a file, from that of Arrow columns.
+"""The Parquet schema of Arrow columns.
 
-Owns groups, lists and maps, field ids, and where the VARIANT annotation stands. Leaves primitive types to `leaf_types`.
+Owns groups, lists, maps, field ids and the VARIANT annotation. Leaves primitive types to `leaf_types`.
 Spec: ``parquet.thrift``, ``LogicalTypes.md``.
 """
 
@@ -21,7 +21,7 @@ _PLAIN_GROUP = (None, None)
 
 
 class LeafColumn(NamedTuple):
-    """A leaf column of a file: its schema path, its type, and the greatest levels of its entries."""
+    """A leaf column of a file: its schema path, type, and maximum levels."""
 
     path: tuple[str, ...]
     type: LeafType
@@ -31,14 +31,14 @@ class LeafColumn(NamedTuple):
 
 
 class FileSchema(NamedTuple):
-    """The encoded ``SchemaElement`` of every column, root first, and the leaves."""
+    """The encoded ``SchemaElement`` list, root first, and the leaf columns."""
 
     elements: list[bytes]
     leaves: list[LeafColumn]
 
 
 def is_written(kind: pa.DataType) -> bool:
-    """Whether files with such columns are written here; all others are left to pyarrow."""
+    """Return whether `PageFileWriter` writes columns of this type; others are left to pyarrow."""
     if pa.types.is_struct(kind):
         return kind.num_fields > 0 and all(is_written(child.type) for child in kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -49,20 +49,20 @@ def is_written(kind: pa.DataType) -> bool:
 
 
 def file_schema(schema: pa.Schema, variants: Collection[tuple[str, ...]]) -> FileSchema:
-    """The schema of a file with some columns.
+    """Return the Parquet schema of an Arrow schema.
 
-    `schema`: the columns.
+    `schema`: the Arrow schema.
     `variants`: schema paths of the groups that get the VARIANT annotation.
-    Raises `TypeError` for a column that is not written here (`is_written`).
+    Raises `TypeError` for a column that only pyarrow writes (see `is_written`).
     """
     tree = FileSchema([], [])
     tree.elements.append(encode_struct((3, I32, _REQUIRED), (4, BINARY, b"schema"), (5, I32, len(schema))))
     for field in schema:
-        _add(tree, field, field.name, (), 0, 0, frozenset(variants))
+        _add_field(tree, field, field.name, (), 0, 0, frozenset(variants))
     return tree
 
 
-def _add(
+def _add_field(
     schema: FileSchema,
     field: pa.Field,
     name: str,
@@ -77,20 +77,20 @@ def _add(
     if pa.types.is_struct(kind) and kind.num_fields:
         _add_group(schema, field, name, kind.num_fields, _VARIANT if path in variants else _PLAIN_GROUP)
         for child in kind:
-            _add(schema, child, child.name, path, definition, repetition, variants)
+            _add_field(schema, child, child.name, path, definition, repetition, variants)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         _add_group(schema, field, name, 1, _LIST)
         schema.elements.append(_repeated("list", 1))
-        _add(schema, kind.value_field, "element", (*path, "list"), *repeated)
+        _add_field(schema, kind.value_field, "element", (*path, "list"), *repeated)
     elif pa.types.is_map(kind):
         _add_group(schema, field, name, 1, _MAP)
         schema.elements.append(_repeated("key_value", 2))
-        _add(schema, kind.key_field, "key", (*path, "key_value"), *repeated)
-        _add(schema, kind.item_field, "value", (*path, "key_value"), *repeated)
+        _add_field(schema, kind.key_field, "key", (*path, "key_value"), *repeated)
+        _add_field(schema, kind.item_field, "value", (*path, "key_value"), *repeated)
     else:
         leaf = leaf_type_of(kind)
         if leaf is None:
-            raise TypeError(f"column {'.'.join(path)} is {kind}, which pyarrow's writer knows")
+            raise TypeError(f"column {'.'.join(path)} is {kind}: only writer='pyarrow' writes this type")
         schema.leaves.append(LeafColumn(path, leaf, not field.nullable, definition, repetition))
         schema.elements.append(_leaf_element(field, name, leaf))
 

@@ -1,8 +1,8 @@
-"""A Parquet file of Arrow columns, row group by row group.
+"""Writing Arrow columns to a Parquet file, one row group after another.
 
-Owns the order of things in the file. Leaves columns to `column_chunk`, the structs of the footer to `file_metadata`,
-and files, names and row groups' sizes to `writing.writer`. Encoded pages of one row group are held, and of each column
-values of a page; nothing else.
+Owns the order of pages, indexes and footer in the file. Leaves columns to `column_chunk`, the structs of the footer to
+`file_metadata`, and file names and row group sizes to `writing.writer`. Memory holds the encoded pages of one row group
+and the pending values of one page per column.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from parquet_variant.parquet.pages.file_metadata import (
 )
 from parquet_variant.parquet.pages.file_schema import LeafColumn, file_schema
 from parquet_variant.parquet.pages.leaf_types import Physical
-from parquet_variant.parquet.pages.leaf_values import Values, stored_numbers
+from parquet_variant.parquet.pages.leaf_values import LeafValues, stored_numbers
 from parquet_variant.parquet.pages.levels import Entries, NodeEntries, leaf_entries
 
 _CREATED_BY = f"parquet-variant version {__version__}"
-# Arrow bytes that are encoded at a time: what a page holds is no less than a column's share of it.
+# Arrow bytes per batch: a page holds at least the bytes that a column has in a batch.
 SLICE_BYTES, MOST_SLICE_BYTES = 16 << 20, 128 << 20
 _WRITTEN_BYTES = 256 << 10
 
@@ -43,19 +43,18 @@ _WRITTEN_BYTES = 256 << 10
 class PageFileWriter:
     """Write Arrow columns into a Parquet file.
 
-    `sink`: what the bytes are written to.
-    `schema`: the columns.
+    `sink`: the open output file.
+    `schema`: the Arrow schema of the columns.
     `variants`: schema paths of the groups that get the VARIANT annotation.
-    `compression` and `compression_level`: the codec, and its level; a level by dotted leaf path, or one for all.
-    `use_dictionary`: the dotted paths of leaves that begin with a dictionary; True or False for all or none. Texts that
-      are not among them get one all the same where the first rows show that it is worth it.
-    `column_encoding`: encodings of leaves that have no dictionary, by dotted path; PLAIN where there is none.
-    `bloom_filters`: dotted leaf paths that get a bloom filter.
+    `compression` and `compression_level`: the codec and its level, one for all leaves or by dotted leaf path.
+    `use_dictionary`: dotted paths of leaves that begin with a dictionary; True or False for all or none. Other byte
+      arrays get a dictionary if the first rows show that it saves space.
+    `column_encoding`: encodings of leaves without a dictionary, by dotted path; PLAIN by default.
+    `bloom_filters`: dotted leaf paths that get a Bloom filter.
     `no_statistics`: dotted leaf paths without statistics.
-    `dictionary_bytes` and `page_bytes`: how large a dictionary may grow, and from how many bytes of values on a page is
-      full.
-    `threads`: how many threads encode columns.
-    Raises `TypeError` for columns that are not written here (`is_written`).
+    `dictionary_bytes` and `page_bytes`: the limit of a dictionary, and the bytes of values at which a page is full.
+    `threads`: number of threads that encode columns.
+    Raises `TypeError` for columns that only pyarrow writes (see `is_written`).
     """
 
     def __init__(
@@ -97,30 +96,30 @@ class PageFileWriter:
         self._shared: Shared
         self._rows = 0
         self._groups: list[PlacedGroup] = []
-        self._position = self._waiting_bytes = 0
-        self._waiting: list[Any] = []
+        self._position = self._pending_bytes = 0
+        self._pending: list[Any] = []
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._write(MAGIC)
 
     @staticmethod
-    def _uses_dictionary(asked: Collection[str] | bool, leaf: LeafColumn, dotted: str) -> bool | None:
-        if isinstance(asked, bool):
-            return asked
-        # Texts may repeat farther apart than whoever asked has looked.
-        return True if dotted in asked else None if leaf.type.physical == Physical.BYTE_ARRAY else False
+    def _uses_dictionary(requested: Collection[str] | bool, leaf: LeafColumn, dotted: str) -> bool | None:
+        if isinstance(requested, bool):
+            return requested
+        # Strings may repeat at a distance beyond the sample that the caller inspected.
+        return True if dotted in requested else None if leaf.type.physical == Physical.BYTE_ARRAY else False
 
     def _write(self, data: Any) -> None:
-        """Write bytes behind those before; small pieces together, since each write is a call of the system."""
+        """Append bytes; small pieces are joined, since every write is a system call."""
         self._position += len(data)
-        self._waiting.append(data)
-        self._waiting_bytes += len(data)
-        if self._waiting_bytes >= _WRITTEN_BYTES:
-            self._write_waiting()
+        self._pending.append(data)
+        self._pending_bytes += len(data)
+        if self._pending_bytes >= _WRITTEN_BYTES:
+            self._flush_pending()
 
-    def _write_waiting(self) -> None:
-        if not self._waiting:
+    def _flush_pending(self) -> None:
+        if not self._pending:
             return
-        small, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        small, self._pending, self._pending_bytes = self._pending, [], 0
         large = [small.pop()] if len(small[-1]) >= _WRITTEN_BYTES else []
         for data in (b"".join(small), *large):
             self._sink.write(data)
@@ -135,7 +134,7 @@ class PageFileWriter:
 
     def _write_slice(self, table: pa.Table) -> None:
         half = len(table) // 2
-        if half and table.nbytes > MOST_SLICE_BYTES:  # a few rows are much larger than the others
+        if half and table.nbytes > MOST_SLICE_BYTES:  # a few rows are much larger than the average
             self._write_slice(table.slice(0, half))
             self._write_slice(table.slice(half))
             return
@@ -151,20 +150,20 @@ class PageFileWriter:
         self._append_leaves(leaves, len(batch))
 
     def write_rows(self, rows: ShreddedRows) -> bool:
-        """Add rows of the one column of the file, a Variant, as `write_batch` adds their storage.
+        """Add rows of the only column of the file, a Variant; return whether a value is NaN.
 
-        Tells whether a NaN is among them.
+        The pages are the same as those that `write_batch` makes of the storage.
         """
         levels, group, leaves = rows.leaves()
         entries, has_nan = NodeEntries(levels), False
         columns: list[tuple[Entries, Slots]] = [(entries.of(group), rows.metadata)]
         for leaf, column in zip(leaves, self._file_schema.leaves[1:], strict=True):
-            own = entries.of(leaf.entries)
-            values = Values(own.present, leaf.width, leaf.data, leaf.lengths)
+            leaf_level = entries.of(leaf.entries)
+            values = LeafValues(leaf_level.present, leaf.width, leaf.data, leaf.lengths)
             if leaf.width:
                 values = stored_numbers(values, column.type)
             has_nan |= column.type.order == "float" and bool(np.isnan(values.numbers(column.type)).any())
-            columns.append((own, values))
+            columns.append((leaf_level, values))
         self._append_leaves(columns, len(rows))
         return has_nan
 
@@ -173,29 +172,29 @@ class PageFileWriter:
             self._shared = Shared()
             pairs = zip(self._file_schema.leaves, self._options, strict=True)
             self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
-        self._each(lambda chunk, leaf: chunk.append(*leaf, rows), self._chunks, leaves)
+        self._for_columns(lambda chunk, leaf: chunk.append(*leaf, rows), self._chunks, leaves)
         self._rows += rows
 
-    def _each(self, work: Callable[..., None], *columns: Iterable[Any]) -> None:
-        """Do something for every column, in as many threads as there are."""
+    def _for_columns(self, work: Callable[..., None], *columns: Iterable[Any]) -> None:
+        """Call a function for every column, in the threads of the pool."""
         for _ in (map if self._pool is None else self._pool.map)(work, *columns):
             pass
         self._shared.release()  # many files may be open at the same time
 
     def end_row_group(self) -> None:
-        """Write what was added since the last one; nothing if there was nothing."""
+        """Write the rows added since the last row group as a row group, if there are any."""
         if not self._rows:
             return
-        self._each(ColumnChunk.finish, self._chunks)
+        self._for_columns(ColumnChunk.finish, self._chunks)
         placed = [self._placed(chunk) for chunk in self._chunks]
         self._groups.append(PlacedGroup(self._rows, placed))
-        # What the first row group told of a column holds for the others.
-        told = zip(self._options, self._chunks, strict=True)
+        # The decision on a dictionary in the first row group applies to the following ones.
+        pairs = zip(self._options, self._chunks, strict=True)
         self._options = [
             replace(options, use_dictionary=chunk.has_dictionary)
             if options.use_dictionary is None and chunk.has_dictionary is not None
             else options
-            for options, chunk in told
+            for options, chunk in pairs
         ]
         self._chunks, self._rows = [], 0
 
@@ -219,22 +218,22 @@ class PageFileWriter:
         return PlacedChunk(chunk.leaf, chunk, self._codec, start, dictionary_at, offsets, size, plain_size)
 
     def close(self, key_values: Mapping[str, str]) -> tuple[bytes, int]:
-        """Write the rest, and the footer with some key-value metadata; returns the footer's bytes and the size."""
+        """Write pending rows, indexes and the footer with key-value metadata; return the footer and the file size."""
         self.end_row_group()
         self._stop()
         self._put_indexes()
         elements, leaves = self._written_schema()
         footer = encoded_footer(elements, self._groups, key_values, _CREATED_BY, leaves)
         self._write(footer + len(footer).to_bytes(4, "little") + MAGIC)
-        self._write_waiting()
+        self._flush_pending()
         return footer, self._position
 
     def _written_schema(self) -> tuple[list[bytes], int]:
-        """The encoded elements of the schema, and how many leaf columns it has."""
+        """Return the encoded elements of the schema, and the number of leaf columns."""
         return self._file_schema.elements, len(self._file_schema.leaves)
 
     def _put_indexes(self) -> None:
-        """Write what helps to find rows, behind the row groups."""
+        """Write Bloom filters and page indexes after the row groups."""
         chunks = [chunk for group in self._groups for chunk in group.chunks if isinstance(chunk, PlacedChunk)]
         for placed in chunks:
             if placed.chunk.options.keeps_hashes:
@@ -247,7 +246,7 @@ class PageFileWriter:
             placed.offset_index = self._put(offset_index(placed))
 
     def abort(self) -> None:
-        """Write nothing any more."""
+        """Discard the pending rows and stop the threads."""
         self._chunks, self._rows = [], 0
         self._stop()
 

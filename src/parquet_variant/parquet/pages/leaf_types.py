@@ -1,7 +1,7 @@
-"""Which Parquet type an Arrow type becomes, and in which order its values stand.
+"""The Parquet type that an Arrow type is written as, and the order of its values.
 
-Owns the table of primitive types of files that are written here. Leaves groups to `file_schema` and bringing values
-into this form to `leaf_values`. Spec: ``LogicalTypes.md``.
+Owns the table of primitive types. Leaves groups to `file_schema`, and the conversion of values to `leaf_values`. Spec:
+``LogicalTypes.md``.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Physical(IntEnum):
 class LeafType(NamedTuple):
     """The Parquet type of a leaf column."""
 
-    physical: Physical  # How values are stored.
-    width: int  # Bytes of a value; 1 for booleans while they are not packed, 0 for byte arrays.
-    order: Order  # How values compare.
-    # The annotations: ``ConvertedType``, and an encoded ``LogicalType``.
+    physical: Physical  # The physical type.
+    width: int  # Bytes per value; 1 for unpacked booleans, 0 for byte arrays.
+    order: Order  # The order of values.
+    # The annotations: ``ConvertedType`` and the encoded ``LogicalType``.
     converted: int | None = None
     logical: bytes | None = None
-    # Of a decimal.
+    # Precision and scale of a decimal.
     precision: int | None = None
     scale: int | None = None
 
 
 def logical_type(number: int, content: bytes = b"\x00") -> bytes:
-    """An encoded ``LogicalType``: a union of which one field is set."""
+    """Return an encoded ``LogicalType``: a union with one field set."""
     return encode_struct((number, STRUCT, content))
 
 
@@ -87,7 +87,7 @@ _CONVERTED_TIMESTAMPS = {"ms": 9, "us": 10, "ns": None}
 
 
 def leaf_type_of(kind: pa.DataType) -> LeafType | None:
-    """The Parquet type that an Arrow type is written as, as pyarrow does; None for what is left to pyarrow.
+    """Return the Parquet type that pyarrow writes an Arrow type as; None for types that only pyarrow writes.
 
     >>> leaf_type_of(pa.decimal128(12, 2))[:4]
     (<Physical.INT64: 2>, 8, 'signed', 5)

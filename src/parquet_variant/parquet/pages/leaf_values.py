@@ -1,7 +1,7 @@
-"""The values of a leaf's Arrow array as Parquet counts them: those that are there, one after the other.
+"""The values of a leaf's Arrow array in Parquet's physical form: contiguous, without nulls.
 
-Owns leaving nulls out, and the physical form of each type. Nothing is copied where Arrow holds it so already. Leaves
-encodings to `encodings` and levels to `levels`.
+Owns the removal of nulls and the physical form of each type. Values are not copied if Arrow stores them in this form.
+Leaves encodings to `encodings` and levels to `levels`.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ _NOTHING = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """Values of a leaf column."""
+class LeafValues:
+    """Contiguous values of a leaf column, without nulls."""
 
-    count: int  # How many there are.
-    width: int  # Bytes of each; 0 for byte arrays.
-    data: Bytes  # All their bytes: little-endian numbers, a byte for a boolean.
-    lengths: Lengths | None = None  # Of byte arrays.
+    count: int  # Number of values.
+    width: int  # Bytes per value; 0 for byte arrays.
+    data: Bytes  # The bytes of all values: numbers are little-endian, a boolean takes one byte.
+    lengths: Lengths | None = None  # Lengths of byte arrays; None for values of one width.
 
     @property
     def address(self) -> int:
-        """Where the bytes are."""
+        """The address of the bytes."""
         return address_of(self.data)
 
     def numbers(self, leaf: LeafType) -> npt.NDArray[Any]:
-        """Integers and floats as such."""
+        """Return integers and floats as a NumPy array."""
         dtype = _DTYPES[leaf.physical]
         return self.data.view(f"u{leaf.width}" if leaf.order == "unsigned" else dtype)
 
     @property
     def span(self) -> int:
-        """All their bytes."""
+        """The number of bytes."""
         return len(self.data)
 
     def hashes(self) -> npt.NDArray[np.int64]:
-        """The hash of each, as bloom filters take it."""
+        """Return the hashes of the values for Bloom filters."""
         hashes = np.empty(self.count, np.int64)
         if self.lengths is None:
             hash_values(self.address, self.width, hashes)
@@ -63,53 +63,53 @@ class Values:
             hash_byte_arrays(self.address, self.lengths, hashes)
         return hashes
 
-    def texts(self) -> Texts:
-        """Each as a byte array, also those of one width."""
+    def texts(self) -> ArrowByteArrays:
+        """Return the values as byte arrays."""
         bounds = np.full(self.count + 1, self.width, np.int32)
         if self.lengths is not None:
             bounds[1:] = self.lengths
         bounds[0] = 0
         np.cumsum(bounds, out=bounds)
-        return Texts(self.address, address_of(bounds), 4, 0, 0, self.count, self.count, bounds, self)
+        return ArrowByteArrays(self.address, address_of(bounds), 4, 0, 0, self.count, self.count, bounds, self)
 
 
-class Texts(NamedTuple):
-    """Byte arrays as Arrow has them, those that are null among them."""
+class ArrowByteArrays(NamedTuple):
+    """Byte arrays as Arrow stores them, null slots included."""
 
-    # Addresses of the bytes and of the first slot's offset, and bytes of an offset.
+    # Addresses of the bytes and of the first slot's offset, and the width of an offset in bytes.
     data: int
     offsets: int
     width: int
-    # Address of the validity, 0 where all are there, and the bit of the first slot.
+    # Address of the validity bitmap (0 without nulls), and the bit of the first slot.
     validity: int
     first: int
-    # How many slots there are, and how many of them have a value.
+    # Number of slots, and number of slots with a value.
     rows: int
     present: int
     bounds: npt.NDArray[Any]  # The offsets.
-    owner: Any  # What keeps all that alive.
+    owner: Any  # The object that owns the memory.
 
     @property
     def span(self) -> int:
-        """The bytes from the first slot to the last, whether they are there or not."""
+        """The number of bytes from the first slot to the last, null slots included."""
         return int(self.bounds[-1]) - int(self.bounds[0])
 
     def length(self, slot: int) -> int:
-        """Bytes of one."""
+        """Return the number of bytes of a slot."""
         return int(self.bounds[slot + 1]) - int(self.bounds[slot])
 
 
-def joined(parts: Sequence[Values]) -> Values:
-    """Values one after the other."""
+def concatenated(parts: Sequence[LeafValues]) -> LeafValues:
+    """Concatenate values."""
     if len(parts) == 1:
         return parts[0]
     lengths = None if parts[0].lengths is None else np.concatenate([part.lengths for part in parts])
     data = np.concatenate([part.data for part in parts])
-    return Values(sum(part.count for part in parts), parts[0].width, data, lengths)
+    return LeafValues(sum(part.count for part in parts), parts[0].width, data, lengths)
 
 
 def present_array(array: pa.Array, entries: Entries) -> pa.Array:
-    """The array without the values that lie under something that is not there."""
+    """Return the array without the slots whose parents are null or empty."""
     if entries.present == len(array) - array.null_count:
         return array
     positions = np.empty(entries.present, np.int64)
@@ -118,8 +118,8 @@ def present_array(array: pa.Array, entries: Entries) -> pa.Array:
     return array.take(from_numpy(positions))
 
 
-def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
-    """The values of an array that are not null.
+def leaf_values(array: pa.Array, leaf: LeafType) -> LeafValues:
+    """Return the values of an array without nulls.
 
     Raises `VariantFileError` if a decimal has more digits than its type, or values take more than 2 GiB.
     """
@@ -134,8 +134,8 @@ def leaf_values(array: pa.Array, leaf: LeafType) -> Values:
     return stored_numbers(_fixed(array, width), leaf)
 
 
-def stored_numbers(values: Values, leaf: LeafType) -> Values:
-    """Values of one width, as wide as Arrow has them, in the form in which files have them.
+def stored_numbers(values: LeafValues, leaf: LeafType) -> LeafValues:
+    """Return values of Arrow's width in the physical form of the file.
 
     Raises `VariantFileError` if a decimal has more digits than its type.
     """
@@ -144,24 +144,24 @@ def stored_numbers(values: Values, leaf: LeafType) -> Values:
     if values.width >= leaf.width:
         return values
     narrow = values.data.view(f"{'u' if leaf.order == 'unsigned' else 'i'}{values.width}")
-    return Values(values.count, leaf.width, narrow.astype(np.int32).view(np.uint8))
+    return LeafValues(values.count, leaf.width, narrow.astype(np.int32).view(np.uint8))
 
 
-def _fixed(array: pa.Array, width: int) -> Values:
+def _fixed(array: pa.Array, width: int) -> LeafValues:
     validity, data = array.buffers()[:2]
     count = len(array) - array.null_count
     if not count:
-        return Values(0, width, _NOTHING)
+        return LeafValues(0, width, _NOTHING)
     start = array.offset * width
     if not array.null_count:
-        return Values(count, width, np.frombuffer(data, np.uint8, count * width, start))
+        return LeafValues(count, width, np.frombuffer(data, np.uint8, count * width, start))
     target = np.empty(count * width, np.uint8)
     valid_values(data.address + start, width, validity.address, array.offset, len(array), address_of(target))
-    return Values(count, width, target)
+    return LeafValues(count, width, target)
 
 
-def texts_of(array: pa.Array) -> Texts:
-    """The byte arrays of an array of texts or bytes that has rows.
+def byte_arrays_of(array: pa.Array) -> ArrowByteArrays:
+    """Return the byte arrays of an array of strings or binaries that has rows.
 
     Raises `VariantFileError` if they take more than 2 GiB.
     """
@@ -170,7 +170,7 @@ def texts_of(array: pa.Array) -> Texts:
     validity, offsets, data = array.buffers()
     rows, nulls, first = len(array), array.null_count, array.offset
     width = 8 if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type) else 4
-    texts = Texts(
+    slots = ArrowByteArrays(
         data=data.address if data is not None else 0,
         offsets=offsets.address + first * width,
         width=width,
@@ -181,34 +181,36 @@ def texts_of(array: pa.Array) -> Texts:
         bounds=np.frombuffer(offsets, f"<i{width}", rows + 1, first * width),
         owner=array,
     )
-    if texts.span > MAX_OFFSET:
-        raise VariantFileError("the values of one row take more than 2 GiB, which no page can hold", reason="too-large")
-    return texts
+    if slots.span > MAX_OFFSET:
+        raise VariantFileError(
+            "the values of a row take more than 2 GiB, the limit of a Parquet page: split the row", reason="too-large"
+        )
+    return slots
 
 
-def _byte_arrays(array: pa.Array) -> Values:
+def _byte_arrays(array: pa.Array) -> LeafValues:
     count = len(array) - array.null_count
     lengths = np.empty(count, np.int32)
     if not count:
-        return Values(0, 0, _NOTHING, lengths)
-    texts = texts_of(array)
-    arrays = ByteArrays(*texts[:6])
+        return LeafValues(0, 0, _NOTHING, lengths)
+    slots = byte_arrays_of(array)
+    arrays = ByteArrays(*slots[:6])
     _, total = valid_lengths(arrays, lengths)
-    if total == texts.span:
-        data = np.frombuffer(texts.owner.buffers()[2], np.uint8, total, int(texts.bounds[0])) if total else _NOTHING
-        return Values(count, 0, data, lengths)
+    if total == slots.span:
+        data = np.frombuffer(slots.owner.buffers()[2], np.uint8, total, int(slots.bounds[0])) if total else _NOTHING
+        return LeafValues(count, 0, data, lengths)
     data = np.empty(total, np.uint8)
     gather_bytes(arrays, address_of(data))
-    return Values(count, 0, data, lengths)
+    return LeafValues(count, 0, data, lengths)
 
 
-def _booleans(array: pa.Array) -> Values:
+def _booleans(array: pa.Array) -> LeafValues:
     rows, first = len(array), array.offset
     validity, data = array.buffers()
     slots = _bits(data, first, rows)
     if array.null_count:
         slots = slots[_bits(validity, first, rows).view(bool)]
-    return Values(len(slots), 1, slots)
+    return LeafValues(len(slots), 1, slots)
 
 
 def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
@@ -216,15 +218,16 @@ def _bits(buffer: pa.Buffer, first: int, count: int) -> Bytes:
     return np.unpackbits(packed, bitorder="little")[first & 7 : (first & 7) + count]
 
 
-def _decimals(values: Values, leaf: LeafType) -> Values:
-    """Decimals of 16 bytes, as integers or as many bytes, the greatest first, as they need."""
+def _decimals(values: LeafValues, leaf: LeafType) -> LeafValues:
+    """Convert decimals of 16 bytes to integers, or to big-endian bytes of the width that the precision needs."""
     words = values.data.view(np.int64).reshape(-1, 2)
     if leaf.physical != Physical.FIXED_LEN_BYTE_ARRAY:
         numbers = words[:, 0].astype(_DTYPES[leaf.physical])
         if not np.array_equal(numbers, words[:, 0]) or not np.array_equal(words[:, 0] >> 63, words[:, 1]):
             raise VariantFileError(
-                f"a decimal has more than the {leaf.precision} digits of its type", reason="value-out-of-range"
+                f"a decimal has more than the {leaf.precision} digits of its type: cast it to a larger precision first",
+                reason="value-out-of-range",
             )
-        return Values(values.count, leaf.width, numbers.view(np.uint8))
+        return LeafValues(values.count, leaf.width, numbers.view(np.uint8))
     slots = values.data.reshape(-1, 16)[:, ::-1][:, 16 - leaf.width :]
-    return Values(values.count, leaf.width, np.ascontiguousarray(slots).reshape(-1))
+    return LeafValues(values.count, leaf.width, np.ascontiguousarray(slots).reshape(-1))

@@ -1,8 +1,8 @@
 """Definition and repetition levels of every leaf of Arrow columns.
 
-Owns the walk down from a column to its leaves. What many leaves share is made once: fields of an object that are never
-missing have the same levels, and so have all that are always missing. Leaves loops over entries to `pages.levels`, and
-values to `leaf_values`.
+Owns the walk from a column to its leaves. Leaves with equal levels share them: fields of an object that are never
+missing have the same levels, and so have fields that are always missing. Leaves loops over entries to
+`kernels.pages.levels`, and values to `leaf_values`.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ _LISTS = (pa.list_(pa.int8()).id, pa.large_list(pa.int8()).id, _MAP)
 
 @dataclass(slots=True, eq=False)
 class Entries:
-    """The entries of a column, or of what holds it."""
+    """The level entries of a column, or of a group that contains it."""
 
-    count: int  # How many there are.
-    definition: Levels | int  # The definition level of each, or the one that all have.
-    repetition: Levels | None  # The repetition level of each; None where all are 0.
-    least: int  # The level from which on an entry has a slot in the Arrow array.
-    most: int  # The level of an entry that is there.
-    present: int  # How many are there.
+    count: int  # Number of entries.
+    definition: Levels | int  # Definition levels, or the one level of all entries.
+    repetition: Levels | None  # Repetition levels; None if all are 0.
+    least: int  # The lowest definition level of an entry with a slot in the Arrow array.
+    most: int  # The definition level of an entry that is present.
+    present: int  # Number of entries that are present.
     _filled: Entries | None = None
     _empty: Entries | None = None
 
     def optional(self, array: pa.Array) -> Entries:
-        """The entries of an optional field that these hold, whose slots are those of ``array``."""
+        """Return the entries of an optional field inside these entries, with the slots of `array`."""
         nulls = array.null_count
         if not nulls:
-            self._filled = self._filled or self._below(0, 0)
+            self._filled = self._filled or self._optional_field(0, 0)
             return self._filled
         if nulls == len(array) or not self.present:
             if self._empty is None:
                 self._empty = Entries(self.count, self.definition, self.repetition, self.least, self.most + 1, 0)
             return self._empty
-        return self._below(array.buffers()[0].address, array.offset)
+        return self._optional_field(array.buffers()[0].address, array.offset)
 
-    def _below(self, bits: int, first: int) -> Entries:
+    def _optional_field(self, bits: int, first: int) -> Entries:
         if isinstance(self.definition, int) and (self.definition < self.most or not bits):
             level = self.definition + (self.definition == self.most)
             return Entries(self.count, level, self.repetition, self.least, self.most + 1, self.present)
@@ -61,17 +61,17 @@ class Entries:
         return Entries(self.count, levels, self.repetition, self.least, self.most + 1, present)
 
     def elements(self, array: pa.Array, nullable: bool, depth: int) -> tuple[Entries, pa.Array]:
-        """The entries of a list's elements, and the elements that are theirs.
+        """Return the entries of the elements of a list, and the array of these elements.
 
-        `array`: a list or map array, whose slots these entries have.
+        `array`: a list or map array with the slots of these entries.
         `nullable`: whether the list itself may be null.
-        `depth`: the repetition level of an element that is not its list's first.
+        `depth`: the repetition level of every element except the first of its list.
         """
         values = array.values
         empty = self.most + nullable
         if array.null_count == len(array) or not self.present:
-            below = Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
-            return below, values.slice(0, 0)
+            absent = Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
+            return absent, values.slice(0, 0)
         validity, offsets = array.buffers()[:2]
         width = 8 if pa.types.is_large_list(array.type) else 4
         at = offsets.address + array.offset * width
@@ -87,48 +87,48 @@ class Entries:
         )  # fmt: skip
         if present == stop - start:
             values = values.slice(start, present)
-        else:  # Lists that are null, or under something that is, hold elements all the same.
+        else:  # Lists that are null, or inside a null, may still have elements in Arrow.
             positions = np.empty(present, np.int64)
             list_positions(above, self.count, self.least, self.most, bits, array.offset, at, width, positions)
             values = values.take(from_numpy(positions))
         return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
 
     def _levels(self) -> Levels:
-        """The definition levels as `pages.levels` takes them: none where all are there."""
+        """Return the definition levels for kernels: an empty array if every entry is present."""
         if not isinstance(self.definition, int):
             return self.definition
         return _NONE if self.definition == self.most else np.full(self.count, self.definition, np.uint8)
 
 
 class NodeEntries:
-    """The entries of columns that were made of nodes; those with the same levels are one object.
+    """The level entries of columns made from nodes; columns with the same levels share one object.
 
-    `levels` are what `kernels.shredding.node_levels` has written.
+    `levels`: the output of `kernels.shredding.node_levels`.
     """
 
     def __init__(self, levels: Levels) -> None:
         self._levels = levels
-        self._known: dict[tuple[int, ...], Any] = {}
+        self._cache: dict[tuple[int, ...], Any] = {}
 
     def of(self, row: tuple[int, ...]) -> Entries:
-        """The entries that a row of its table describes."""
-        entries: Entries | None = self._known.get(row)
+        """Return the entries that a row of the output table describes."""
+        entries: Entries | None = self._cache.get(row)
         if entries is None:
             count, definition, repetition, least, most, present = row
-            own = self._at(definition, count) if definition >= 0 else -1 - definition
-            repeated = self._at(repetition, count) if repetition >= 0 else None
-            entries = self._known[row] = Entries(count, own, repeated, least, most, present)
+            levels = self._slice(definition, count) if definition >= 0 else -1 - definition
+            repeated = self._slice(repetition, count) if repetition >= 0 else None
+            entries = self._cache[row] = Entries(count, levels, repeated, least, most, present)
         return entries
 
-    def _at(self, start: int, count: int) -> Levels:
-        levels: Levels = self._known.setdefault((start, count), self._levels[start : start + count])
+    def _slice(self, start: int, count: int) -> Levels:
+        levels: Levels = self._cache.setdefault((start, count), self._levels[start : start + count])
         return levels
 
 
 def leaf_entries(field: pa.Field, array: pa.Array) -> list[tuple[Entries, pa.Array]]:
-    """The entries of each leaf of a column, in file order, and the array that has their slots.
+    """Return the level entries and the array of each leaf of a column, in file order.
 
-    Raises `VariantFileError` if a required field is null where what holds it is not.
+    Raises `VariantFileError` if a required field is null inside a value that is not.
     """
     leaves: list[tuple[Entries, pa.Array]] = []
     _walk(Entries(len(array), 0, None, 0, 0, len(array)), field, array, 0, leaves)
@@ -141,7 +141,10 @@ def _walk(above: Entries, field: pa.Field, array: pa.Array, depth: int, leaves: 
     if shape == _DICTIONARY and array.dictionary.null_count:
         array = array.dictionary_decode()
     if not nullable and array.null_count and above.optional(array).present < above.present:
-        raise VariantFileError(f"{field.name} is required, but null in some rows", reason="null-in-required")
+        raise VariantFileError(
+            f"field {field.name} is required but null in some rows: fill the nulls, or make the field nullable",
+            reason="null-in-required",
+        )
     if shape == _STRUCT:
         entries = above.optional(array) if nullable else above
         for number in range(kind.num_fields):

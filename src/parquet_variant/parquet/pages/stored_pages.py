@@ -1,7 +1,7 @@
-"""The data pages of a column chunk of a file, as they are stored, with what the file's indexes tell of each.
+"""The stored data pages of a column chunk, with the statistics that the indexes of the file have for each page.
 
-Owns taking such a page over into another file, and how the pages beside it are to be made. Leaves making them to
-`column_chunk`, and which pages are taken over to `operations.shrink`. Spec: ``parquet.thrift``, ``PageIndex.md``.
+Owns copying such pages to another file, and the options for new pages next to them. Leaves new pages to `column_chunk`,
+and the choice of pages that are copied to `operations.shrink`. Spec: ``parquet.thrift``, ``PageIndex.md``.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from parquet_variant.parquet.pages.column_chunk import ColumnChunk, ColumnOption
 from parquet_variant.parquet.pages.encodings import Encoding, is_encodable
 from parquet_variant.parquet.pages.file_schema import LeafColumn
 from parquet_variant.parquet.pages.leaf_types import Physical
-from parquet_variant.parquet.pages.leaf_values import Values
+from parquet_variant.parquet.pages.leaf_values import LeafValues
 from parquet_variant.types import MAX_OFFSET
 
 _LEVEL = 3
 
 
 class StoredPages:
-    """The pages of a column chunk of a file that is open.
+    """The pages of a column chunk of an open file.
 
-    `source`: the file.
-    `old`: the chunk.
-    `leaf`: the column as it is written now.
-    Raises `ValueError` if the file's indexes do not tell of each page what the indexes of a new file have to.
+    `source`: the open file.
+    `old`: the places of the pages in the file.
+    `leaf`: the leaf column of the new file.
+    Raises `ValueError` if the indexes of the file lack statistics that the indexes of a new file need.
     """
 
     def __init__(self, source: pa.NativeFile, old: LeafPages, leaf: LeafColumn) -> None:
         self._source, self._old, self._leaf = source, old, leaf
         self._index: Mapping[int, Any] | None = None
-        self.codec: int = old.told[numbers.CODEC]
-        if numbers.STATISTICS in old.told:
+        self.codec: int = old.metadata[numbers.CODEC]
+        if numbers.STATISTICS in old.metadata:
             if numbers.COLUMN_INDEX not in old.struct:
-                raise ThriftError("bounds of pages are not told: one is of nothing but NaN")
+                raise ThriftError("the column chunk has no column index: the bounds of a page are unknown")
             start, size = old.struct[numbers.COLUMN_INDEX], old.struct[numbers.COLUMN_INDEX_SIZE]
             self._index, _ = read_value(read_at(source, start, size), 0, STRUCT)
         is_text = leaf.type.physical == Physical.BYTE_ARRAY
         if is_text and any(place.text_bytes is None for place in old.pages):
-            raise ThriftError("an offset index does not tell the bytes of texts")
+            raise ThriftError("an offset index has no sizes of byte arrays")
 
     @property
     def bloom(self) -> tuple[int, int] | None:
-        """Where the chunk's bloom filter is, and its size; also right for fewer values."""
-        told = self._old.told
-        return (told[numbers.BLOOM_AT], told[numbers.BLOOM_SIZE]) if numbers.BLOOM_AT in told else None
+        """The offset and size of the Bloom filter; the filter also holds for a subset of the values."""
+        metadata = self._old.metadata
+        return (metadata[numbers.BLOOM_AT], metadata[numbers.BLOOM_SIZE]) if numbers.BLOOM_AT in metadata else None
 
     def page(self, number: int) -> Page:
-        """A page as it is."""
+        """Return a stored page by number."""
         place, leaf, index = self._old.pages[number], self._leaf, self._index
         data = read_at(self._source, place.start, place.size)
         header = page_header(data)
@@ -82,19 +82,19 @@ class StoredPages:
             size=len(data),
         )
 
-    def _counts(self, kind: int, number: int, most: int) -> list[int]:
-        """How often each level occurs in a page; nothing where that is not told."""
-        counts = None if self._index is None else self._index.get(kind)
-        return [] if counts is None else counts[number * (most + 1) : (number + 1) * (most + 1)]
+    def _counts(self, field_number: int, number: int, max_level: int) -> list[int]:
+        """Return the count of each level in a page; empty if unknown."""
+        counts = None if self._index is None else self._index.get(field_number)
+        return [] if counts is None else counts[number * (max_level + 1) : (number + 1) * (max_level + 1)]
 
-    def new_chunk(self, made: Collection[PagePlace], shared: Shared) -> ColumnChunk:
-        """An empty chunk like this one, with its dictionary; what is left of the pages `made` is encoded as it was."""
-        counted = self._old.told[numbers.ENCODING_STATS]
-        data_pages = [each for each in counted if each[numbers.PAGE_TYPE] != numbers.DICTIONARY_PAGE]
-        encodings = [Encoding(each[numbers.PAGE_ENCODING]) for each in data_pages]
-        encoding = next((each for each in encodings if each != Encoding.RLE_DICTIONARY), Encoding.PLAIN)
+    def new_chunk(self, rewritten: Collection[PagePlace], shared: Shared) -> ColumnChunk:
+        """Return an empty chunk with the same dictionary; rows of the `rewritten` pages keep their encoding."""
+        counts = self._old.metadata[numbers.ENCODING_STATS]
+        data_pages = [count for count in counts if count[numbers.PAGE_TYPE] != numbers.DICTIONARY_PAGE]
+        encodings = [Encoding(count[numbers.PAGE_ENCODING]) for count in data_pages]
+        encoding = next((encoding for encoding in encodings if encoding != Encoding.RLE_DICTIONARY), Encoding.PLAIN)
         has_dictionary = self._old.start < self._old.pages[0].start
-        headers = [page_header(read_at(self._source, place.start, place.size)) for place in made]
+        headers = [page_header(read_at(self._source, place.start, place.size)) for place in rewritten]
         is_indexed = has_dictionary and all(header.encoding == Encoding.RLE_DICTIONARY for header in headers)
         name = codec_name(self.codec)
         options = ColumnOptions(
@@ -112,15 +112,15 @@ class StoredPages:
             chunk.take_dictionary(page, size + header[2], entries)
         return chunk
 
-    def _entries(self, stored: bytes, size: int, count: int, codec: str) -> Values:
+    def _entries(self, stored: bytes, size: int, count: int, codec: str) -> LeafValues:
         plain = pa.py_buffer(stored)
         if codec != "none":
             plain = pa.Codec(codec).decompress(plain, size)
         width = self._leaf.type.width
         if width:
-            return Values(count, width, np.frombuffer(plain, np.uint8, count * width))
+            return LeafValues(count, width, np.frombuffer(plain, np.uint8, count * width))
         offsets, data = np.empty(count + 1, np.int32), np.empty(max(plain.size - 4 * count, 0), np.uint8)
         is_sound, _ = plain_texts(plain.address, plain.address + plain.size, offsets, address_of(data))
         if not is_sound:
             raise ThriftError("values of a dictionary are damaged")
-        return Values(count, 0, data, np.diff(offsets))
+        return LeafValues(count, 0, data, np.diff(offsets))

@@ -136,7 +136,7 @@ def read_pages(
 
 
 def _chunk(each: LeafPages, start: int, dictionary: int, size: int, values: int, plain: int) -> bytes:
-    told = each.told
+    told = each.metadata
     metadata = encode_struct(
         (1, I32, told[1]),
         (2, LIST, (I32, told[2])),

@@ -1,7 +1,7 @@
-"""`read`: the Variant column of a file or of many, whatever layout each has.
+"""`read`: read a Variant column of one or many files, in any layout.
 
-Owns joining files and row groups to one array. Leaves finding the column to `columns`, and bringing differing shredding
-schemas together to the array itself.
+Owns concatenating files and row groups to one array. Leaves finding the column to `format.columns`, and unshredding
+arrays whose schemas differ to `VariantArray`.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ def read(
     Parameters
     ----------
     source
-        A file, directory, glob, URI or list of these. Annotated files and others, all layouts.
+        A file, directory, glob, URI or list of these, with or without annotation, in any layout.
     column
-        The column; may be left out if there is only one. Fields of structs are written with dots.
+        The name of the column; optional if there is only one. A field of a struct is written with dots.
     filesystem
         A pyarrow filesystem.
     on_conflict
-        What becomes of values whose ``value`` and ``typed_value`` contradict each other: ``"error"`` leaves them to
-        raise `ConflictError` when they are looked at or unshredded; ``"typed"`` takes ``typed_value``, now.
+        Action for values whose ``value`` and ``typed_value`` contradict each other: with ``"error"``, `ConflictError`
+        is raised when such a value is used or unshredded; with ``"typed"``, ``typed_value`` is returned.
     threads
-        How many row groups are read at the same time; by default one for each CPU that this process may use.
+        Number of row groups that are read at the same time (default: one per CPU that this process may use).
 
     Returns
     -------
     VariantArray
-        In the files' own layout if they share one, else unshredded. ``on_conflict="typed"`` gives it unshredded.
+        In the layout of the files if they have the same one, else unshredded; unshredded with ``on_conflict="typed"``.
 
     Raises
     ------
     VariantFileError
-        If there is no such file or column.
+        If the file or column does not exist.
     SchemaError
         If a column has a shape or type that the specification does not allow.
 
@@ -69,26 +69,26 @@ def read(
     """
     parts: list[VariantArray] = []
     workers = thread_count(threads)
-    for each in locate(source, filesystem):
-        with open_file(each) as file:
+    for parquet_source in locate(source, filesystem):
+        with open_file(parquet_source) as file:
             parts.append(read_column(file, choose_column(file.schema, column, file.name), on_conflict, workers))
-    return _joined(parts)
+    return _concatenated(parts)
 
 
 def read_column(
     file: OpenFile, column: VariantColumn, on_conflict: OnConflict = "error", threads: int = 1
 ) -> VariantArray:
-    """A whole Variant column of an open file."""
+    """Read all rows of a Variant column of an open file."""
     arrays = [array for _, array in row_group_arrays(file, column, threads)]
     if on_conflict == "error":
-        return _joined(arrays)
+        return _concatenated(arrays)
     from parquet_variant.functions.shred_variant import unshred_variant
 
-    return _joined([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
+    return _concatenated([unshred_variant(array, on_conflict=on_conflict) for array in arrays])
 
 
 def profile_column(source: ParquetSource, column: str | None) -> Profile:
-    """The profile of a Variant column of a file, which may be left out if there is only one."""
+    """Return the profile of a Variant column of a file; `column` is optional if there is only one."""
     from parquet_variant.shredding.profile import Profile
 
     total = Profile()
@@ -99,26 +99,26 @@ def profile_column(source: ParquetSource, column: str | None) -> Profile:
 
 
 def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) -> Iterator[tuple[int, VariantArray]]:
-    """The Variant column row group by row group, with the number of the first row; of an empty file, one empty array.
+    """Yield the Variant column per row group, with the number of the first row; one empty array for an empty file.
 
-    Row groups are read in so many threads, and no more of them than one are in memory beside those. Raises
-    `VariantFileError` if the column lies in a list or map; `SchemaError` if the specification does not allow its shape.
+    Row groups are read by `threads` threads; at most one more is in memory. Raises `VariantFileError` if the column is
+    inside a list or map, and `SchemaError` if the specification does not allow its type.
     """
     if column.repeated:
         raise VariantFileError(
-            f"{column.name} lies in a list or map, so it has not one value a row: "
-            "read whole rows (read_table; variant cat)",
+            f"{column.name} is inside a list or map, so a row may have several values: "
+            "read whole rows with pv.parquet.read_table or `variant cat`",
             reason="repeated-column",
             file=file.name,
         )
     leaves = [leaf.leaf for leaf in column.node.leaves() if leaf.leaf is not None]
 
     def read_groups(groups: list[int]) -> VariantArray:
-        own = file if threads == 1 else file.for_one_thread()
-        table = own.read_leaves(groups, leaves)
+        thread_file = file if threads == 1 else file.for_one_thread()
+        table = thread_file.read_leaves(groups, leaves)
         try:
             array = VariantArray(nested_array(table, column.path))
-            _ = array.schema  # Refuses what the specification does not allow, before any value is looked at.
+            _ = array.schema  # Raises an error for types that the specification does not allow.
         except VariantError as error:
             raise error.at(file=file.name) from None
         return array
@@ -130,10 +130,10 @@ def row_group_arrays(file: OpenFile, column: VariantColumn, threads: int = 1) ->
         first_row += len(array)
 
 
-def _joined(parts: list[VariantArray]) -> VariantArray:
+def _concatenated(parts: list[VariantArray]) -> VariantArray:
     if len(parts) == 1:
         return parts[0]
-    filled = [part for part in parts if len(part)] or parts[:1]
-    if len({part.storage.type for part in filled}) > 1:
-        filled = [part.to_unshredded() for part in filled]
-    return VariantArray.concat(filled)
+    nonempty = [part for part in parts if len(part)] or parts[:1]
+    if len({part.storage.type for part in nonempty}) > 1:
+        nonempty = [part.to_unshredded() for part in nonempty]
+    return VariantArray.concat(nonempty)

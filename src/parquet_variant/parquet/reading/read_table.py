@@ -1,7 +1,7 @@
-"""`read_table`: whole rows, every Variant in its place, in structs, lists and maps too.
+"""`read_table`: read whole rows, with Variants at the top level and inside structs, lists and maps.
 
-Owns tagging the Variants in the Arrow schema, and making files of differing shredding schemas one table. Leaves single
-columns to `read`.
+Owns marking Variants in the Arrow schema, and joining files whose shredding schemas differ. Leaves reading a single
+Variant column to `read`.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def read_table(
     filesystem
         A pyarrow filesystem.
     threads
-        How many files are read at the same time; by default one for each CPU that this process may use.
+        Number of files that are read at the same time (default: one per CPU that this process may use).
 
     Returns
     -------
     pyarrow.Table
-        `write` takes it back as it is; ``VariantArray(table["v"])`` gives a column's values. Where files shred a column
-        differently, it comes unshredded.
+        `write` accepts the table; ``VariantArray(table["v"])`` makes an array of a column. A column is unshredded if
+        the files shred it differently.
 
     Raises
     ------
     VariantFileError
-        If there is no such file or column.
+        If the file or column does not exist.
     SchemaError
-        If the files' ordinary columns do not fit together.
+        If ordinary columns of the files have different names or types.
 
     Examples
     --------
@@ -65,36 +65,36 @@ def read_table(
     (['id', 'v'], [{'a': 1}])
     """
 
-    def table_of(each: ParquetSource) -> pa.Table:
-        with open_file(each) as file:
+    def read_source(parquet_source: ParquetSource) -> pa.Table:
+        with open_file(parquet_source) as file:
             return partitioned_table(file, list(range(file.metadata.num_row_groups)), columns)
 
-    tables = list(in_order(table_of, locate(source, filesystem), thread_count(threads)))
-    return tables[0] if len(tables) == 1 else _united(tables)
+    tables = list(in_order(read_source, locate(source, filesystem), thread_count(threads)))
+    return tables[0] if len(tables) == 1 else _concatenated(tables)
 
 
 def partitioned_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
-    """Some row groups of an open file as `tagged_table` gives them, with the columns of the file's partition.
+    """Return some row groups of an open file as `tagged_table` does, with the partition columns of the file.
 
-    Raises `VariantFileError` if a column is not there.
+    Raises `VariantFileError` if a column does not exist.
     """
     values = dict(file.source.partition)
-    own = [node.name for node in file.schema.children] if columns is None else columns
-    table = tagged_table(file, row_groups, [name for name in own if name not in values])
+    names = [node.name for node in file.schema.children] if columns is None else columns
+    table = tagged_table(file, row_groups, [name for name in names if name not in values])
     rows = sum(file.metadata.row_group(number).num_rows for number in row_groups)
     parts = {name: table.column(name) for name in table.column_names}
     parts |= {name: pa.repeat(value, rows) for name, value in values.items() if columns is None or name in columns}
     fields = [
         table.schema.field(name) if name in table.column_names else (name, part.type) for name, part in parts.items()
     ]
-    whole = pa.table(list(parts.values()), schema=pa.schema(fields))
-    return whole if columns is None else whole.select(list(columns))
+    table = pa.table(list(parts.values()), schema=pa.schema(fields))
+    return table if columns is None else table.select(list(columns))
 
 
 def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] | None = None) -> pa.Table:
-    """Some row groups of an open file, with its Variants marked as such.
+    """Return some row groups of an open file, with the extension name on Variant fields.
 
-    Raises `VariantFileError` if a column is not there.
+    Raises `VariantFileError` if a column does not exist.
     """
     for name in columns or ():
         top_column(file.schema, name, file.name)
@@ -106,30 +106,30 @@ def tagged_table(file: OpenFile, row_groups: list[int], columns: Sequence[str] |
 
 
 def plain_variants(table: pa.Table, file: OpenFile) -> pa.Table:
-    """Some whole top-level columns of a file, every Variant in them as ``VARIANT_STORAGE`` and marked as such."""
+    """Return top-level columns of a file with every Variant as ``VARIANT_STORAGE`` and with the extension name."""
     return map_variants(
         _tagged_table(table, _variant_paths(table, file)), lambda storage, _: plain_storage(VariantArray(storage))
     )
 
 
 def plain_field(field: pa.Field, file: OpenFile) -> pa.Field:
-    """What `plain_variants` makes of a column's field."""
+    """Return the field of a column after `plain_variants`."""
     return plain_variants(empty_table(pa.schema([field])), file).field(0)
 
 
 def plain_storage(array: VariantArray) -> pa.StructArray:
-    """The values as ``VARIANT_STORAGE``: the one form that Variants from any file have."""
+    """Return the values as ``VARIANT_STORAGE``, the same type for Variants of every file."""
     storage = array.to_unshredded().storage
-    plain = [_plain(storage.field(name)) for name in ("metadata", "value")]
+    plain = [_plain_binary(storage.field(name)) for name in ("metadata", "value")]
     nulls = storage.is_null() if storage.null_count else None
     return pa.StructArray.from_arrays(plain, fields=list(VARIANT_STORAGE), mask=nulls)
 
 
-def _plain(column: pa.Array) -> pa.BinaryArray:
+def _plain_binary(column: pa.Array) -> pa.BinaryArray:
     if column.type == pa.binary():
         return column
     if pa.types.is_dictionary(column.type) and len(column.dictionary) == 1 and not column.null_count:
-        column = pa.repeat(column.dictionary[0], len(column))  # the usual metadata of a file
+        column = pa.repeat(column.dictionary[0], len(column))  # a file usually has one metadata
     return column if column.type == pa.binary() else column.cast(pa.binary())
 
 
@@ -155,29 +155,29 @@ def _tagged(field: pa.Field, path: tuple[str, ...], variants: set[tuple[str, ...
     if pa.types.is_struct(kind):
         kind = pa.struct([_tagged(child, (*path, child.name), variants) for child in kind])
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        element = _tagged(kind.value_field, _below(path, kind.value_field.name, variants), variants)
+        element = _tagged(kind.value_field, _element_path(path, kind.value_field.name, variants), variants)
         kind = with_fields(kind, lambda _: element)
     elif pa.types.is_map(kind):
-        kind = pa.map_(kind.key_field, _tagged(kind.item_field, _below(path, "value", variants), variants))
+        kind = pa.map_(kind.key_field, _tagged(kind.item_field, _element_path(path, "value", variants), variants))
     return field.with_type(kind)
 
 
-def _below(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:
-    """The schema path of what a list or map holds, whatever the file calls its repeated group."""
+def _element_path(path: tuple[str, ...], name: str, variants: set[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the schema path of the element of a list or map, whatever the name of its repeated group."""
     depth = len(path)
-    for each in variants:
-        if each[:depth] == path and len(each) >= depth + 2 and each[depth + 1] == name:
-            return each[: depth + 2]
+    for variant in variants:
+        if variant[:depth] == path and len(variant) >= depth + 2 and variant[depth + 1] == name:
+            return variant[: depth + 2]
     return (*path, "", name)
 
 
-def _united(tables: list[pa.Table]) -> pa.Table:
+def _concatenated(tables: list[pa.Table]) -> pa.Table:
     names = tables[0].column_names
     for table in tables[1:]:
         if table.column_names != names:
             raise SchemaError(
                 f"files have different columns: {', '.join(names)}, and {', '.join(table.column_names)}; "
-                "read them one by one, or name common columns",
+                "read the files separately, or pass columns= with common columns",
                 reason="files-differ",
             )
     parts = []

@@ -1,7 +1,7 @@
-"""The least and the greatest values of columns, from the footer where it proves them.
+"""Minimum and maximum of columns, from the footer of a file where its statistics are exact.
 
-Owns which statistics are values that are there: those of whole numbers, dates and timestamps that our own writer made,
-of columns beside which no residual holds a value. Two rows then stand for a row group; the others are read.
+Owns the rule for exact statistics: those of integers, dates and timestamps that this library wrote, where no residual
+holds a value of the path. Such a row group is answered by two rows; other row groups are read.
 """
 
 from __future__ import annotations
@@ -18,38 +18,38 @@ from parquet_variant.parquet.scanning.scan_plan import plan_file, proven_bounds
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 _OUR_WRITER = "parquet-variant"
-# Of each column, two values, which may be null; or, for a row group, that it has to be read.
-_Bounds = list[tuple[pa.Scalar, pa.Scalar]] | None
+# Minimum and maximum of each column, which may be null; None if the row group must be read.
+_ColumnBounds = list[tuple[pa.Scalar, pa.Scalar]] | None
 
 
 @dataclass(frozen=True)
 class BoundsScan:
-    """A scan without a filter of whose columns only the least and the greatest values count, null left out."""
+    """A scan without a filter that only has to preserve the minimum and maximum of its columns, nulls ignored."""
 
     scan: Scan
 
     @property
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
         return self.scan.schema
 
     def batches(self) -> Iterator[pa.Table]:
-        """Rows that have the same least and greatest values as all rows."""
+        """Yield rows with the same minimum and maximum of every column as all rows."""
         proven = [(source, self._proven(source)) for source in self.scan.sources]
         if all(bounds is None for _, groups in proven for bounds in groups):
             yield from self.scan.batches()
             return
         for source, groups in proven:
-            known = [bounds for bounds in groups if bounds is not None]
-            for bounds in known:
+            exact = [bounds for bounds in groups if bounds is not None]
+            for bounds in exact:
                 columns = [pa.array(pair, kind) for pair, kind in zip(bounds, self.schema.types, strict=True)]
                 yield pa.table(columns, schema=self.schema)
-            if len(known) < len(groups):
-                left = tuple(number for number, bounds in enumerate(groups) if bounds is None)
-                yield from self.scan.read(ScanTask(source, left, 0, 0))
+            if len(exact) < len(groups):
+                unknown = tuple(number for number, bounds in enumerate(groups) if bounds is None)
+                yield from self.scan.read(ScanTask(source, unknown, 0, 0))
 
     def explain(self) -> ScanReport:
-        """What would be read: nothing of the row groups whose values the footer tells."""
+        """Return what would be read: nothing of row groups whose statistics are exact."""
         report = ScanReport()
         outputs = range(len(self.scan.selection))
         for source in self.scan.sources:
@@ -60,9 +60,9 @@ class BoundsScan:
                 report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
         return report
 
-    def _proven(self, source: ParquetSource) -> list[_Bounds]:
+    def _proven(self, source: ParquetSource) -> list[_ColumnBounds]:
         with open_file(source) as file:
-            # Bounds of other writers may be any number that is below, or above, all values.
+            # Other writers may store bounds that are not values of the column.
             if not writer_of(file.metadata).startswith(_OUR_WRITER):
                 return [None] * file.metadata.num_row_groups
             return proven_bounds(file, self.scan.selection, self.scan.column)

@@ -1,6 +1,6 @@
-"""The shredded values of a Variant column in a file's schema: a path, a typed column, a residual column each.
+"""The groups of a shredded Variant column in a file's schema, with their paths, typed columns and residual columns.
 
-Owns walking the schema tree of any layout. Leaves the Arrow view of the same to `schema`.
+Owns the walk over the schema tree of every layout. Leaves shredding schemas of Arrow types to `schema`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from parquet_variant.schema.primitive_types import ddl_name
 
 @dataclass(frozen=True, slots=True)
 class ShreddedGroup:
-    """One shredded value."""
+    """A shredded value in the file's schema."""
 
-    path: VariantPath  # Where in the Variant it stands.
+    path: VariantPath  # The path of the value in the Variant.
     group: SchemaNode  # The group in the file's schema.
-    typed: SchemaNode | None  # The typed column or group, if there is one.
-    residual: SchemaNode | None  # The binary column of what is not typed, if there is one.
+    typed: SchemaNode | None  # The typed column or group; None if the value is not shredded.
+    residual: SchemaNode | None  # The binary column of values of other types; None if it is missing.
 
     @property
     def type_name(self) -> str:
-        """``object``, ``array``, ``variant``, or the type of the typed column as a schema says it."""
+        """``object``, ``array``, ``variant``, or the type of the typed column as DDL spells it."""
         if self.typed is None:
             return "variant"
         if self.typed.leaf is not None:
@@ -39,7 +39,7 @@ class ShreddedGroup:
 
 
 def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
-    """All shredded values of a column, parents first; for an unshredded one just the whole."""
+    """Yield the shredded values of a column, parents first; the root alone for an unshredded column."""
     if column.layout == "draft-object":
         yield from _draft_object(column.node, VariantPath())
     elif column.layout == "draft-paths":

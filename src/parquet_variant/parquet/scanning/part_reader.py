@@ -1,7 +1,7 @@
-"""The columns of an answer from row groups of one file: leaf columns, spans of values, or what pyarrow reads.
+"""Reading the selected columns from row groups of one file: leaf columns, spans of values, or pyarrow's tables.
 
-Owns choosing among the three, column by column. Leaves which leaves a column needs to `scan_plan`, and the cast of a
-value to `functions.variant_get`.
+Owns the choice among these three for each column. Leaves the leaf columns that a selected column needs to `scan_plan`,
+and extraction and casts of values to `compute`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from parquet_variant.query.selection import Selected
 if TYPE_CHECKING:
     from parquet_variant.compute.shredded_walk import Group
     from parquet_variant.compute.value_positions import ValuePositions
-    from parquet_variant.parquet.reading.leaf_values import Spans
+    from parquet_variant.parquet.reading.column_values import Spans
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SMALL_DICTIONARY = 1 << 10
@@ -33,36 +33,35 @@ _SMALL_DICTIONARY = 1 << 10
 
 @dataclass(slots=True)
 class PartReader:
-    """Reads row groups of an open file that are read at once."""
+    """A reader of row groups of an open file that are read together."""
 
-    # What is read.
     file: OpenFile
     plan: FilePlan
     groups: list[GroupPlan]
-    # The output columns and those that only the filter looks at; columns go by their number in it.
+    # The output columns and the columns that only the filter needs; methods take their numbers in this tuple.
     selected: tuple[Selected, ...]
     safe: bool  # Whether a value that cannot be cast is an error.
     zone: str  # The session time zone of casts.
-    dictionaries: frozenset[int]  # The numbers of the columns whose texts may be dictionaries.
+    dictionaries: frozenset[int]  # Numbers of string columns that may be read as dictionaries.
     bytes_read: int = 0  # Compressed bytes of the column chunks that were read.
 
-    def columns(self, outputs: list[int], kept: pa.BooleanArray | None = None) -> dict[int, pa.Array]:
-        """The selected columns of some numbers, of the rows that are kept."""
-        direct = {} if len(self.groups) > 1 else self._direct(outputs, kept)
-        others = self._nested([number for number in outputs if number not in direct])
-        if kept is not None:
-            others = {number: column.filter(kept) for number, column in others.items()}
-        return direct | others
+    def columns(self, outputs: list[int], mask: pa.BooleanArray | None = None) -> dict[int, pa.Array]:
+        """Return some selected columns by number, of the rows where `mask` is true."""
+        direct = {} if len(self.groups) > 1 else self._direct(outputs, mask)
+        nested = self._nested([number for number in outputs if number not in direct])
+        if mask is not None:
+            nested = {number: column.filter(mask) for number, column in nested.items()}
+        return direct | nested
 
-    def _direct(self, outputs: list[int], kept: pa.BooleanArray | None) -> dict[int, pa.Array]:
-        """The columns whose answers are the values of one leaf column, as far as we read its pages."""
+    def _direct(self, outputs: list[int], mask: pa.BooleanArray | None) -> dict[int, pa.Array]:
+        """Return the columns that are the values of one leaf column, if `column_values` can read its pages."""
         plan, group = self.plan, self.groups[0]
         if not plan.direct:
             return {}
-        from parquet_variant.parquet.reading.leaf_values import leaf_values
+        from parquet_variant.parquet.reading.column_values import column_values
 
         columns = {}
-        rows = None if kept is None else to_numpy(kept)
+        rows = None if mask is None else to_numpy(mask)
         for number in outputs:
             leaf = plan.direct.get(number)
             if leaf is None or group.leaves[number] != (leaf.leaf,):
@@ -71,20 +70,22 @@ class PartReader:
             if number in self.dictionaries and kind == pa.string():
                 kind = DICTIONARY
             assert kind is not None
-            column = leaf_values(self.file, group.number, leaf, kind, rows)
+            column = column_values(self.file, group.number, leaf, kind, rows)
             if column is not None:
                 self.bytes_read += plan.chunk_bytes(self.file, [group], [number])
                 columns[number] = column
         return columns
 
     def _nested(self, outputs: list[int]) -> dict[int, pa.Array]:
-        """The selected columns of some numbers, as pyarrow reads them."""
+        """Return some selected columns by number, from tables that pyarrow reads."""
         from parquet_variant.compute.extract_path import storage_group
 
         file, plan, first = self.file, self.plan, self.groups[0]
         rows = sum(file.metadata.row_group(group.number).num_rows for group in self.groups)
         storage: pa.StructArray | None = None
-        group: Group | ValuePositions | None = None  # One for all paths: each distinct metadata is looked at once.
+        group: Group | ValuePositions | None = (
+            None  # Shared by all paths, so that each distinct metadata is decoded once.
+        )
         table: pa.Table | None = None
         spans, leaves = self._spans(outputs, first.leaves_of(outputs))
         if leaves:
@@ -92,13 +93,13 @@ class PartReader:
             self.bytes_read += plan.chunk_bytes(file, self.groups, outputs)
         columns: dict[int, pa.Array] = {}
         for number in outputs:
-            each = self.selected[number]
+            selected = self.selected[number]
             if number in plan.constants:
                 columns[number] = pa.repeat(plan.constants[number], rows)
             elif table is None or first.leaves[number] is None:
-                columns[number] = pa.nulls(rows, each.field.type)
-            elif each.path is None:
-                columns[number] = self._ordinary(nested_array(table, [each.column or each.name]), each)
+                columns[number] = pa.nulls(rows, selected.field.type)
+            elif selected.path is None:
+                columns[number] = self._ordinary(nested_array(table, [selected.column or selected.name]), selected)
             else:
                 assert plan.column is not None
                 if storage is None:
@@ -109,51 +110,51 @@ class PartReader:
                         group = spans.value_positions(storage.field("metadata"))
                         paths = [self.selected[number].path for number in outputs]
                         group.look_up(path.segments for path in paths if path is not None)
-                columns[number] = self._answer(storage, group, each)
+                columns[number] = self._extracted(storage, group, selected)
         return columns
 
     def _spans(self, outputs: list[int], leaves: list[int]) -> tuple[Spans | None, list[int]]:
-        """Where the values of an unshredded column lie, if they need not be copied, and the leaves left to read."""
+        """Return the spans of unshredded values, if they need not be copied, and the leaves that pyarrow must read."""
         plan, selected = self.plan, [self.selected[number] for number in outputs]
         if plan.column is None or not plan.is_unshredded or len(self.groups) > 1:
             return None, leaves
-        if any(each.path is not None and each.output is None for each in selected):
+        if any(item.path is not None and item.output is None for item in selected):
             return None, leaves
         metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
         if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):
             return None, leaves
-        from parquet_variant.parquet.reading.leaf_values import value_spans
+        from parquet_variant.parquet.reading.column_values import value_spans
 
         spans = value_spans(self.file, self.groups[0].number, plan.column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
-    def _ordinary(self, column: pa.Array, each: Selected) -> pa.Array:
-        name = each.column or each.name
+    def _ordinary(self, column: pa.Array, selected: Selected) -> pa.Array:
+        name = selected.column or selected.name
         if any(variant.path[0] == name for variant in find_variants(self.file.schema)):
             column = nested_array(plain_variants(pa.table({name: column}), self.file), [name])
-        if each.type is None or column.type == each.type:
+        if selected.type is None or column.type == selected.type:
             return column
         try:
-            return cast_values(column, each.type)
+            return cast_values(column, selected.type)
         except pa.ArrowException:
             raise SchemaError(
-                f"column {name} is {column.type} here, not {each.type} as in the first file",
+                f"column {name} is {column.type}, but {selected.type} in the first file: cast it in one of the files",
                 reason="files-differ",
             ) from None
 
-    def _answer(self, storage: pa.StructArray, group: Group | ValuePositions | None, each: Selected) -> pa.Array:
+    def _extracted(self, storage: pa.StructArray, group: Group | ValuePositions | None, selected: Selected) -> pa.Array:
         from parquet_variant.compute.extract_path import extract_from, extract_variant
 
-        assert each.path is not None and group is not None
-        if each.type is None and each.output is None:
-            return plain_storage(extract_variant(storage, each.path))
-        target = VARIANT_STORAGE if each.type is None else each.type
-        return extract_from(group, each.path, target, safe=self.safe, zone=self.zone)
+        assert selected.path is not None and group is not None
+        if selected.type is None and selected.output is None:
+            return plain_storage(extract_variant(storage, selected.path))
+        target = VARIANT_STORAGE if selected.type is None else selected.type
+        return extract_from(group, selected.path, target, safe=self.safe, zone=self.zone)
 
 
 def in_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts as strings, or as a dictionary that is not much larger than they are."""
-    from parquet_variant.parquet.reading.leaf_values import without_dictionary
+    """Return strings as plain strings, or as a dictionary that is not much larger than the rows."""
+    from parquet_variant.parquet.reading.column_values import without_dictionary
 
     is_dictionary = pa.types.is_dictionary(column.type)
     if pa.types.is_dictionary(kind):

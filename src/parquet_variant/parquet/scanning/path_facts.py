@@ -39,7 +39,7 @@ def common_type(sources: Iterable[ParquetSource], column: str, path: VariantPath
 def _type_in_file(file: OpenFile, column: str, path: VariantPath) -> pa.DataType | None:
     columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
     leaf = columns.primitive
-    if leaf is None or columns.repeated or columns.whole:
+    if leaf is None or columns.repeated or columns.needs_all:
         return None
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)

@@ -1,7 +1,7 @@
-"""What the statistics of a file's columns say about a path extracted as a type.
+"""Statistics of a path that is extracted as a type, from the statistics of the file's columns.
 
-Owns the soundness rules between the two: bounds of ``typed_value`` count only where no residual can hold an answer, and
-only through casts that keep the order. Leaves conclusions from them to `prune`.
+Owns the rules that keep pruning correct: bounds of ``typed_value`` apply only if no residual can hold a value of the
+path, and only through casts that preserve order. Leaves the evaluation of filters over statistics to `query.prune`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ def path_statistics(
     *,
     hidden_nan: bool,
 ) -> ColumnStatistics:
-    """What is known of a path, extracted as `target` (None for a Variant), in a part of a file.
+    """Return statistics of a path extracted as `target` (None for a Variant) in a row group or file.
 
-    `columns`: the leaves that hold the answers.
-    `target`: the Arrow type asked for; failed casts are null.
-    `statistics`: what is known of each leaf in that part.
-    `hidden_nan`: whether a float column may hold a NaN outside of its bounds.
+    `columns`: the leaves that hold values of the path.
+    `target`: the requested Arrow type; failed casts are null.
+    `statistics`: returns the statistics of a leaf.
+    `hidden_nan`: whether a float column may hold a NaN outside its bounds.
     """
     scalar = target is not None and not pa.types.is_nested(target)
-    if columns.repeated or columns.whole or not scalar:
+    if columns.repeated or columns.needs_all or not scalar:
         if columns.needed(statistics, scalar=scalar) is None:
             return _ONLY_NULL
         return _wrong_type(columns, target, statistics)
@@ -47,53 +47,53 @@ def path_statistics(
     leaf = columns.primitive
     if leaf is None:
         return _ONLY_NULL
-    known = statistics(leaf)
-    if known.all_null:
+    leaf_values = statistics(leaf)
+    if leaf_values.all_null:
         return _ONLY_NULL
     stored = leaf_type(leaf)
     if stored is None or target is None:
         return UNKNOWN
-    return scalar_statistics(known, stored, target, hidden_nan=hidden_nan)
+    return scalar_statistics(leaf_values, stored, target, hidden_nan=hidden_nan)
 
 
 def scalar_statistics(
-    known: LeafStatistics, stored: pa.DataType, target: pa.DataType, *, hidden_nan: bool
+    stored_statistics: LeafStatistics, stored: pa.DataType, target: pa.DataType, *, hidden_nan: bool
 ) -> ColumnStatistics:
-    """What is known of stored values, of one scalar type, cast to another; failed casts are null."""
-    if known.all_null or _never_casts(stored, target):
+    """Return statistics of stored scalars that are cast to another type; failed casts are null."""
+    if stored_statistics.all_null or _never_casts(stored, target):
         return _ONLY_NULL
-    return _through_cast(known, stored, target, hidden_nan)
+    return _through_cast(stored_statistics, stored, target, hidden_nan)
 
 
 def _wrong_type(
     columns: PathColumns, target: pa.DataType | None, statistics: Callable[[SchemaNode], LeafStatistics]
 ) -> ColumnStatistics:
-    """A path that holds only objects or arrays: null for every type but text, which prints them."""
+    """Return statistics of a path that holds only objects or arrays: null for every type except string."""
     typed = columns.group.child("typed_value")
-    own = columns.group.child("value")
+    residual = columns.group.child("value")
     if target is None or pa.types.is_nested(target) or columns.repeated or not columns.reached or typed is None:
         return UNKNOWN
     if typed.leaf is not None or pa.types.is_string(target) or pa.types.is_large_string(target):
         return UNKNOWN
-    if own is not None and not only_nulls(statistics(own), variant_nulls=True):
+    if residual is not None and not only_nulls(statistics(residual), variant_nulls=True):
         return UNKNOWN
     return _ONLY_NULL
 
 
 def column_statistics(
-    leaf: SchemaNode, known: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool
+    leaf: SchemaNode, leaf_values: LeafStatistics, arrow: pa.DataType, *, hidden_nan: bool
 ) -> ColumnStatistics:
-    """What is known of an ordinary leaf column."""
-    if known.all_null:
+    """Return statistics of a leaf column that is not part of a Variant."""
+    if leaf_values.all_null:
         return _ONLY_NULL
     stored = leaf_type(leaf)
     if stored is None or stored != arrow:
-        return ColumnStatistics(may_be_null=not known.no_nulls)
-    return _through_cast(known, stored, arrow, hidden_nan)
+        return ColumnStatistics(may_be_null=not leaf_values.no_nulls)
+    return _through_cast(leaf_values, stored, arrow, hidden_nan)
 
 
 def constant_statistics(value: pa.Scalar) -> ColumnStatistics:
-    """What is known of a column that is the same in every row."""
+    """Return statistics of a column that has one value in every row."""
     if not value.is_valid:
         return _ONLY_NULL
     is_nan = pa.types.is_floating(value.type) and math.isnan(value.as_py())
@@ -102,29 +102,32 @@ def constant_statistics(value: pa.Scalar) -> ColumnStatistics:
 
 
 def _through_cast(
-    known: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool
+    stored_statistics: LeafStatistics, stored: pa.DataType, target: pa.DataType, hidden_nan: bool
 ) -> ColumnStatistics:
     if not cast_keeps_order(stored, target):
         return UNKNOWN
-    lower, upper = _cast(known.lower, stored, target, -math.inf), _cast(known.upper, stored, target, math.inf)
-    # A cast that fails makes a null; one that holds for both bounds holds for all between.
-    total = stored == target or pa.types.is_floating(target) or (lower is not None and upper is not None)
+    lower, upper = (
+        _cast(stored_statistics.lower, stored, target, -math.inf),
+        _cast(stored_statistics.upper, stored, target, math.inf),
+    )
+    # A failed cast is null; a cast that succeeds for both bounds succeeds for every value between them.
+    never_fails = stored == target or pa.types.is_floating(target) or (lower is not None and upper is not None)
     return ColumnStatistics(
-        lower=lower if total else None,
-        upper=upper if total else None,
-        may_be_null=not (known.no_nulls and total),
+        lower=lower if never_fails else None,
+        upper=upper if never_fails else None,
+        may_be_null=not (stored_statistics.no_nulls and never_fails),
         may_be_nan=hidden_nan and pa.types.is_floating(stored),
     )
 
 
 def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, away: float) -> pa.Scalar | None:
-    """A bound as the target type, as double for float; None if it does not fit."""
+    """Return a bound as the target type (double for float); None if it does not fit."""
     if bound is None:
         return None
     if pa.types.is_floating(target):
         value = float(bound.as_py())
         if pa.types.is_decimal(stored):
-            value = math.nextafter(value, away)  # Whoever divides by a power of ten may be off by a last bit.
+            value = math.nextafter(value, away)  # Division by a power of ten may be off by the last bit.
         if pa.types.is_float32(target):
             value = float(np.nextafter(np.float32(value), np.float32(away)))
         return scalar(value, pa.float64())
@@ -136,8 +139,8 @@ def _cast(bound: pa.Scalar | None, stored: pa.DataType, target: pa.DataType, awa
         return None
 
 
-# Types between which no value is ever cast: the answer is null whatever the value.
-_NEVER = {
+# Type families between which every cast is null.
+_IMPOSSIBLE_CASTS = {
     "bool": ("temporal", "binary", "uuid"),
     "number": ("binary", "uuid", "date", "time"),
     "temporal": ("bool", "binary", "uuid"),
@@ -164,4 +167,4 @@ def _never_casts(stored: pa.DataType, target: pa.DataType) -> bool:
         families.add("date")
     if pa.types.is_time(target):
         families.add("time")
-    return bool(families & set(_NEVER.get(_family(stored), ())))
+    return bool(families & set(_IMPOSSIBLE_CASTS.get(_family(stored), ())))

@@ -1,8 +1,8 @@
-"""Which leaf columns of a file answer a path into a Variant column.
+"""The leaf columns of a file that are needed to extract a path from a Variant column.
 
-Owns which columns the end of a path needs, and which of them a row group can do without. Leaves the way there to
-`schema.path_steps`, what the values say to `functions.variant_get`, and statistics themselves to
-`statistics`.
+Owns which columns the end of a path needs, and which of these columns a row group does not need. Leaves the walk to
+the end of the path to `schema.path_steps`, the extraction of values to `compute`, and reading statistics to
+`format.statistics`.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ _VARIANT_NULL = b"\x00"
 
 @dataclass(slots=True)
 class PathColumns:
-    """The columns that can hold an answer to a path."""
+    """The columns that can hold values of a path."""
 
     group: SchemaNode  # The schema group where the path ends, or the last one that it reaches.
-    reached: bool  # Whether the path ends at `group`; otherwise its rest lies inside the residual there.
-    repeated: bool = False  # Whether the path goes through a list.
-    residuals: list[SchemaNode] = field(default_factory=list)  # The ``value`` leaves in which an answer may be.
-    typed: list[SchemaNode] = field(default_factory=list)  # The leaves of typed columns in which an answer may be.
-    metadata: SchemaNode | None = None  # The dictionary column, which residuals need; None in the draft that has none.
-    whole: bool = False  # Every leaf is needed: the layout is a draft.
-    # Whether the whole value is asked for as a Variant: one without parts is Variant null there, and no null.
+    reached: bool  # Whether the path ends at `group`; otherwise the remaining steps are in its residual.
+    repeated: bool = False  # Whether the path passes through a list.
+    residuals: list[SchemaNode] = field(default_factory=list)  # ``value`` leaves that may hold values of the path.
+    typed: list[SchemaNode] = field(default_factory=list)  # Leaves of typed columns that may hold values of it.
+    metadata: SchemaNode | None = None  # The dictionary that residuals need; None in a draft.
+    needs_all: bool = False  # Whether every leaf is needed, as in the layouts of the drafts.
+    # Whether the whole value is requested as a Variant: a value without parts is then Variant null, not NULL.
     never_missing: bool = False
-    # Whether the answer is a list or struct of parts: then some leaf must be read to tell how many there are.
+    # Whether the result is a list or struct: then a leaf must be read to count elements and present objects.
     shaped: bool = False
 
     @property
     def primitive(self) -> SchemaNode | None:
-        """The typed leaf at the end of the path, if it has a primitive type."""
+        """The typed leaf at the end of the path; None if its type is not primitive."""
         typed = self.group.child("typed_value")
         return typed if self.reached and typed is not None and typed.leaf is not None else None
 
     def needed(self, statistics: Callable[[SchemaNode], LeafStatistics], *, scalar: bool) -> list[SchemaNode] | None:
-        """The leaves to read in a part of the file; None if every row is certainly null there.
+        """Return the leaves to read in a row group; None if the path is null in every row.
 
-        `statistics`: what is known of a leaf in that part.
-        `scalar`: whether a type is asked for of which Variant null is no value: then residuals that hold nothing but
+        `statistics`: returns the statistics of a leaf in the row group.
+        `scalar`: whether the requested type is scalar: Variant null is NULL then, so residuals that contain only
           Variant nulls are not read.
         """
-        if self.whole:
+        if self.needs_all:
             return [*self.residuals, *self.typed, *([self.metadata] if self.metadata else [])]
         residuals = [leaf for leaf in self.residuals if not only_nulls(statistics(leaf), variant_nulls=scalar)]
         typed = self.typed
@@ -63,32 +63,32 @@ class PathColumns:
             if not self.never_missing:
                 return None
             residuals, typed = self.residuals, self.typed
-        # A typed object or list has no names of its own in the dictionary unless a Variant is to be made of it.
+        # The names in the dictionary are needed for residuals, and to build a Variant from a typed object or list.
         with_metadata = self.metadata is not None and (residuals or not scalar)
         return [*residuals, *typed, *([self.metadata] if with_metadata and self.metadata else [])]
 
 
-def only_nulls(known: LeafStatistics, *, variant_nulls: bool) -> bool:
-    """Whether it is certain that a residual column holds nothing, or (if allowed) nothing but Variant nulls."""
-    if known.all_null:
+def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
+    """Return whether a residual column certainly has no value, or (with `variant_nulls`) only Variant nulls."""
+    if residual.all_null:
         return True
-    bounds = (known.lower, known.upper)
+    bounds = (residual.lower, residual.upper)
     return variant_nulls and all(bound is not None and bound.as_py() == _VARIANT_NULL for bound in bounds)
 
 
 def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:
-    """The leaf columns that can hold an answer to `path`, asked for as an Arrow type (None for a Variant).
+    """Return the leaf columns that can hold values of `path`, requested as an Arrow type (None for a Variant).
 
     Spec, "Objects": readers can assume that a value is not an object if ``typed_value`` is null, and need not read
-    ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` beside a typed list. So of the
-    levels above the path's end only ``typed_value`` matters.
+    ``value`` if ``typed_value`` has the field; "Arrays": an array is never in ``value`` next to a typed list. So only
+    ``typed_value`` of the levels above the end of the path matters.
     """
     group = column.node
     metadata = group.child("metadata")
     if column.layout not in ("unshredded", "final"):
-        # The drafts keep parts of one value in several places: their readers get the whole column.
+        # Drafts store parts of a value in several places, so the whole column is read.
         leaves = [leaf for leaf in group.leaves() if leaf is not metadata]
-        return PathColumns(group, False, typed=leaves, metadata=metadata, whole=True)
+        return PathColumns(group, False, typed=leaves, metadata=metadata, needs_all=True)
     end = walk_path(group, path)
     columns = PathColumns(end.group, end.step is Step.FOUND, end.is_repeated, metadata=metadata)
     columns.never_missing = end.group is group and columns.reached and target in (None, VARIANT_STORAGE)
@@ -100,7 +100,7 @@ def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataTyp
 
 
 def _add_end(group: SchemaNode, target: pa.DataType | None, columns: PathColumns) -> None:
-    """Add the columns at the end of a path: of a struct or list that is asked for, those of its parts."""
+    """Add the columns at the end of a path; for a requested struct or list, the columns of its parts."""
     value, typed = group.child("value"), group.child("typed_value")
     if value is not None:
         columns.residuals.append(value)
@@ -113,16 +113,16 @@ def _add_end(group: SchemaNode, target: pa.DataType | None, columns: PathColumns
         _add_end(typed.element, target.value_type, columns)
     elif not typed.is_list and target is not None and pa.types.is_struct(target) and target != VARIANT_STORAGE:
         columns.shaped = True
-        before = len(columns.residuals) + len(columns.typed)
+        count = len(columns.residuals) + len(columns.typed)
         for part in target:
-            below = typed.child(part.name)
-            if below is not None and below.leaf is None:
-                _add_end(below, part.type, columns)
-        if before == len(columns.residuals) + len(columns.typed):  # Nothing else tells objects from other values.
+            child = typed.child(part.name)
+            if child is not None and child.leaf is None:
+                _add_end(child, part.type, columns)
+        if count == len(columns.residuals) + len(columns.typed):  # One leaf must show which values are objects.
             columns.typed.append(next(iter(typed.leaves())))
     else:
-        columns.whole = True
+        columns.needs_all = True
         for leaf in typed.leaves():
-            # Below a typed object or list, `value` leaves are residuals of the parts.
+            # `value` leaves inside a typed object or list are residuals of its parts.
             is_residual = leaf.name == "value" and leaf.path[-2] != "typed_value"
             (columns.residuals if is_residual else columns.typed).append(leaf)

@@ -1,7 +1,7 @@
-"""Typed columns out of Variant columns: only the leaves that are needed, only the row groups that may match.
+"""Queries by path over Parquet files: read only the leaf columns that are needed and the row groups that may match.
 
-Owns running a query over files, in tasks that other processes can take. Leaves which leaves and row groups to
-`scan_plan`, reading them to `part_reader`, and filters to `predicate`.
+Owns running a query over files, split into tasks that other processes can run. Leaves the choice of leaf columns and
+row groups to `scan_plan`, reading them to `part_reader`, and filters to `query.predicate`.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from parquet_variant.query.question import PlannedQuery, Question, short_descrip
 from parquet_variant.query.selection import Selected
 
 Errors = Literal["null", "raise"]
-# Uncompressed bytes that are read at a time where no filter asks for one row group after the other.
+# Uncompressed bytes that are read together if there is no filter.
 _BATCH_BYTES = 256 << 20
-# Footers that are fetched at the same time from elsewhere.
+# Number of footers of remote files that are requested at the same time.
 FOOTERS = 16
-# Rows of a row group whose pages are worth a look of its own.
+# Rows from which a row group is read on its own, page by page.
 _WORTH_PAGES = 1 << 13
-# The share of rows up to which leaving out the others is worth a copy.
+# The share of matching rows up to which a filtered copy costs less than all rows.
 _WORTH_FILTERING = 0.75
 
 
 class FilePart(NamedTuple):
-    """Row groups of an open file that are read at once."""
+    """Row groups of an open file that are read together."""
 
     file: OpenFile
     plan: FilePlan
@@ -52,11 +52,11 @@ class FilePart(NamedTuple):
 
     @property
     def first_row(self) -> int:
-        """Its number in the file."""
+        """The number of the first row, counted from the start of the file."""
         return sum(self.file.metadata.row_group(number).num_rows for number in range(self.groups[0].number))
 
 
-# A file, and which of its row groups; None for all.
+# A file and the numbers of its row groups; None for all row groups.
 _GroupsOfFile = tuple[ParquetSource, frozenset[int] | None]
 
 
@@ -71,23 +71,23 @@ Part = TypeVar("Part", bound=_PartOfFile)
 
 
 def _is_remote(sources: Iterable[ParquetSource]) -> bool:
-    """Whether a file is not on this machine: then its footer is worth waiting for beside others."""
+    """Return whether any file is remote: footers of remote files are requested concurrently."""
     return any(not isinstance(source.filesystem, fs.LocalFileSystem) for source in sources)
 
 
 def tables_of_parts(
     files: Iterable[tuple[OpenFile, Sequence[Part]]], read: Callable[[Part], pa.Table | None], threads: int
 ) -> Iterator[pa.Table]:
-    """The rows of parts of files, read in threads, in order; a file is open until its last part was read.
+    """Yield the rows of parts of files in order, read by threads; close a file after its last part.
 
-    No more parts than one are in memory beside those that threads read.
+    At most one finished part is in memory in addition to those that threads read.
     """
-    begun: deque[Part] = deque()
+    pending: deque[Part] = deque()
 
     def parts() -> Iterator[Part]:
         for file, file_parts in files:
             for part in file_parts:
-                begun.append(part)
+                pending.append(part)
                 yield part
             if not file_parts:
                 file.close()
@@ -95,7 +95,7 @@ def tables_of_parts(
     tables = in_order(read, parts(), threads)
     try:
         for table in tables:
-            part = begun.popleft()
+            part = pending.popleft()
             if part.is_last:
                 part.file.refuse_changed()
                 part.file.close()
@@ -103,23 +103,23 @@ def tables_of_parts(
                 yield table
     finally:
         tables.close()
-        for part in begun:
+        for part in pending:
             part.file.close()
 
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """Some row groups of one file; small enough to send to another process."""
+    """Some row groups of one file: the unit of work that is sent to other processes."""
 
     source: ParquetSource  # The file.
-    row_groups: tuple[int, ...]  # Their numbers.
-    rows: int  # Their rows, before any filter.
-    bytes: int  # Compressed bytes of the column chunks that they need.
+    row_groups: tuple[int, ...]  # The numbers of the row groups.
+    rows: int  # Rows of the row groups, before any filter.
+    bytes: int  # Compressed bytes of the column chunks that are read.
 
 
 @dataclass(frozen=True, repr=False)
 class Scan(PlannedQuery):
-    """A query over Parquet files: made by `scan`, it reads nothing but footers until asked for rows.
+    """A query over Parquet files, made by `scan`: only footers are read until rows are requested.
 
     Parameters
     ----------
@@ -128,23 +128,23 @@ class Scan(PlannedQuery):
     selection
         The output columns.
     hidden
-        Columns that only the filter looks at.
+        Columns that only the filter needs.
     predicate
         The bound filter, or None.
     column
-        The Variant column's name, if there are several.
+        The name of the Variant column, if there are several.
     skipping
-        Whether statistics are used.
+        Whether to skip row groups by their statistics.
     errors
-        What becomes of a value that cannot be cast: ``"null"`` or ``"raise"``.
+        Action for a value that cannot be cast: ``"null"`` or ``"raise"``.
     zone
         The session time zone of casts.
     threads
-        How many row groups are read at the same time; by default one for each CPU that this process may use.
+        Number of row groups that are read at the same time (default: one per CPU that this process may use).
     coarse
-        Whether rows that the filter rules out may be left in, where leaving them out costs more than it saves.
+        Whether the result may contain rows that do not match the filter, where removing them costs more than it saves.
     dictionaries
-        The names of text columns that come as dictionaries.
+        Names of string columns that are returned as dictionaries.
     """
 
     sources: tuple[ParquetSource, ...]
@@ -165,23 +165,23 @@ class Scan(PlannedQuery):
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the answer; a Variant is a struct that names its extension."""
+        """The Arrow schema of the result; a Variant is a struct whose field has the extension name."""
         return pa.schema(
             [
-                each.field.with_type(DICTIONARY) if each.name in self.dictionaries else each.field
-                for each in self.selection
+                item.field.with_type(DICTIONARY) if item.name in self.dictionaries else item.field
+                for item in self.selection
             ]
         )
 
     @property
     def bytes_read(self) -> int:
-        """Compressed bytes of the column chunks that this scan has read so far, in this process."""
+        """Compressed bytes of the column chunks that this scan has read in this process."""
         return self._bytes_read[0]
 
     # ---- plans
 
     def _plan(self, file: OpenFile) -> FilePlan:
-        # A skipped row cannot raise: so nothing is skipped where errors are asked for.
+        # A skipped row cannot raise an error, so nothing is skipped with errors="raise".
         skipping = self.skipping and self.errors == "null"
 
         def make() -> FilePlan:
@@ -191,12 +191,12 @@ class Scan(PlannedQuery):
             return make()
         return file.cached.plan((self.selection, self.column, skipping, file.source.partition), make)
 
-    def _may_hold(self, source: ParquetSource) -> bool:
-        """Whether a file's partition allows a match: if not, the file is not even opened."""
+    def _may_match_partition(self, source: ParquetSource) -> bool:
+        """Return whether the partition of a file allows a match; other files are not opened."""
         if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
         values = dict(source.partition)
-        columns = {each.name: values.get(each.column or each.name) for each in self.every_column if each.path is None}
+        columns = {item.name: values.get(item.column or item.name) for item in self.every_column if item.path is None}
 
         def statistics(name: str) -> PruningStatistics:
             value = columns.get(name)
@@ -205,32 +205,32 @@ class Scan(PlannedQuery):
         return bool(may_match(self.predicate, statistics))
 
     def _outputs(self) -> tuple[list[int], list[int]]:
-        """The columns that the filter needs, and the selected ones that it does not."""
+        """Return the numbers of the columns that the filter needs, and of the other output columns."""
         names = columns_of(self.predicate) if self.predicate is not None else set()
-        first = [number for number, each in enumerate(self.every_column) if each.name in names]
+        first = [number for number, item in enumerate(self.every_column) if item.name in names]
         return first, [number for number in range(len(self.selection)) if number not in first]
 
-    def texts_with_dictionary(self) -> frozenset[str]:
-        """The text columns that the first file holds as dictionaries, by its footer; none where it is far away."""
+    def strings_with_dictionary(self) -> frozenset[str]:
+        """Return the string columns that have a dictionary in the first file; none for a remote file."""
         if _is_remote(self.sources[:1]):
             return frozenset()
         with open_file(self.sources[0]) as file:
             plan = self._plan(file)
             return frozenset(
-                each.name
-                for number, each in enumerate(self.selection)
+                item.name
+                for number, item in enumerate(self.selection)
                 if (leaf := plan.direct.get(number)) is not None
-                and each.type == pa.string()
+                and item.type == pa.string()
                 and plan.groups
                 and plan.groups[0].leaves[number] == (leaf.leaf,)
                 and file.metadata.row_group(plan.groups[0].number).column(leaf.leaf).has_dictionary_page
             )
 
     def explain(self) -> ScanReport:
-        """What the scan would read, of how much, and why: files, row groups, columns, bytes.
+        """Return what the scan would read: files, row groups, columns and bytes.
 
-        The bytes are those of whole column chunks, as the footers tell them. Of a row group in which the filter then
-        finds no row, only the filter's columns are read: fewer bytes than told here.
+        Bytes are those of whole column chunks, from the footers. Where the filter then matches no row of a row group,
+        only the columns of the filter are read: fewer bytes than reported.
         """
         report = ScanReport()
         outputs = range(len(self.every_column))
@@ -241,13 +241,10 @@ class Scan(PlannedQuery):
         return report
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[ScanTask]:
-        """The work in pieces of about `target_bytes` compressed bytes each, none larger than it must be.
-
-        Row groups that cannot match are in none of them.
-        """
+        """Split the work into tasks of about `target_bytes` compressed bytes, without row groups that cannot match."""
         tasks: list[ScanTask] = []
         outputs = range(len(self.every_column))
-        for source in filter(self._may_hold, self.sources):
+        for source in filter(self._may_match_partition, self.sources):
             with open_file(source) as file:
                 plan = self._plan(file)
                 sizes = {group.number: plan.chunk_bytes(file, [group], outputs) for group in plan.groups}
@@ -257,82 +254,93 @@ class Scan(PlannedQuery):
     # ---- rows
 
     def batches(self) -> Iterator[pa.Table]:
-        """The answer in parts, each with at least one row, in the order of files and rows."""
-        return self._read_all([(source, None) for source in filter(self._may_hold, self.sources)])
+        """Yield the result in tables of at least one row, in the order of files and rows."""
+        return self._read_all([(source, None) for source in filter(self._may_match_partition, self.sources)])
 
     def of(self, files: Sequence[ParquetSource]) -> Scan:
-        """The same question to some of the files."""
+        """Return the same query over other files."""
         return replace(self, sources=tuple(files))
 
     def read(self, task: ScanTask) -> Iterator[pa.Table]:
-        """The part of the answer that a task stands for."""
+        """Yield the part of the result that belongs to a task."""
         return self._read_all([(task.source, frozenset(task.row_groups))])
 
     def _read_all(self, sources: list[_GroupsOfFile]) -> Iterator[pa.Table]:
         threads = thread_count(self.threads)
 
-        def parts_of(each: _GroupsOfFile) -> tuple[OpenFile, list[FilePart]]:
-            file = open_file(each[0])
-            return file, self.parts(file, each[1])
+        def parts_of(groups_of_file: _GroupsOfFile) -> tuple[OpenFile, list[FilePart]]:
+            source, groups = groups_of_file
+            file = open_file(source)
+            return file, self.parts(file, groups)
 
-        at_once = FOOTERS if threads > 1 and _is_remote(source for source, _ in sources) else 1
-        return tables_of_parts(in_order(parts_of, sources, at_once), self.read_part, threads)
+        footers = FOOTERS if threads > 1 and _is_remote(source for source, _ in sources) else 1
+        return tables_of_parts(in_order(parts_of, sources, footers), self.read_part, threads)
 
     def parts(self, file: OpenFile, only: frozenset[int] | None = None) -> list[FilePart]:
-        """What is read at once of an open file, or of some of its row groups; a file that cannot be read is closed."""
+        """Split an open file, or some of its row groups, into parts that are read together; close it if that fails."""
         try:
             plan = self._plan(file)
             groups = [group for group in plan.groups if only is None or group.number in only]
-            together = list(self._together(file, plan, groups))
+            parts = list(self._parts_of_groups(file, plan, groups))
         except BaseException:
             file.close()
             raise
-        return [FilePart(file, plan, part, part is together[-1]) for part in together]
+        return [FilePart(file, plan, part, part is parts[-1]) for part in parts]
 
     def read_part(self, part: FilePart) -> pa.Table | None:
-        """The rows of a part; None if the filter leaves none."""
+        """Return the matching rows of a part; None if no row matches."""
         with part.file.place_errors(group.number for group in part.groups):
-            return self._part(part.file.for_one_thread(), part.plan, part.groups)
+            return self._matching_rows(part.file.for_one_thread(), part.plan, part.groups)
 
-    def _together(self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]) -> Iterator[list[GroupPlan]]:
-        """Row groups to read at once: neighbours that need the same leaves; with a filter, each on its own."""
+    def _parts_of_groups(
+        self, file: OpenFile, plan: FilePlan, groups: Sequence[GroupPlan]
+    ) -> Iterator[list[GroupPlan]]:
+        """Yield row groups that are read together: neighbors that need the same leaves; single ones with a filter."""
         alone = self.predicate is not None or plan.is_unshredded
         if plan.direct and groups:
             alone = alone or file.metadata.row_group(groups[0].number).num_rows >= _WORTH_PAGES
-        most = _BATCH_BYTES // thread_count(self.threads)
+        max_bytes = _BATCH_BYTES // thread_count(self.threads)
         part: list[GroupPlan] = []
         size = 0
         for group in groups:
-            more = file.metadata.row_group(group.number).total_byte_size
-            if part and (alone or group.leaves != part[0].leaves or size + more > most):
+            group_bytes = file.metadata.row_group(group.number).total_byte_size
+            if part and (alone or group.leaves != part[0].leaves or size + group_bytes > max_bytes):
                 yield part
                 part, size = [], 0
             part.append(group)
-            size += more
+            size += group_bytes
         if part:
             yield part
 
-    def _part(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
-        first, rest = self._outputs()
-        dictionaries = {number for number, each in enumerate(self.selection) if each.name in self.dictionaries}
+    def _matching_rows(self, file: OpenFile, plan: FilePlan, part: list[GroupPlan]) -> pa.Table | None:
+        filter_outputs, other_outputs = self._outputs()
+        dictionaries = {number for number, item in enumerate(self.selection) if item.name in self.dictionaries}
         reader = PartReader(
-            file, plan, part, self.every_column, self.errors == "raise", self.zone, frozenset(dictionaries.union(first))
+            file,
+            plan,
+            part,
+            self.every_column,
+            self.errors == "raise",
+            self.zone,
+            frozenset(dictionaries.union(filter_outputs)),
         )
         columns: dict[int, pa.Array] = {}
-        kept: pa.BooleanArray | None = None
+        mask: pa.BooleanArray | None = None
         try:
             if self.predicate is not None:
-                columns = reader.columns(first)
+                columns = reader.columns(filter_outputs)
                 named = {self.every_column[number].name: column for number, column in columns.items()}
-                kept = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
-                matches = kept.true_count
+                mask = evaluate(self.predicate, named).fill_null(scalar(False, pa.bool_()))
+                matches = mask.true_count
                 if not matches:
                     return None
-                if matches > (_WORTH_FILTERING * len(kept) if self.coarse else len(kept) - 1):
-                    kept = None
+                if matches > (_WORTH_FILTERING * len(mask) if self.coarse else len(mask) - 1):
+                    mask = None
                 else:
-                    columns = {number: column.filter(kept) for number, column in columns.items() if number not in rest}
-            columns |= reader.columns(rest, kept)
+                    columns = {
+                        number: column.filter(mask) for number, column in columns.items() if number not in other_outputs
+                    }
+            columns |= reader.columns(other_outputs, mask)
         finally:
             self._bytes_read[0] += reader.bytes_read
         schema = self.schema
@@ -359,7 +367,7 @@ def scan(
         A file, directory, glob, URI or list of these.
     columns
         Output columns by name: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of a
-        column of the files, which comes whole, with the Variants in it.
+        column of the files, which is returned whole, with any Variants in it.
     where
         A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
         It names output columns, ordinary columns of the files, or paths with their type: ``$.a.b:int = 3``.
@@ -368,20 +376,20 @@ def scan(
     filesystem
         A pyarrow filesystem.
     skipping
-        Use statistics and bloom filters to read less; the answer is the same without.
+        Whether to skip data by statistics and Bloom filters. The result is the same.
     errors
-        ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it is an error, and
-        nothing is skipped.
+        ``"null"``: a value that cannot be cast is null, as with `try_variant_get`; ``"raise"``: it raises `CastError`,
+        and nothing is skipped.
     zone
         The session time zone of casts: a region or an offset.
     threads
-        How many row groups are read at the same time; by default one for each CPU that this process may use. The rows
-        come in order, and no more row groups are in memory than threads and one.
+        Number of row groups that are read at the same time (default: one per CPU that this process may use). Rows are
+        returned in order, and at most ``threads + 1`` row groups are in memory.
 
     Raises
     ------
     VariantFileError
-        If a file or column is not there.
+        If a file or column does not exist.
     PathError, PredicateError, SchemaError
         If a path, the filter or a type cannot be read.
 
@@ -397,14 +405,14 @@ def scan(
     sources = tuple(locate(source, filesystem))
     question = Question.of(columns, where)
     typed = question.columns
-    if any(each.path is None for each in typed):
+    if any(item.path is None for item in typed):
         typed = with_types(sources[0], typed)
-    asked = question.bound(typed, zone)
-    return Scan(sources, asked.selection, asked.hidden, asked.predicate, column, skipping, errors, zone, threads)
+    bound = question.bound(typed, zone)
+    return Scan(sources, bound.selection, bound.hidden, bound.predicate, column, skipping, errors, zone, threads)
 
 
 def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int) -> Iterator[ScanTask]:
-    """Row groups of a file, by their numbers and the bytes that are read of each, as tasks of about so many bytes."""
+    """Yield tasks of about `target_bytes` from row groups of a file: their numbers and the bytes to read of each."""
     task = ScanTask(file.source, (), 0, 0)
     for number, size in sizes.items():
         if task.row_groups and task.bytes + size > target_bytes:
@@ -417,22 +425,22 @@ def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int)
 
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """The selection with the types that ordinary columns have in the first file."""
+    """Return the selection with the types of ordinary columns in the first file."""
     if not selection:
         return ()
     partition = dict(source.partition)
     with open_file(source) as file:
         arrow = file.arrow_schema
         typed = []
-        for each in selection:
-            name = each.column or each.name
-            if each.path is None and name in partition:
-                each = replace(each, type=partition[name].type)
-            elif each.path is None:
+        for item in selection:
+            name = item.column or item.name
+            if item.path is None and name in partition:
+                item = replace(item, type=partition[name].type)
+            elif item.path is None:
                 top_column(file.schema, name, file.name, partition)
-                whole = plain_field(arrow.field(name), file)
-                each = replace(each, type=None if is_tagged(whole) else whole.type)
-            typed.append(each)
+                field = plain_field(arrow.field(name), file)
+                item = replace(item, type=None if is_tagged(field) else field.type)
+            typed.append(item)
     return tuple(typed)
 
 

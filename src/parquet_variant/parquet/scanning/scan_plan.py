@@ -1,7 +1,7 @@
-"""How one file answers a query: which row groups may match, and which leaf columns each of them needs.
+"""Planning a query over one file: the row groups that may match, and the leaf columns that each of them needs.
 
-Owns the plan of a file, from its footer alone. Leaves the meaning of statistics to `path_statistics` and `prune`, and
-reading to `scan`.
+Owns the plan, made from the footer alone. Leaves statistics of paths to `path_statistics`, the evaluation of filters
+over them to `query.prune`, and reading to `scan`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.selection import Selected
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merge_statistics
 
-# Types that are stored as they are in memory.
+# Types whose values a file stores as Arrow does in memory.
 _INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
 _DIRECT = frozenset(
     [pa.bool_(), pa.string(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32(), *_INSTANTS]
@@ -36,22 +36,22 @@ Statistics = Callable[[SchemaNode], LeafStatistics]
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One row group that may hold matches."""
+    """A row group that may contain matching rows."""
 
-    number: int  # The row group's number.
+    number: int  # The number of the row group.
     # For each output column, the numbers of the leaf columns to read; None if every row is null there.
     leaves: tuple[tuple[int, ...] | None, ...]
 
     def leaves_of(self, outputs: Iterable[int]) -> list[int]:
-        """The leaf columns that some outputs need together."""
+        """Return the leaf columns that some outputs need, sorted."""
         return sorted({leaf for output in outputs for leaf in self.leaves[output] or ()})
 
 
 @dataclass(slots=True)
 class FilePlan:
-    """A file's answer to a query: its Variant column, the row groups to read, and what its partition says.
+    """The plan of a query over a file: its Variant column, the row groups to read, and its partition values.
 
-    `direct` has the leaf columns whose own values the answers of outputs are, in row groups that need no other leaf.
+    `direct` maps outputs to the leaf columns whose values they are, in row groups that need no other leaf.
     """
 
     column: VariantColumn | None
@@ -62,11 +62,11 @@ class FilePlan:
 
     @property
     def is_unshredded(self) -> bool:
-        """Whether every path is looked up in the bytes of whole values."""
+        """Whether every path is extracted from the bytes of whole values."""
         return self.column is not None and self.column.layout == "unshredded"
 
     def chunk_bytes(self, file: OpenFile, groups: Sequence[GroupPlan], outputs: Iterable[int]) -> int:
-        """Compressed bytes of the column chunks that some outputs need of some row groups."""
+        """Return the compressed bytes of the column chunks that some outputs need from some row groups."""
         numbers = list(outputs)
         return sum(
             file.metadata.row_group(group.number).column(leaf).total_compressed_size
@@ -77,7 +77,7 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """A selected column in one file: the columns of a path, an ordinary column, or the value of its partition."""
+    """A selected column in one file: the columns of a path, an ordinary column, or a partition value."""
 
     selected: Selected
     path: PathColumns | None
@@ -109,15 +109,15 @@ class _Output:
         return column_statistics(self.node, statistics(self.node), self.selected.type, hidden_nan=hidden_nan)
 
     def direct_leaf(self, file: OpenFile) -> SchemaNode | None:
-        """The leaf that holds the path's values, if it can be read without the columns around it."""
+        """Return the leaf that holds the values of the path, if it can be read without other columns."""
         leaf = self.path.primitive if self.path is not None and not self.path.repeated else None
-        is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # elsewhere, few requests count
+        is_local = isinstance(file.source.filesystem, fs.LocalFileSystem)  # few requests matter more on object stores
         kind = None if leaf is None or not is_local else leaf_type(leaf)
         return leaf if kind in _DIRECT and kind == self.selected.type else None
 
     @property
-    def keeps_values(self) -> bool:
-        """Whether statistics of the column are never cut, nor changed by a cast: numbers, dates, instants as stored."""
+    def has_exact_statistics(self) -> bool:
+        """Whether statistics of the column are exact: integers, dates and timestamps, not changed by a cast."""
         kind, leaf = self.selected.type, self.exact_leaf
         stored = leaf_type(leaf) if self.constant is None and leaf is not None else kind
         if kind is None or stored is None:
@@ -128,7 +128,7 @@ class _Output:
 
     @property
     def exact_leaf(self) -> SchemaNode | None:
-        """The leaf whose own values the output's are, if a bloom filter over it can speak for them."""
+        """The leaf that holds the values of the output, so that its Bloom filter applies to them."""
         return self.path.primitive if self.path is not None and not self.path.repeated else self.node
 
 
@@ -140,48 +140,48 @@ def plan_file(
     *,
     skipping: bool = True,
 ) -> FilePlan:
-    """Plan the reading of one file.
+    """Plan the query over one file.
 
-    `selection`: the output columns, and those that only the predicate looks at.
+    `selection`: the output columns and the columns that only the predicate needs.
     `predicate`: the bound filter, or None.
-    `column`: the Variant column's name, if the file has several.
-    `skipping`: use statistics at all; without, every row group and every residual is read.
-    Raises `VariantFileError` if the file lacks a column.
+    `column`: the name of the Variant column, if the file has several.
+    `skipping`: whether to use statistics; without them, every row group and every residual is read.
+    Raises `VariantFileError` if the file does not have a column.
     """
     variant, outputs = _outputs(file, selection, column)
     hidden_nan = may_hide_nan(file.metadata)
     blooms = BloomFilters(file)
-    names = {each.name: output for each, output in zip(selection, outputs, strict=True)}
+    names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
     per_group = [_statistics(file, number) if skipping else _unknown for number in range(file.metadata.num_row_groups)]
     if (
         predicate is not None
         and skipping
         and per_group
-        and not _may_hold(predicate, names, _whole(per_group), hidden_nan)
+        and not _may_match(predicate, names, _file_statistics(per_group), hidden_nan)
     ):
-        per_group = []  # One look at the whole file spares a look at each of its row groups.
+        per_group = []  # Statistics of the whole file rule out every row group.
     groups = []
     for number, statistics in enumerate(per_group):
         if predicate is not None and skipping:
-            if not _may_hold(predicate, names, statistics, hidden_nan):
+            if not _may_match(predicate, names, statistics, hidden_nan):
                 continue
-            if not _may_hold(predicate, names, statistics, hidden_nan, blooms.of(number)):
+            if not _may_match(predicate, names, statistics, hidden_nan, blooms.of(number)):
                 continue
         groups.append(GroupPlan(number, tuple(output.leaves(statistics) for output in outputs)))
     residuals = {
         leaf.leaf for output in outputs if output.path for leaf in output.path.residuals if leaf.leaf is not None
     }
-    constants = {number: each.constant for number, each in enumerate(outputs) if each.constant is not None}
-    direct = {number: leaf for number, each in enumerate(outputs) if (leaf := each.direct_leaf(file)) is not None}
+    constants = {number: output.constant for number, output in enumerate(outputs) if output.constant is not None}
+    direct = {number: leaf for number, output in enumerate(outputs) if (leaf := output.direct_leaf(file)) is not None}
     return FilePlan(variant, groups, frozenset(residuals), constants, direct)
 
 
 def proven_bounds(
     file: OpenFile, selection: Sequence[Selected], column: str | None
 ) -> list[list[tuple[pa.Scalar, pa.Scalar]] | None]:
-    """Of each row group, the least and the greatest value of each column, which may be null; None if one is unknown.
+    """Return minimum and maximum of every column, which may be null, per row group; None if one is unknown.
 
-    They are those of the statistics, so they are values of the file only where its writer says no others.
+    They come from statistics, so they are values of the file only if its writer stores exact bounds.
     """
     _, outputs = _outputs(file, selection, column)
     groups = range(file.metadata.num_row_groups)
@@ -194,28 +194,29 @@ def _bounds(outputs: list[_Output], statistics: Statistics, rows: int) -> list[t
         kind = output.selected.type
         if kind is None or not rows:
             return None
-        known = output.pruning_statistics(statistics, True)
-        if known.may_be_value and not (known.lower is not None and known.upper is not None and output.keeps_values):
+        values = output.pruning_statistics(statistics, True)
+        has_bounds = values.lower is not None and values.upper is not None
+        if values.may_be_value and not (has_bounds and output.has_exact_statistics):
             return None
-        none = scalar(None, kind)
-        bounds.append((known.lower, known.upper) if known.may_be_value else (none, none))
+        null = scalar(None, kind)
+        bounds.append((values.lower, values.upper) if values.may_be_value else (null, null))
     return bounds
 
 
 def _outputs(
     file: OpenFile, selection: Sequence[Selected], column: str | None
 ) -> tuple[VariantColumn | None, list[_Output]]:
-    """The Variant column of a selection, if it has paths, and the columns of the file for each."""
+    """Return the Variant column, if the selection has paths, and the columns of the file for each selected column."""
     variant = (
-        choose_column(file.schema, column, file.name) if any(each.path is not None for each in selection) else None
+        choose_column(file.schema, column, file.name) if any(item.path is not None for item in selection) else None
     )
     if variant is not None and variant.repeated:
         raise VariantFileError(
-            f"{variant.name} lies in a list or map, so it has not one value a row: use pv.parquet.read_table",
+            f"{variant.name} is inside a list or map, so a row may have several values: use pv.parquet.read_table",
             reason="repeated-column",
             file=file.name,
         )
-    return variant, [_output(file, each, variant) for each in selection]
+    return variant, [_output(file, item, variant) for item in selection]
 
 
 def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -> _Output:
@@ -230,13 +231,13 @@ def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -
 
 def _statistics(file: OpenFile, number: int) -> Statistics:
     group = file.metadata.row_group(number)
-    known: dict[int, LeafStatistics] = {}
+    cached: dict[int, LeafStatistics] = {}
 
     def statistics(node: SchemaNode) -> LeafStatistics:
         assert node.leaf is not None
-        if node.leaf not in known:
-            known[node.leaf] = leaf_statistics(group.column(node.leaf), node)
-        return known[node.leaf]
+        if node.leaf not in cached:
+            cached[node.leaf] = leaf_statistics(group.column(node.leaf), node)
+        return cached[node.leaf]
 
     return statistics
 
@@ -245,11 +246,11 @@ def _unknown(node: SchemaNode) -> LeafStatistics:
     return LeafStatistics(0)
 
 
-def _whole(groups: Sequence[Statistics]) -> Statistics:
+def _file_statistics(groups: Sequence[Statistics]) -> Statistics:
     return lambda node: merge_statistics(statistics(node) for statistics in groups)
 
 
-def _may_hold(
+def _may_match(
     predicate: Predicate,
     outputs: dict[str, _Output],
     statistics: Statistics,
@@ -258,9 +259,9 @@ def _may_hold(
 ) -> bool:
     columns = {name: outputs[name].pruning_statistics(statistics, hidden_nan) for name in columns_of(predicate)}
     if blooms is not None:
-        for name, known in columns.items():
+        for name, values in columns.items():
             leaf = outputs[name].exact_leaf
-            # Unknown statistics mean that a residual or a cast may give values that the filter has never seen.
-            if leaf is not None and leaf.leaf is not None and known is not UNKNOWN:
-                columns[name] = replace(known, excludes=blooms(leaf))
+            # With unknown statistics, a residual or a cast may produce values that are not in the Bloom filter.
+            if leaf is not None and leaf.leaf is not None and values is not UNKNOWN:
+                columns[name] = replace(values, excludes=blooms(leaf))
     return may_match(predicate, columns.__getitem__)

@@ -1,4 +1,4 @@
-"""What a scan reads, of how much: the answer to "explain".
+"""The report of a scan: what it reads and skips.
 
 Owns counting. Leaves the decisions to `scan_plan`.
 """
@@ -15,24 +15,24 @@ from parquet_variant.parquet.scanning.scan_plan import FilePlan
 
 @dataclass(slots=True)
 class ScanReport(Report):
-    """Files, row groups, columns and bytes: what is read, and what there is.
+    """Files, row groups, rows, columns and bytes that a scan reads, and their totals.
 
     Parameters
     ----------
     files_read, files_total
-        Files of which any row group is read.
+        Files with a row group that is read, and all files.
     row_groups_read, row_groups_total
-        Row groups that may hold a match.
+        Row groups that may contain a matching row, and all row groups.
     rows_read, rows_total
-        Their rows.
+        Rows of these row groups.
     bytes_read, bytes_total
-        Compressed bytes of the column chunks needed, and of all column chunks.
+        Compressed bytes of the column chunks that are read, and of all column chunks.
     columns
-        For each leaf column that is read: in how many row groups.
+        Number of row groups in which each leaf column is read.
     columns_total
-        Leaf columns of the widest file.
+        Number of leaf columns of the widest file.
     residuals
-        For each residual column that an answer may be in: in how many of the row groups read it is needed.
+        Number of row groups in which each residual column that may hold values is read.
     """
 
     files_read: int = 0
@@ -52,7 +52,7 @@ class ScanReport(Report):
         return f"<ScanReport {files}, {self.rows_read:,} of {self.rows_total:,} rows, {self.bytes_read:,} bytes>"
 
     def add(self, file: OpenFile, plan: FilePlan, bytes_read: int, outputs: Iterable[int]) -> None:
-        """Count one file in."""
+        """Add a file to the counts."""
         metadata = file.metadata
         outputs = list(outputs)
         self.files_total += 1

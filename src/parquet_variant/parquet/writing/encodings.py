@@ -23,11 +23,11 @@ from parquet_variant.parquet.pages.encodings import (
     encode_indices,
     encode_values,
     is_encodable,
-    most_index_bytes,
-    most_value_bytes,
+    max_index_bytes,
+    max_value_bytes,
 )
 from parquet_variant.parquet.pages.leaf_types import LeafType, Physical, leaf_type_of
-from parquet_variant.parquet.pages.leaf_values import Values, leaf_values
+from parquet_variant.parquet.pages.leaf_values import LeafValues, leaf_values
 from parquet_variant.parquet.writing.arrow_leaves import leaf_arrays
 
 # The names of no codec, which pyarrow makes none for.
@@ -136,7 +136,7 @@ def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
         return "", ()
     values = leaf_values(leaf[:_ENTRIES], kind)
     name, pages = "", _in_dictionary(values, kind)
-    # Values that repeat much are read fastest from a dictionary.
+    # LeafValues that repeat much are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
         return name, pages
     level = _TRIAL_LEVEL if compression == "zstd" else None
@@ -152,7 +152,7 @@ def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
     return name, pages
 
 
-def _in_dictionary(values: Values, kind: LeafType) -> Pages:
+def _in_dictionary(values: LeafValues, kind: LeafType) -> Pages:
     """A dictionary and the numbers of its entries; nothing if it would be too large."""
     dictionary = new_dictionary(values.width)
     indexed = dictionary.index(values, DICTIONARY_BYTES)
@@ -160,13 +160,13 @@ def _in_dictionary(values: Values, kind: LeafType) -> Pages:
         return ()
     entries = _encoded(dictionary.values(), Encoding.PLAIN, kind)
     width = max((dictionary.count - 1).bit_length(), 1)
-    out = np.empty(most_index_bytes(values.count, width), np.uint8)
+    out = np.empty(max_index_bytes(values.count, width), np.uint8)
     dictionary.release()
     return entries, out[: encode_indices(indexed.indices, width, out)]
 
 
-def _encoded(values: Values, encoding: Encoding, kind: LeafType) -> Bytes:
-    out = np.empty(most_value_bytes(values, encoding), np.uint8)
+def _encoded(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:
+    out = np.empty(max_value_bytes(values, encoding), np.uint8)
     return out[: encode_values(values, encoding, kind, out)]
 
 
@@ -191,7 +191,7 @@ def _compressed(pages: Pages, compression: str, level: int | None = None) -> int
     return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
 
 
-def _cost(pages: Pages, values: Values, compression: str, level: int | None) -> float:
+def _cost(pages: Pages, values: LeafValues, compression: str, level: int | None) -> float:
     """What pages of some values cost in the file, and in zstd's time, to which lengths add nothing."""
     size = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
     return _compressed(pages, compression, level) + _GIVEN * size

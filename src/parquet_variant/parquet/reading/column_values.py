@@ -1,8 +1,8 @@
-"""The values of a leaf column, out of its pages: texts may stay in their dictionary, only rows that count are copied.
+"""Reading a leaf column from its pages: strings may stay dictionary-encoded, and only requested rows are copied.
 
-Owns making an Arrow array of what `chunk_pages` reads of one column chunk; and where the bytes of unshredded Variants
-lie, without an array, for which pyarrow would copy every value once or twice. Leaves whatever is not read there (other
-encodings and types, lists, files elsewhere, damage) to pyarrow.
+Owns the conversion of one column chunk, read by `chunk_pages`, to an Arrow array, and the spans of unshredded Variants
+in decompressed pages, for which pyarrow would copy every value once or twice. Leaves other encodings and types, lists,
+remote files and damaged chunks to pyarrow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from parquet_variant.compute.value_positions import ValuePositions
 
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-_EVERY_BIT = np.empty(0, np.uint8)
+_NO_NULLS = np.empty(0, np.uint8)
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -37,18 +37,18 @@ def _strings(nulls: pa.Buffer | None, offsets: Int32s, data: npt.NDArray[np.uint
 
 
 def _strings_at(nulls: pa.Buffer | None, starts: Int64s, sizes: Int64s, total: int) -> tuple[pa.StringArray, bool]:
-    """A copy of the texts at these places, and whether all are ASCII."""
+    """Copy the strings at these addresses, and return whether all are ASCII."""
     if total > MAX_OFFSET:
-        raise ValueError("more texts than an Arrow array of strings holds")
+        raise ValueError("the strings exceed the size of an Arrow string array")
     offsets, data = acquire_result(np.int32, len(starts) + 1), acquire_result(np.uint8, total)
     is_ascii = copy_texts(starts, sizes, offsets, address_of(data))
     return _strings(nulls, offsets, data), is_ascii
 
 
 def _strings_of_entries(nulls: pa.Buffer | None, indices: Int32s, starts: Int32s, data: int) -> pa.StringArray | None:
-    """The entries that rows have of a dictionary at an address; None if they are not all in it, or too large."""
+    """Return the strings of dictionary indices; None if an index is invalid or the strings are too large."""
     offsets = acquire_result(np.int32, len(indices) + 1)
-    valid = _EVERY_BIT if nulls is None else np.frombuffer(nulls, np.uint8)
+    valid = _NO_NULLS if nulls is None else np.frombuffer(nulls, np.uint8)
     total = entry_offsets(valid, indices, starts, offsets)
     if total < 0:
         return None
@@ -59,7 +59,7 @@ def _strings_of_entries(nulls: pa.Buffer | None, indices: Int32s, starts: Int32s
 
 
 def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
-    """The texts of a column of `leaf_values`, or of some of its rows, without its dictionary."""
+    """Return the strings of a column that `leaf_values` made, or of some of its rows, without the dictionary."""
     indices, texts = column.indices, column.dictionary
     if column.type != _DICTIONARY or indices.offset or texts.offset or not len(texts):
         return column.dictionary_decode()
@@ -67,76 +67,76 @@ def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
     _, stops, data = texts.buffers()
     rows, starts = np.frombuffer(numbers, np.int32, len(indices)), np.frombuffer(stops, np.int32, len(texts) + 1)
     strings = _strings_of_entries(nulls, rows, starts, data.address)
-    return column.dictionary_decode() if strings is None else strings  # which says why not
+    return column.dictionary_decode() if strings is None else strings  # which raises the error
 
 
-def leaf_values(
-    file: OpenFile, row_group: int, node: SchemaNode, kind: pa.DataType, kept: _Mask | None
+def column_values(
+    file: OpenFile, row_group: int, node: SchemaNode, kind: pa.DataType, mask: _Mask | None
 ) -> pa.Array | None:
-    """The values of a leaf column; None leaves it to pyarrow.
+    """Return the values of a leaf column; None if pyarrow must read it.
 
-    `kind`: the Arrow type of its values: string, or one of 1 bit or 4 or 8 bytes. A dictionary of strings lets texts
-    stay one if all pages have indices.
-    `kept`: the rows that are wanted; None for all. Pages without one are not decompressed.
-    Raises `MalformedVariantError` if a text is not UTF-8.
+    `kind`: the Arrow type of the values: string, or a type of 1 bit, 4 bytes or 8 bytes. With a dictionary of strings,
+    a chunk stays dictionary-encoded if all of its pages are.
+    `mask`: the requested rows; None for all. Pages without a requested row are not decompressed.
+    Raises `MalformedVariantError` if a string is not UTF-8.
     """
     group = file.metadata.row_group(row_group)
-    most = _most_definition(file.schema, node)
-    if most is None or node.leaf is None or not is_readable(group.column(node.leaf), group.num_rows):
+    max_definition = _max_definition(file.schema, node)
+    if max_definition is None or node.leaf is None or not is_readable(group.column(node.leaf), group.num_rows):
         return None
     try:
-        column, is_sound = _array(ChunkPages(file, row_group, node.leaf, most, kept), kind, kept)
+        column, is_sound = _chunk_array(ChunkPages(file, row_group, node.leaf, max_definition, mask), kind, mask)
     except PAGE_ERRORS:
         return None
     if not is_sound:
         from parquet_variant.compute.value_positions import refuse_faulty_slots
 
-        refuse_faulty_slots(column, None if kept is None else np.flatnonzero(kept))
+        refuse_faulty_slots(column, None if mask is None else np.flatnonzero(mask))
     return column
 
 
-def _most_definition(schema: SchemaNode, leaf: SchemaNode) -> int | None:
-    """The definition level of a value that is there; None below a list."""
-    node, most = schema, 0
+def _max_definition(schema: SchemaNode, leaf: SchemaNode) -> int | None:
+    """Return the definition level of a value; None for a leaf inside a list."""
+    node, level = schema, 0
     for name in leaf.path:
         child = node.child(name)
         if child is None or child.repetition == "repeated":
             return None
-        node, most = child, most + (child.repetition == "optional")
-    return most
+        node, level = child, level + (child.repetition == "optional")
+    return level
 
 
-def _array(chunk: ChunkPages, kind: pa.DataType, kept: _Mask | None) -> tuple[pa.Array, bool]:
-    """The values of a chunk, and whether they are sound without a look at each."""
+def _chunk_array(chunk: ChunkPages, kind: pa.DataType, mask: _Mask | None) -> tuple[pa.Array, bool]:
+    """Return the values of a chunk, and whether they are certainly valid."""
     if not (chunk.is_boolean or chunk.width):
-        return _texts(chunk, pa.types.is_dictionary(kind), kept)
+        return _chunk_strings(chunk, pa.types.is_dictionary(kind), mask)
     numbers = chunk.booleans() if chunk.is_boolean else chunk.numbers()
-    numbers = numbers if kept is None else numbers[kept]
+    numbers = numbers if mask is None else numbers[mask]
     values = bitmap(numbers) if chunk.is_boolean else pa.py_buffer(numbers)
-    return pa.Array.from_buffers(kind, len(numbers), [_nulls(chunk, kept), values]), True
+    return pa.Array.from_buffers(kind, len(numbers), [_nulls(chunk, mask), values]), True
 
 
-def _nulls(chunk: ChunkPages, kept: _Mask | None) -> pa.Buffer | None:
-    """Which rows have a value, as Arrow has it, when values were read."""
+def _nulls(chunk: ChunkPages, mask: _Mask | None) -> pa.Buffer | None:
+    """Return the validity bitmap, after values were read; None without nulls."""
     if chunk.present == chunk.rows:
         return None
-    return bitmap(chunk.valid if kept is None else chunk.valid[kept])
+    return bitmap(chunk.valid if mask is None else chunk.valid[mask])
 
 
-def _texts(chunk: ChunkPages, as_dictionary: bool, kept: _Mask | None) -> tuple[pa.Array, bool]:
+def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: _Mask | None) -> tuple[pa.Array, bool]:
     if not chunk.is_indexed:
         starts, sizes = acquire(np.int64, chunk.rows), acquire(np.int64, chunk.rows)
         total = chunk.spans(starts, sizes)
-        nulls = _nulls(chunk, kept)
-        if kept is None:
+        nulls = _nulls(chunk, mask)
+        if mask is None:
             texts = _strings_at(nulls, starts, sizes, total)
         else:
-            texts = _strings_at(nulls, starts[kept], sizes[kept], int(sizes[kept].sum()))
+            texts = _strings_at(nulls, starts[mask], sizes[mask], int(sizes[mask].sum()))
         release(starts, sizes)
         return texts
     indices = chunk.indices()
-    indices = indices if kept is None else indices[kept]
-    nulls, entries = _nulls(chunk, kept), chunk.texts
+    indices = indices if mask is None else indices[mask]
+    nulls, entries = _nulls(chunk, mask), chunk.strings
     dictionary = _strings(None, entries.offsets, entries.data)
     is_sound = entries.is_ascii or _is_utf8(dictionary)
     if as_dictionary:
@@ -144,7 +144,7 @@ def _texts(chunk: ChunkPages, as_dictionary: bool, kept: _Mask | None) -> tuple[
         return pa.DictionaryArray.from_arrays(numbers, dictionary, safe=False), is_sound
     strings = _strings_of_entries(nulls, indices, entries.offsets, address_of(entries.data))
     if strings is None:
-        raise ValueError("more texts than an Arrow array of strings holds")
+        raise ValueError("the strings exceed the size of an Arrow string array")
     return strings, is_sound
 
 
@@ -157,14 +157,14 @@ def _is_utf8(texts: pa.StringArray) -> bool:
 
 
 class Spans(NamedTuple):
-    """The absolute addresses at which values start and stop, and what keeps their memory alive."""
+    """Absolute start and end addresses of values, and the objects that own their memory."""
 
     starts: Int64s
     stops: Int64s
     owner: list[object]
 
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
-        """The values with the metadata column of the same rows."""
+        """Return the positions of the values, with the metadata column of the same rows."""
         from parquet_variant.array.parts import metadata_parts
         from parquet_variant.compute.value_positions import Dictionaries, ValuePositions
 
@@ -173,7 +173,7 @@ class Spans(NamedTuple):
 
 
 def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:
-    """Where the values of a row group of an unshredded top column lie; None if pyarrow must read it."""
+    """Return the spans of values of an unshredded top-level column; None if pyarrow must read it."""
     value = column.node.child("value")
     if value is None or value.leaf is None or len(column.path) != 1 or value.physical != "BYTE_ARRAY":
         return None
@@ -183,13 +183,13 @@ def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans 
     has_no_nulls = statistics is not None and statistics.has_null_count and statistics.null_count == 0
     if not has_no_nulls or not is_readable(chunk, group.num_rows):
         return None
-    most = [column.node.repetition, value.repetition].count("optional")
+    max_definition = [column.node.repetition, value.repetition].count("optional")
     try:
-        pages = ChunkPages(file, row_group, value.leaf, most)
+        pages = ChunkPages(file, row_group, value.leaf, max_definition)
         starts, sizes = np.empty(pages.rows, np.int64), np.empty(pages.rows, np.int64)
         pages.spans(starts, sizes)
     except PAGE_ERRORS:
         return None
-    if pages.present < pages.rows:  # The statistics lie.
+    if pages.present < pages.rows:  # The null count in the statistics is wrong.
         return None
-    return Spans(starts, starts + sizes, [*pages.owner, pages.texts])
+    return Spans(starts, starts + sizes, [*pages.owner, pages.strings])

@@ -15,8 +15,8 @@ import parquet_variant as pv
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import locate, open_file
 from parquet_variant.parquet.format.thrift import zigzag
-from parquet_variant.parquet.reading import leaf_values as leaf_values_module
-from parquet_variant.parquet.reading.leaf_values import leaf_values, without_dictionary
+from parquet_variant.parquet.reading import column_values as column_values_module
+from parquet_variant.parquet.reading.column_values import column_values, without_dictionary
 
 ROWS = 9000
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -64,7 +64,7 @@ def leaf(file, name):
 
 def as_pyarrow_reads(path, where, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(leaf_values_module, "leaf_values", lambda *_: None)
+        patched.setattr(column_values_module, "column_values", lambda *_: None)
         return pv.parquet.extract(path, COLUMNS, where)
 
 
@@ -82,7 +82,7 @@ def test_pages_hold_what_pyarrow_reads(tmp_path, monkeypatch, codec, version):
         masks = [None, *(rng.random(ROWS) < share for share in (0.5, 0.001)), np.arange(ROWS) > ROWS - 5]
         expected = as_pyarrow_reads(path, None, monkeypatch)
         for name, kind, mask in itertools.product(nodes, (pa.string(), DICTIONARY), masks):
-            column = leaf_values(file, 0, nodes[name], kind, mask)
+            column = column_values(file, 0, nodes[name], kind, mask)
             column.validate(full=True)
             assert pa.types.is_dictionary(column.type) == (name == "k" and kind == DICTIONARY)
             texts = expected[name] if mask is None else expected[name].filter(pa.array(mask))
@@ -152,11 +152,11 @@ def test_numbers(tmp_path, monkeypatch, encoding, version):
     for where in (None, "i = 2147483647 or l < 0", "l = 9223372036854775807", "day is null"):
         found = pv.parquet.extract(path, columns, where)
         with monkeypatch.context() as patched:
-            patched.setattr(leaf_values_module, "leaf_values", lambda *_: None)
+            patched.setattr(column_values_module, "column_values", lambda *_: None)
             assert str(found.to_pylist()) == str(pv.parquet.extract(path, columns, where).to_pylist())
     with open_file(locate(path)[0]) as file:
         for field in pv.parquet.extract(path, columns).schema:
-            assert leaf_values(file, 0, leaf(file, field.name), field.type, None) is not None, field
+            assert column_values(file, 0, leaf(file, field.name), field.type, None) is not None, field
 
 
 def test_rows_without_any_text(tmp_path, monkeypatch):
@@ -207,15 +207,15 @@ def test_texts_in_deltas_and_booleans(tmp_path, monkeypatch, encoding, version):
     mask = rng.choices([True, False], k=9000)
     with open_file(locate(path)[0]) as file:
         for field in pv.parquet.extract(path, columns).schema:
-            whole = leaf_values(file, 0, leaf(file, field.name), field.type, None)
+            whole = column_values(file, 0, leaf(file, field.name), field.type, None)
             whole.validate(full=True)
             assert whole.to_pylist() == [row.get(field.name) for row in rows]
-            some = leaf_values(file, 0, leaf(file, field.name), field.type, np.array(mask))
+            some = column_values(file, 0, leaf(file, field.name), field.type, np.array(mask))
             assert some.equals(whole.filter(pa.array(mask)))
     for where in (None, "b = true", "b = false and k > '000004000'", "s is null"):
         found = pv.parquet.extract(path, columns, where)
         with monkeypatch.context() as patched:
-            patched.setattr(leaf_values_module, "leaf_values", lambda *_: None)
+            patched.setattr(column_values_module, "column_values", lambda *_: None)
             assert found.equals(pv.parquet.extract(path, columns, where))
 
 
