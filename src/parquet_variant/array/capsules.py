@@ -276,9 +276,32 @@ def named_variants(fields: Iterable[pa.Field]) -> list[str]:
 
 
 def is_named(field: pa.Field) -> bool:
-    """Whether a field says that it is a Variant."""
-    name = (field.metadata or {}).get(_NAME_KEY, b"").decode()
-    return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None))
+    """Return whether a field is marked as a Variant, by the Arrow extension or as Spark marks its Variants.
+
+    Spark's mark is ``{"variant": "true"}`` in the metadata of the child ``metadata``.
+
+    >>> marked = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
+    >>> is_named(pa.field("v", pa.struct([pa.field("value", pa.binary()), marked])))
+    True
+    """
+    name = (field.metadata or {}).get(_NAME_KEY, b"").decode("utf-8", "replace")
+    return EXTENSION_NAME in (name, getattr(field.type, "extension_name", None)) or is_marked_by_spark(field.type)
+
+
+def is_marked_by_spark(kind: pa.DataType) -> bool:
+    """Return whether a type is the struct of ``value`` and ``metadata`` that Spark makes of a Variant column."""
+    index = kind.get_field_index("metadata") if pa.types.is_struct(kind) else -1
+    mark = (kind.field(index).metadata or {}) if index >= 0 else {}
+    return mark.get(b"variant") == b"true" and kind.get_field_index("value") >= 0
+
+
+def with_extension(field: pa.Field) -> pa.Field:
+    """Return a field in which each Variant that Spark has marked is marked by the Arrow extension, nested ones too."""
+    kind = with_fields(field.type, with_extension)
+    if is_marked_by_spark(kind):
+        children = [child.remove_metadata() if child.name == "metadata" else child for child in kind]
+        return field.with_type(pa.struct(children)).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
+    return field if kind.equals(field.type, check_metadata=True) else field.with_type(kind)
 
 
 def _column_index(kind: pa.DataType, column: str | None) -> int:

@@ -12,7 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA, is_named, is_storage
+from parquet_variant.array.capsules import (
+    EXTENSION_METADATA,
+    is_marked_by_spark,
+    is_named,
+    is_storage,
+    with_extension,
+    with_metadata,
+)
 from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form, without_null_entries
@@ -40,6 +47,7 @@ def table_of(data: Any) -> pa.Table:
             f"a column is no Arrow data, and none can be made of it: {'; '.join(map(str, error.args))}",
             reason="bad-data",
         ) from None
+    table = _with_extensions(table)
     if not table.num_columns:
         raise VariantFileError("there are no columns to write", reason="no-columns")
     if len(set(table.column_names)) < table.num_columns:
@@ -71,6 +79,21 @@ def _table_of(data: Any) -> pa.Table:
         "of pandas or polars",
         reason="bad-data",
     )
+
+
+def _with_extensions(table: pa.Table) -> pa.Table:
+    """Return the table with the Variants that Spark has marked marked by the Arrow extension, nested ones too."""
+    fields = [with_extension(field) for field in table.schema]
+    if all(new is old for new, old in zip(fields, table.schema, strict=True)):
+        return table
+    marked = pa.schema(fields, table.schema.metadata)
+    columns = []
+    for column, field, old in zip(table.columns, fields, table.schema, strict=True):
+        if is_marked_by_spark(old.type):
+            chunks = [with_metadata(chunk).cast(field.type) for chunk in column.chunks]
+            column = pa.chunked_array(chunks, field.type)
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=marked)
 
 
 def _with_names(table: pa.Table) -> pa.Table:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from parquet_variant.array.capsules import is_named
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError
 from parquet_variant.schema.storage_shape import is_list
@@ -138,7 +139,7 @@ def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
 
 def is_variant_field(item: pa.Field) -> bool:
     """Whether an Arrow field is marked as a Variant."""
-    return (item.metadata or {}).get(_EXTENSION) == _VARIANT_NAME
+    return is_named(item)
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Set
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA, EXTENSION_NAME
+from parquet_variant.array.capsules import EXTENSION_METADATA, is_named
 from parquet_variant.encoding.cast.forms import with_fields
 
 # A Variant's place in a file: names of the schema path, list and map levels included.
@@ -23,8 +23,7 @@ def is_tagged(field: pa.Field) -> bool:
 
     That type must not stay: pyarrow's Parquet writer crashes on it.
     """
-    name: bytes = (field.metadata or {}).get(b"ARROW:extension:name", b"")
-    return EXTENSION_NAME in (name.decode(), getattr(field.type, "extension_name", None))
+    return is_named(field)
 
 
 def tagged(field: pa.Field, kind: pa.DataType) -> pa.Field:
