@@ -296,12 +296,21 @@ def is_marked_by_spark(kind: pa.DataType) -> bool:
 
 
 def with_extension(field: pa.Field) -> pa.Field:
-    """Return a field in which each Variant that Spark has marked is marked by the Arrow extension, nested ones too."""
-    kind = with_fields(field.type, with_extension)
-    if is_marked_by_spark(kind):
-        children = [child.remove_metadata() if child.name == "metadata" else child for child in kind]
-        return field.with_type(pa.struct(children)).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
-    return field if kind.equals(field.type, check_metadata=True) else field.with_type(kind)
+    """Return a field in which each Variant that Spark has marked is marked by the Arrow extension, nested ones too.
+
+    A field without such Variants is returned itself.
+    """
+    if not _holds_mark(field.type):
+        return field
+    if not is_marked_by_spark(field.type):
+        return field.with_type(with_fields(field.type, with_extension))
+    children = [child.remove_metadata() if child.name == "metadata" else child for child in field.type]
+    return field.with_type(pa.struct(children)).with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
+
+
+def _holds_mark(kind: pa.DataType) -> bool:
+    children = (kind.field(index) for index in range(kind.num_fields))
+    return is_marked_by_spark(kind) or any(_holds_mark(child.type) for child in children)
 
 
 def _column_index(kind: pa.DataType, column: str | None) -> int:

@@ -83,16 +83,17 @@ def _table_of(data: Any) -> pa.Table:
 
 def _with_extensions(table: pa.Table) -> pa.Table:
     """Return the table with the Variants that Spark has marked marked by the Arrow extension, nested ones too."""
-    fields = [with_extension(field) for field in table.schema]
-    if all(new is old for new, old in zip(fields, table.schema, strict=True)):
+    unmarked = list(table.schema)
+    fields = [with_extension(field) for field in unmarked]
+    if all(new is old for new, old in zip(fields, unmarked, strict=True)):
         return table
     marked = pa.schema(fields, table.schema.metadata)
     columns = []
-    for column, field, old in zip(table.columns, fields, table.schema, strict=True):
+    for column, field, old in zip(table.columns, fields, unmarked, strict=True):
         if is_marked_by_spark(old.type):
             chunks = [with_metadata(chunk).cast(field.type) for chunk in column.chunks]
             column = pa.chunked_array(chunks, field.type)
-        columns.append(column.cast(field.type))
+        columns.append(column if field is old else column.cast(field.type))
     return pa.table(columns, schema=marked)
 
 
