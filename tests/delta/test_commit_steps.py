@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
@@ -77,6 +78,47 @@ def _delete(table: Path) -> None:
     pv.delta.delete(table, "v:s::string = 'old-b'")
 
 
+def _update(table: Path) -> None:
+    pv.delta.update(table, {"v:s": "'new-b'"}, "v:s::string = 'old-b'")
+
+
+def _update_with_vectors(table: Path) -> None:
+    pv.delta.set_properties(table, {"delta.enableDeletionVectors": True, "delta.enableChangeDataFeed": True})
+    _update(table)
+
+
+def _merge(table: Path) -> None:
+    source = {"s": ["old-b", "x"], "v": pv.from_python([{"s": "new-b"}, {"s": "new-x"}])}
+    merge = pv.delta.merge(table, source, "target.v:s::string = source.s")
+    merge.when_matched_update({"v": "source.v"}).when_not_matched_insert({"v": "source.v"}).execute()
+
+
+def _replace(table: Path) -> None:
+    pv.delta.replace_where(table, _rows("old-b", "old-b"), "v:s::string = 'old-b'")
+
+
+def _restore(table: Path) -> None:
+    pv.delta.restore(table, version=0)
+
+
+def _vacuum(table: Path) -> None:
+    _overwrite(table)
+    pv.delta.vacuum(table, retention=timedelta(0), force=True)
+
+
+def _set_properties(table: Path) -> None:
+    pv.delta.set_properties(table, {"delta.enableRowTracking": True})
+
+
+def _checkpoint(table: Path) -> None:
+    _append(table)
+    pv.delta.checkpoint(table)
+
+
+def _erase(table: Path) -> None:
+    pv.delta.erase(table, "v:s::string = 'old-b'", force=True)
+
+
 def _ingest(table: Path) -> None:
     source = table.parent / "more.ndjson"
     source.write_text('{"s": "ingested"}\n')
@@ -88,6 +130,15 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "overwrite": _overwrite,
     "optimize": _optimize,
     "delete": _delete,
+    "update": _update,
+    "update with vectors": _update_with_vectors,
+    "merge": _merge,
+    "replace": _replace,
+    "restore": _restore,
+    "vacuum": _vacuum,
+    "set properties": _set_properties,
+    "checkpoint": _checkpoint,
+    "erase": _erase,
     "ingest": _ingest,
 }
 
@@ -137,7 +188,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, mon
         assert _seen(table) in (old, new), step
         committed = _seen(table) is not None and pv.delta.snapshot(table).version > versions
         outcomes.append(committed)
-        if not committed:
+        if not committed or _seen(table) == old != new:
             assert _seen(table) == old
             work(table)
             assert _seen(table) == new

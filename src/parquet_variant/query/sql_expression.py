@@ -7,12 +7,13 @@ their scopes, to `sql_query`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import SqlEngine
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
@@ -81,16 +82,49 @@ class NeededColumn:
     column: str  # The name of the table's column.
     path: VariantPath | None = None  # The path into the Variant; None for an ordinary column.
     type: pa.DataType | None = None  # The requested Arrow type; None for a Variant or an ordinary column.
+    function: str | None = None  # The function to apply to the Variant: a key of `VARIANT_FUNCTIONS`.
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether the expression uses the column as a Variant."""
+        return self.path is not None and self.type is None and self.function is None
 
     @property
     def output(self) -> pa.DataType | None:
         """The Arrow type of the column, a list for each wildcard; None for a Variant, or an ordinary column."""
+        if self.function is not None:
+            return VARIANT_FUNCTIONS[self.function]
         return None if self.path is None else Selected("", self.path, self.type).output
 
     @property
     def select(self) -> Selected:
         """The column as scans take it; a column whose name begins with ``$`` is not read as a path."""
         return Selected(self.column, self.path, self.type, None if self.path is not None else self.column)
+
+    def computed(self, column: Any) -> Any:
+        """Return a column that was read as `select` names it, with the function applied."""
+        if self.function is None:
+            return column
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        values = [_apply_function(self.function, chunk) for chunk in chunks]
+        return pa.chunked_array(values, VARIANT_FUNCTIONS[self.function])
+
+
+# Functions of one Variant that conditions and values may use, and the Arrow type of their result.
+VARIANT_FUNCTIONS = {"is_variant_null": pa.bool_(), "schema_of_variant": pa.string(), "to_json": pa.string()}
+
+
+def _apply_function(name: str, storage: pa.Array) -> pa.Array:
+    from parquet_variant.functions.is_variant_null import is_variant_null
+    from parquet_variant.functions.schema_of_variant import schema_of_variant
+    from parquet_variant.functions.to_json import to_json
+
+    functions: dict[str, Any] = {
+        "is_variant_null": is_variant_null, "schema_of_variant": schema_of_variant, "to_json": to_json
+    }  # fmt: skip
+    if not len(storage):
+        return pa.nulls(0, VARIANT_FUNCTIONS[name])
+    return functions[name](VariantArray.from_storage(storage)).cast(VARIANT_FUNCTIONS[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +194,7 @@ class _Reading:
         self.tables = tables
         self.columns: dict[str, dict[str, NeededColumn]] = {table: {} for table in tables}
         self.types: dict[tuple[str, str], pa.DataType | None] = {}
+        self.computed: set[tuple[str, str]] = set()  # Columns that functions compute: they have no statistics.
 
     def resolve(self, column: exp.Column) -> tuple[str, ColumnMatch] | None:
         """Return the table and the column that a name refers to; a qualified column goes before a field."""
@@ -188,6 +223,8 @@ class _Reading:
             return self.term(term, node)
         if isinstance(node, exp.Column):
             return self.ordinary(node)
+        if isinstance(node, exp.Anonymous) and (call := self.function(node)) is not None:
+            return call
         copy = node.copy()
         for key, value in node.args.items():
             if isinstance(value, exp.Expr):
@@ -195,6 +232,25 @@ class _Reading:
             elif isinstance(value, list):
                 copy.set(key, [self.rewritten(part) if isinstance(part, exp.Expr) else part for part in value])
         return copy
+
+    def function(self, node: exp.Anonymous) -> exp.Expr | None:
+        """Return the reference to a column that a function of a Variant computes; None for another call."""
+        name, arguments = node.name.lower(), node.expressions
+        if name not in VARIANT_FUNCTIONS or len(arguments) != 1:
+            return None
+        term = read_term(arguments[0].unnest(), self.is_variant)
+        if term is None or term.cast:
+            return None
+        assert isinstance(term.column, exp.Column)
+        resolved = self.resolve(term.column)
+        assert resolved is not None
+        table, column = resolved[0], resolved[1].column
+        needed = NeededColumn(column, term.path, None, name)
+        # A cast gives a path a name of its own, other than that of the column.
+        reference = f"{name}({column_name(replace(term, cast=True), column)})"
+        self.columns[table][reference] = needed
+        self.computed.add((table, reference))
+        return _reference(table, reference)
 
     def term(self, term: VariantTerm, node: exp.Expr) -> exp.Expr:
         assert isinstance(term.column, exp.Column)
@@ -232,7 +288,7 @@ class _Reading:
 
     def columns_of(self, table: str) -> Any:
         def find_column(node: exp.Expr) -> tuple[str, pa.DataType | None] | None:
-            if not isinstance(node, exp.Column) or node.table != table:
+            if not isinstance(node, exp.Column) or node.table != table or (table, node.name) in self.computed:
                 return None
             return node.name, self.types[table, node.name]
 

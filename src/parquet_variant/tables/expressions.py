@@ -80,7 +80,8 @@ def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Tabl
     `rows`: rows in the table's columns, Variants as storage structs.
     `columns`: the needed columns by the names that the expressions use.
     """
-    return numbered({name: _extracted(rows, needed) for name, needed in columns.items()}, len(rows))
+    extracted = {name: needed.computed(_extracted(rows, needed)) for name, needed in columns.items()}
+    return numbered(extracted, len(rows))
 
 
 def _extracted(rows: pa.Table, needed: NeededColumn) -> Any:
@@ -150,7 +151,7 @@ def read_target(text: str, columns: TableColumns, alias: str, zone: str) -> tupl
         return column, None
     expression = read_expression(text, {alias: columns}, zone=zone)
     needed = list(expression.columns[alias].values())
-    if len(needed) != 1 or not is_plain_column(expression) or needed[0].type is not None:
+    if len(needed) != 1 or not is_plain_column(expression) or needed[0].type or needed[0].function:
         raise TableError(
             f"cannot set {text!r}: name a column, or a path inside a Variant (v:a.b)", reason="bad-assignment"
         )

@@ -1,6 +1,7 @@
-"""Partition values: their text in the log, their directories, and columns made of them.
+"""Partition values as text: their serialization, their directories, and columns made from them.
 
-Owns PROTOCOL.md's "Partition Value Serialization" both ways. Leaves which column is a partition column to the schema.
+Owns Hive's directories and the serialization of Delta's PROTOCOL.md ("Partition Value Serialization") in both
+directions. Leaves the choice of partition columns to the formats.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from parquet_variant.tables.schema import PrimitiveType, TableType, arrow_type
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _MAX_NAME_BYTES = 255
 _MANY_PARTITIONS = 1000
-# What Hive escapes in directory names.
+# Characters that Hive escapes in directory names.
 _HIVE_UNSAFE = set("\"#%'*/:=?\\\x7f{}[]^") | {chr(c) for c in range(32)}
 
 
 def partition_text(value: Any) -> str | None:
-    """A partition value as the log holds it; None for null, and for the empty string, which the protocol equates.
+    """Return a partition value as text; None for null and for the empty string, which Delta's protocol treats as null.
 
     >>> partition_text(date(2020, 1, 2)), partition_text(True), partition_text(None)
     ('2020-01-02', 'true', None)
@@ -38,7 +39,7 @@ def partition_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
-        # Years before 1000 have four digits, too, which strftime does not give them.
+        # `strftime` does not pad years before 1000 to four digits.
         if value.tzinfo is not None:
             return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
         return value.isoformat(" ", "microseconds")
@@ -50,13 +51,16 @@ def partition_text(value: Any) -> str | None:
         return _binary_text(value)
     if isinstance(value, (str, int, float, date)):
         return str(value)
-    raise TableError(f"a {type(value).__name__} cannot be a partition value", reason="unsupported-type")
+    raise TableError(
+        f"a value of type {type(value).__name__} cannot be a partition value: partition by another column",
+        reason="unsupported-type",
+    )
 
 
 def partition_array(text: str | None, kind: TableType, rows: int) -> pa.Array:
-    """A column of one partition value.
+    """Return a column that repeats one partition value.
 
-    Raises `TableError`: reason ``"bad-partition-value"`` for text that is not of the type.
+    Raises `TableError`: reason ``"bad-partition-value"`` if the text is not a value of the type.
 
     >>> partition_array("7", PrimitiveType("long"), 2).to_pylist()
     [7, 7]
@@ -64,22 +68,22 @@ def partition_array(text: str | None, kind: TableType, rows: int) -> pa.Array:
     target = arrow_type(kind)
     if text is None or text == "":
         return pa.nulls(rows, target)
-    return pa.repeat(_parse(text, kind, target), rows)
+    return pa.repeat(_value_of(text, kind, target), rows)
 
 
 def partition_directory(values: Mapping[str, str | None]) -> str:
-    """The directory of a partition by Hive's convention, with a slash at its end; empty without partition columns.
+    """Return the directory of a partition by Hive's convention, ending in a slash; empty without partition columns.
 
     >>> partition_directory({"day": "2020-01-02", "k": "a/b"})
     'day=2020-01-02/k=a%2Fb/'
     """
     parts = [f"{_hive(k)}={_HIVE_NULL if v is None else _hive(v)}/" for k, v in values.items()]
-    # Directories are a convention only: where a name is too long for a file system, there are none.
+    # Directories are only a convention, so a name that is too long for a file system is not used.
     return "" if any(len(part.encode()) > _MAX_NAME_BYTES for part in parts) else "".join(parts)
 
 
 def split_by_partition(table: pa.Table, columns: Sequence[str]) -> list[tuple[dict[str, str | None], pa.Table]]:
-    """The rows of each partition, without the partition columns, in order of first appearance.
+    """Return the rows of each partition, without the partition columns, in order of first appearance.
 
     >>> parts = split_by_partition(pa.table({"p": [1, 2, 1], "x": [1, 2, 3]}), ["p"])
     >>> [(values, part["x"].to_pylist()) for values, part in parts]
@@ -137,11 +141,13 @@ def partition_texts(column: pa.Array | pa.ChunkedArray) -> list[str | None]:
     except TableError:
         raise
     except (OverflowError, ValueError) as error:
-        raise TableError(f"a partition value has no text: {error}", reason="bad-partition-value") from error
+        raise TableError(
+            f"a partition value cannot be written as text: {error}", reason="bad-partition-value"
+        ) from error
     return [None if i is None else names[i] for i in encoded.indices.to_pylist()]
 
 
-def _parse(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
+def _value_of(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
     name = kind.name if isinstance(kind, PrimitiveType) else "struct"
     try:
         if name == "string":
@@ -155,7 +161,7 @@ def _parse(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
         if name in ("timestamp", "timestamp_ntz"):
             moment = datetime.fromisoformat(text)
             if name == "timestamp" and moment.tzinfo is None:
-                # Without a zone the protocol means the writer's own, which nobody recorded: UTC is what writers use.
+                # Without a zone, the protocol means the writer's zone, which is not recorded. Writers use UTC.
                 moment = moment.replace(tzinfo=UTC)
             return pa.scalar(moment, target)
         if name.startswith("decimal"):
@@ -163,16 +169,18 @@ def _parse(text: str, kind: TableType, target: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(target)
     except (ValueError, KeyError, ArithmeticError, pa.ArrowException):
         shown = json.dumps(text)
-        raise TableError(f"partition value {shown} is not of type {name}", reason="bad-partition-value") from None
+        raise TableError(
+            f"partition value {shown} is not a value of type {name}", reason="bad-partition-value"
+        ) from None
 
 
 def _binary_text(value: bytes) -> str:
     try:
-        # As Spark and delta-kernel: the bytes are text in UTF-8.
+        # Spark and delta-kernel write the bytes as UTF-8 text.
         return value.decode()
     except UnicodeDecodeError:
         raise TableError(
-            f"the partition value {value!r} is not UTF-8, so Delta has no text for it: partition by another column",
+            f"the partition value {value!r} is not UTF-8 text: partition by another column",
             reason="bad-partition-value",
         ) from None
 

@@ -1,7 +1,7 @@
-"""What a table asks of the rows that are written to it: constraints, invariants, generated columns, defaults.
+"""The rules that rows of a table must obey: constraints, invariants, generated columns and defaults.
 
-Owns reading these out of a table's metadata, and holding rows to them; what cannot be evaluated here is refused by
-name, never passed over. Leaves SQL to `query.sql_expression`.
+Owns filling in columns and checking rows. A rule that cannot be evaluated is an error, never ignored. Leaves reading
+rules from a table's metadata to the formats, and SQL to `query.sql_expression`.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ class Rules:
     defaults: tuple[tuple[str, str], ...] = ()
 
     def completed(self, table: pa.Table, schema: StructType) -> pa.Table:
-        """Rows with the columns that are not given and have a default or are generated."""
+        """Return rows with missing default and generated columns filled in."""
         for name, text in (*self.defaults, *self.generated):
             if name not in table.column_names:
                 field = schema.get(name)
                 assert field is not None
                 if field.type == VARIANT:
-                    continue  # PROTOCOL.md: a variant's default is null.
+                    continue  # The default of a Variant column is null (Delta's PROTOCOL.md).
                 values = _evaluated(f"the value of column {name}", text, table)
                 try:
                     table = table.append_column(name, values.cast(arrow_type(field.type)))
                 except pa.ArrowException as error:
-                    raise _cannot(f"the value of column {name}", text, error) from None
+                    raise _cannot_evaluate(f"the value of column {name}", text, error) from None
         return table
 
-    def regenerated(self, rows: pa.Table, schema: StructType, columns: Collection[str]) -> pa.Table:
-        """Changed rows, whose generated columns follow from the others, but for some columns that are set."""
-        names = [name for name, _ in self.generated if name in rows.column_names and name not in columns]
+    def regenerated(self, rows: pa.Table, schema: StructType, assigned: Collection[str]) -> pa.Table:
+        """Return changed rows with their generated columns computed again, except those that were assigned."""
+        names = [name for name, _ in self.generated if name in rows.column_names and name not in assigned]
         if not names or not len(rows):
             return rows
-        made = replace(self, defaults=()).completed(rows.drop_columns(names), schema)
-        return made.select(rows.column_names)
+        completed = replace(self, defaults=()).completed(rows.drop_columns(names), schema)
+        return completed.select(rows.column_names)
 
     def enforce(self, table: pa.Table) -> None:
         """Refuse rows that break a rule.
 
-        Raises `TableError`: reason ``"constraint-violated"``; the rule is named, and the first row that breaks it.
+        Raises `TableError`: reason ``"constraint-violated"``, with the rule and the first row that breaks it.
         """
         rules = [(f"constraint {name}", text) for name, text in self.checks]
         rules += [
@@ -64,13 +64,13 @@ class Rules:
         for name, text in rules if len(table) else ():
             answer = _evaluated(name, text, table)
             if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
-                raise _cannot(name, text, f"it is {answer.type}, not true or false")
-            good = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
-            if not good.all():
+                raise _cannot_evaluate(name, text, f"its type is {answer.type}, not boolean")
+            is_met = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
+            if not is_met.all():
                 raise TableError(
-                    f"{int((~good).sum())} row(s) break {name} ({text}): nothing is written",
+                    f"{int((~is_met).sum())} rows break {name} ({text}), so nothing is written: change these rows",
                     reason="constraint-violated",
-                    row=int((~good).argmax()),
+                    row=int((~is_met).argmax()),
                 )
 
 
@@ -80,45 +80,49 @@ def check_nulls(table: pa.Table, schema: StructType) -> None:
     Raises `TableError`: reason ``"null-value"``.
     """
     for f in schema.fields:
-        if f.name in table.column_names and _asks(f.type):
+        if f.name in table.column_names and _has_required_parts(f.type):
             for chunk in table[f.name].chunks:
-                _nulls(chunk, f.type, f.name)
+                _check_parts(chunk, f.type, f.name)
 
 
-def _asks(kind: TableType) -> bool:
-    """Whether a type has parts that must not be null."""
+def _has_required_parts(kind: TableType) -> bool:
+    """Return whether a type has parts that must not be null."""
     if isinstance(kind, StructType):
-        return any(not f.nullable or _asks(f.type) for f in kind.fields)
+        return any(not f.nullable or _has_required_parts(f.type) for f in kind.fields)
     if isinstance(kind, ArrayType):
-        return not kind.contains_null or _asks(kind.element)
-    return isinstance(kind, MapType) and (not kind.value_contains_null or _asks(kind.value))
+        return not kind.contains_null or _has_required_parts(kind.element)
+    return isinstance(kind, MapType) and (not kind.value_contains_null or _has_required_parts(kind.value))
 
 
-def _nulls(array: pa.Array, kind: TableType, name: str) -> None:
+def _check_parts(array: pa.Array, kind: TableType, name: str) -> None:
     if isinstance(kind, StructType) and pa.types.is_struct(array.type):
         rows = array.filter(array.is_valid()) if array.null_count else array
         for f in kind.fields:
-            at = array.type.get_field_index(f.name)
-            if at < 0:
+            index = array.type.get_field_index(f.name)
+            if index < 0:
                 continue
-            child = rows.field(at)
+            child = rows.field(index)
             if not f.nullable and child.null_count:
-                raise TableError(f"column {name}.{f.name} must not be null", reason="null-value")
-            _nulls(child, f.type, f"{name}.{f.name}")
+                raise _null_value(f"column {name}.{f.name}")
+            _check_parts(child, f.type, f"{name}.{f.name}")
     elif isinstance(kind, ArrayType) and pa.types.is_list(array.type):
         values = array.flatten()
         if not kind.contains_null and values.null_count:
-            raise TableError(f"the elements of column {name} must not be null", reason="null-value")
-        _nulls(values, kind.element, f"{name}.element")
+            raise _null_value(f"the elements of column {name}")
+        _check_parts(values, kind.element, f"{name}.element")
     elif isinstance(kind, MapType) and pa.types.is_map(array.type):
         values = list_elements(entry_lists(array)[1])
         if not kind.value_contains_null and values.null_count:
-            raise TableError(f"the values of column {name} must not be null", reason="null-value")
-        _nulls(values, kind.value, f"{name}.value")
+            raise _null_value(f"the values of column {name}")
+        _check_parts(values, kind.value, f"{name}.value")
+
+
+def _null_value(what: str) -> TableError:
+    return TableError(f"{what} must not be null: replace the nulls in the data", reason="null-value")
 
 
 def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
-    # Only tables with rules need an engine for SQL.
+    # An SQL engine is only needed for tables with rules.
     with optional_libraries(name):
         from parquet_variant.query.sql_expression import read_expression
         from parquet_variant.tables.expressions import columns_of_data, evaluate, needed_table
@@ -130,10 +134,10 @@ def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
     except TableError:
         raise
     except VariantError as error:
-        raise _cannot(name, text, error) from None
+        raise _cannot_evaluate(name, text, error) from None
 
 
-def _cannot(name: str, text: str, why: object) -> TableError:
+def _cannot_evaluate(name: str, text: str, cause: object) -> TableError:
     return TableError(
-        f"{name} ({text}) cannot be evaluated here, so nothing is written: {why}", reason="unsupported-feature"
+        f"{name} ({text}) cannot be evaluated, so nothing is written: {cause}", reason="unsupported-feature"
     )

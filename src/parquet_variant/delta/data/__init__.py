@@ -1,1 +1,1 @@
-"""What lies in data files: columns as the table's schema has them, partition values, deleted rows."""
+"""Data files of a table: their paths, partition values and deletion vectors."""

@@ -1,1 +1,1 @@
-"""Rows that change: delete, update, merge."""
+"""Changing rows of tables: delete, update, replace, merge."""

@@ -61,6 +61,8 @@ def may_hold_keys(current: Snapshot, files: pa.Table, needed: NeededColumn, name
     `keys`: an Arrow column of the same type, or of a type with the same order.
     """
     unknown = np.ones(len(files), dtype=bool)
+    if needed.function is not None:
+        return unknown
     query = _query(current, {name: needed}, needed.column if needed.path is not None else None, zone)
     (selected,) = query.selection
     lower, upper = column_bounds(replace(current, files=files), selected, query.place)
@@ -90,7 +92,7 @@ def file_columns(current: Snapshot, file: Add, columns: Mapping[str, NeededColum
         query = _query(current, selected, variant, zone)
         parts = list(query.read(DeltaScanTask((with_deleted,), file.size)))
         table = pa.concat_tables(parts) if parts else empty_table(query.schema)
-        arrays |= {name: table[name] for name in selected}
+        arrays |= {name: needed.computed(table[name]) for name, needed in selected.items()}
     rows = len(next(iter(arrays.values()))) if arrays else _row_count(current, file)
     live = live_rows(current, file.deletion_vector, rows)
     return numbered(arrays, rows), np.ones(rows, dtype=bool) if live is None else live

@@ -1,1 +1,1 @@
-"""Delta's log: actions, commits, checkpoints, replay, and what a version is made of."""
+"""Delta's log: commits, checkpoints, replay, and snapshots of versions."""

@@ -1,1 +1,1 @@
-"""Looking after a table: compaction, going back, removing what is not needed."""
+"""Maintenance of tables: compaction, restoring, schema changes, removing files."""

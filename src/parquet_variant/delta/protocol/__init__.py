@@ -1,1 +1,1 @@
-"""What a table asks of its readers and writers: features, properties, schema."""
+"""What a table requires of its readers and writers: actions, features, properties, schema."""

@@ -1,6 +1,6 @@
 """Column mapping: ids and physical names for columns (PROTOCOL.md, "Column Mapping").
 
-Owns assigning them. Leaves what a mode means for files to `data.columns`.
+Owns assigning ids and names. Leaves matching the columns of files to `tables.columns`.
 """
 
 from __future__ import annotations
@@ -20,40 +20,43 @@ _PHYSICAL = "delta.columnMapping.physicalName"
 
 
 def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
-    """The metadata whose columns have the ids and names that its mode needs.
+    """Return metadata whose columns have the ids and physical names that its mode needs.
 
-    `old`: the metadata before; None for a new table, whose columns get names of their own.
-    `new`: the metadata with the mode that is wanted.
-    Raises `DeltaError`: reason ``"bad-property"`` for a change of mode that would leave files without their columns.
+    `old`: the metadata before; None for a new table, whose columns get generated physical names.
+    `new`: the metadata with the requested mode.
+    Raises `DeltaError`: reason ``"bad-property"`` for a change of mode after which columns are not found in files.
     """
     mode = new.configuration.get(MODE, "none")
     before = "none" if old is None else old.configuration.get(MODE, "none")
     if old is not None and before != mode and (before, mode) != ("none", "name"):
-        raise DeltaError(f"{MODE} cannot change from {before} to {mode} in a table with files", reason="bad-property")
+        raise DeltaError(
+            f"{MODE} cannot change from {before} to {mode}: only a change from none to name is possible",
+            reason="bad-property",
+        )
     if mode == "none":
         return new
     if old is not None and before == "none":
-        # What the columns say of a mapping is not that of the files, which have the columns' own names.
+        # Ids and names of an earlier mapping do not apply to the files, which have the columns' logical names.
         new = replace(new, schema_string=schema_json(parse_schema(new.schema_string, mapped=False)))
     return assign_mapping(new, named=old is not None and before == "none")
 
 
 def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
-    """The metadata with an id and a physical name for every column that has none.
+    """Return metadata with an id and a physical name for every column that has none.
 
-    `named`: physical names are the columns' own, since files have them already.
+    `named`: use the columns' names as physical names, because existing files have these.
     """
     schema = parse_schema(metadata.schema_string)
     last = max([_max_id(metadata), *(f.field_id or 0 for f in all_fields(schema))])
 
     def assigned(f: Field) -> Field:
         nonlocal last
-        own = dict(f.metadata)
-        if _ID not in own:
+        mapped_metadata = dict(f.metadata)
+        if _ID not in mapped_metadata:
             last += 1
-            own[_ID] = last
-        own.setdefault(_PHYSICAL, f.name if named else f"col-{uuid.uuid4()}")
-        return with_metadata(f, own)
+            mapped_metadata[_ID] = last
+        mapped_metadata.setdefault(_PHYSICAL, f.name if named else f"col-{uuid.uuid4()}")
+        return with_metadata(f, mapped_metadata)
 
     mapped = with_fields(schema, assigned)
     return replace(
@@ -62,7 +65,7 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
 
 
 def with_last_id(metadata: Metadata, other: Metadata) -> Metadata:
-    """Metadata that gives no column an id that another version of the table has given."""
+    """Return metadata that will not assign an id again that another version of the table has assigned."""
     if _max_id(metadata) >= _max_id(other):
         return metadata
     return replace(metadata, configuration={**metadata.configuration, _MAX_ID: str(_max_id(other))})

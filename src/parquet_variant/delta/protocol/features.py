@@ -1,7 +1,7 @@
-"""Table features: which tables this code may read, and which it may write.
+"""Table features: the tables that this library can read, and those that it can write.
 
-Owns the lists of supported features, `-preview` names included, and the refusals. Leaves what a feature does to the
-modules that implement it.
+Owns the lists of supported features, `-preview` names included, and refusing tables. Leaves the behaviour of a feature
+to the modules that implement it.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ _WRITER_ONLY = {
     "rowTracking",
 }
 FEATURES = _SHARED | _WRITER_ONLY
-# What a writer version below 7 stands for (PROTOCOL.md, "Writer Version Requirements").
+# The features that writer versions below 7 imply, and their number by version (PROTOCOL.md, "Writer Version
+# Requirements").
 _LEGACY = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping",
     "identityColumns")  # fmt: skip
 _LEGACY_COUNT = {1: 0, 2: 2, 3: 3, 4: 5, 5: 6, 6: 7}
 
 
 def has_feature(features: Iterable[str] | None, name: str) -> bool:
-    """Whether a list of features holds a name, or the name with ``-preview``.
+    """Return whether a list of features contains a name, or the name with ``-preview``.
 
     >>> has_feature(["variantShredding-preview"], "variantShredding")
     True
@@ -62,27 +63,29 @@ def has_feature(features: Iterable[str] | None, name: str) -> bool:
 
 
 def check_readable(protocol: Protocol, uri: str) -> None:
-    """Refuse a table that needs more of a reader than this one can.
+    """Refuse a table that uses reader features that this library does not support.
 
-    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names every feature that is missing here.
+    Raises `DeltaError`: reason ``"unsupported-feature"``; the message names every such feature.
     """
     version = protocol.min_reader_version
     if not 1 <= version <= _FEATURE_READER:
         raise DeltaError(
-            f"{uri} needs Delta reader version {version}, this reader knows 1 to 3", reason="unsupported-feature"
-        ).at(file=uri)
+            f"{uri} needs Delta reader version {version}, but only versions 1 to 3 are supported",
+            reason="unsupported-feature",
+            file=uri,
+        )
     if version == _FEATURE_READER:
         unknown = sorted(f for f in protocol.reader_features or () if f.removesuffix(_PREVIEW) not in _SHARED)
         if unknown:
             raise DeltaError(
-                f"{uri} needs reader feature(s) {', '.join(unknown)}, which are not supported",
+                f"{uri} needs reader features that are not supported: {', '.join(unknown)}",
                 reason="unsupported-feature",
                 file=uri,
             )
 
 
 def check_writable(protocol: Protocol, uri: str) -> None:
-    """Refuse a table that needs more of a writer than this one can.
+    """Refuse a table that uses writer features that this library does not support.
 
     Raises `DeltaError`: reason ``"unsupported-feature"``; the message names the features.
     """
@@ -94,41 +97,41 @@ def check_writable(protocol: Protocol, uri: str) -> None:
         problems.append(f"writer version {version}")
     if problems:
         raise DeltaError(
-            f"{uri} cannot be written here, since it uses: {', '.join(sorted(problems))}",
+            f"{uri} cannot be written, because it needs features that are not supported: {', '.join(sorted(problems))}",
             reason="unsupported-feature",
             file=uri,
         )
 
 
 def supports(protocol: Protocol, name: str) -> bool:
-    """Whether writers of a table must obey a feature: it is listed, or the writer version stands for it."""
+    """Return whether writers must obey a feature: the protocol lists it, or the writer version implies it."""
     if protocol.min_writer_version >= _FEATURE_WRITER:
         return has_feature(protocol.writer_features, name)
     return name in _LEGACY[: _LEGACY_COUNT.get(protocol.min_writer_version, 0)]
 
 
 def enabled(protocol: Protocol, metadata: Metadata, name: str, key: str) -> bool:
-    """Whether a feature is supported and its property is true, in any case: Spark reads ``TRUE`` as that, too.
+    """Return whether a feature is supported and its property is true, in any case: delta-spark accepts ``TRUE`` too.
 
-    What the property permits a writer (to shred, to write deletion vectors) needs ``true`` to the letter.
+    Properties that permit a writer something (to shred, to write deletion vectors) must be exactly ``true``.
     """
     return metadata.configuration.get(key, "false").lower() == "true" and supports(protocol, name)
 
 
 def column_mapping_mode(protocol: Protocol, metadata: Metadata) -> str:
-    """``"none"``, ``"name"`` or ``"id"``; the property counts only if the protocol supports it."""
+    """Return ``"none"``, ``"name"`` or ``"id"``; the property has an effect only if the protocol supports it."""
     supported = protocol.min_reader_version == _MAPPING_READER or has_feature(protocol.reader_features, "columnMapping")
     mode = metadata.configuration.get("delta.columnMapping.mode", "none")
     return mode if supported else "none"
 
 
 def table_schema(protocol: Protocol, metadata: Metadata) -> StructType:
-    """The columns; what mapping their metadata may have counts only where the table maps columns."""
+    """Return the columns; physical names and ids have an effect only if the table maps columns."""
     return parse_schema(metadata.schema_string, mapped=column_mapping_mode(protocol, metadata) != "none")
 
 
 def partition_names(protocol: Protocol | None, metadata: Metadata | None) -> list[str]:
-    """The physical names of the partition columns, as `partitionValues` uses them."""
+    """Return the physical names of the partition columns, as used in `partitionValues`."""
     if protocol is None or metadata is None or not metadata.partition_columns:
         return []
     schema = table_schema(protocol, metadata)
@@ -142,7 +145,7 @@ def partition_names(protocol: Protocol | None, metadata: Metadata | None) -> lis
 
 
 def in_commit_since(protocol: Protocol, metadata: Metadata) -> int | None:
-    """The version since which every commit tells its own time; None if the table has no in-commit timestamps.
+    """Return the version since which commits record their time; None if the table has no in-commit timestamps.
 
     >>> in_commit_since(Protocol(1, 7, None, ("inCommitTimestamp",)), Metadata("x", "")) is None
     True
@@ -173,10 +176,10 @@ def shredding_enabled(protocol: Protocol, metadata: Metadata) -> bool:
 
 
 def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview: bool = False) -> Protocol:
-    """The protocol that a new table with a schema needs.
+    """Return the protocol that a new table with a schema needs.
 
-    `features`: features that its properties need.
-    `preview`: name the feature ``variantShredding-preview``, for readers that know no other.
+    `features`: additional features.
+    `preview`: name the feature ``variantShredding-preview``, for readers that know only this name.
     """
     needed = (*schema_features(schema), *features)
     if not needed:
@@ -185,17 +188,17 @@ def table_protocol(schema: StructType, features: Iterable[str] = (), *, preview:
 
 
 def schema_features(schema: StructType) -> tuple[str, ...]:
-    """The features that columns need by their types."""
+    """Return the features that the types of columns need."""
     kinds = set(all_types(schema))
     needs = ((VARIANT, VARIANT_TYPE), (PrimitiveType("timestamp_ntz"), "timestampNtz"))
     return tuple(feature for kind, feature in needs if kind in kinds)
 
 
 def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool = False) -> Protocol:
-    """The protocol that also has some features.
+    """Return the protocol with additional features.
 
-    One whose versions stand for all of them stays; else it is raised to writer 7, and to reader 3 for features that
-    readers need, with the features that its versions stood for.
+    A protocol whose versions imply all of them is returned unchanged. Otherwise it is raised to writer version 7, and
+    to reader version 3 if readers need a feature, and lists the features that its versions implied.
     """
     missing = [name for name in dict.fromkeys(features) if not supports(protocol, name.removesuffix(_PREVIEW))]
     if not missing:
@@ -214,7 +217,7 @@ def with_features(protocol: Protocol, features: Iterable[str], *, preview: bool 
 
 
 def with_protocol(protocol: Protocol, other: Protocol) -> Protocol:
-    """The protocol that also has the features that another one names or whose versions stand for.
+    """Return the protocol with the features added that another protocol lists or implies.
 
     >>> with_protocol(Protocol(1, 4), Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))).reader_features
     ('deletionVectors',)

@@ -1,7 +1,7 @@
-"""The properties of Delta tables that are acted on: their values, and the features that they turn on.
+"""The supported properties of Delta tables: their values, and the features that they need.
 
-Owns the one list of them; every other ``delta.`` property is refused by name, so that none is stored and then ignored.
-Owns also the names of the columns in which files keep row ids and commit versions. Leaves what a property does to the
+Owns the list of properties. Every other ``delta.`` property is refused, so that none is stored and then ignored. Also
+owns the names of the columns in which files keep row ids and commit versions. Leaves the effect of a property to the
 modules that read it.
 """
 
@@ -32,19 +32,19 @@ _PART = re.compile(r"(\d+)\s*(millisecond|second|minute|hour|day|week)s?", re.IG
 
 @dataclass(frozen=True)
 class ResolvedProperties:
-    """What a change of properties comes to."""
+    """A checked change of properties."""
 
-    changes: Mapping[str, str | None]  # Values in their one spelling, by name; None removes a property.
-    features: tuple[str, ...]  # The features that they need.
+    changes: Mapping[str, str | None]  # Normalized values by name; None removes a property.
+    features: tuple[str, ...]  # The features that the properties need.
 
 
 def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> ResolvedProperties:
     """Check properties that a user sets.
 
     `properties`: values by name; None removes a property. ``delta.feature.X = supported`` names a feature. Names that
-      do not begin with ``delta.`` are the user's own.
-    Raises `DeltaError`: ``"unsupported-property"`` for a ``delta.`` property that nothing here acts on,
-    ``"bad-property"`` for a value.
+      do not begin with ``delta.`` are not checked.
+    Raises `DeltaError`: ``"unsupported-property"`` for an unknown ``delta.`` property, ``"bad-property"`` for an
+    invalid value.
 
     >>> resolved = resolve_properties({"delta.enableDeletionVectors": "TRUE", "owner": "me"})
     >>> dict(resolved.changes), resolved.features
@@ -74,7 +74,7 @@ def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> Res
 
 
 def duration_millis(text: str) -> int:
-    """Milliseconds of an interval such as ``interval 1 week`` or ``30 days``.
+    """Return the milliseconds of an interval such as ``interval 1 week`` or ``30 days``.
 
     Raises `DeltaError`: reason ``"bad-property"``.
 
@@ -89,11 +89,11 @@ def duration_millis(text: str) -> int:
 
 
 def _feature(name: str, value: object) -> str:
-    known = {each.lower(): each for each in FEATURES}
-    feature = known.get(name.lower().removesuffix("-preview"))
+    spellings = {feature.lower(): feature for feature in FEATURES}
+    feature = spellings.get(name.lower().removesuffix("-preview"))
     if feature is None:
         raise DeltaError(
-            f"delta.feature.{name} names a feature that is not supported: choose from {', '.join(sorted(FEATURES))}",
+            f"delta.feature.{name} is not a supported feature: use {', '.join(sorted(FEATURES))}",
             reason="unsupported-feature",
         )
     if str(value).lower() not in ("supported", "enabled"):
@@ -103,11 +103,11 @@ def _feature(name: str, value: object) -> str:
 
 def _unknown(name: str) -> DeltaError:
     hint = choice_of(name, sorted(_PROPERTIES))
-    return DeltaError(f"property {name} is not supported, so it is not set; {hint}", reason="unsupported-property")
+    return DeltaError(f"the table property {name} is not supported: {hint}", reason="unsupported-property")
 
 
 def _bad(name: str, value: object, expected: str) -> DeltaError:
-    return DeltaError(f"property {name} is {value!r}: {expected}", reason="bad-property")
+    return DeltaError(f"the table property {name} is {value!r}: {expected}", reason="bad-property")
 
 
 def _boolean(name: str, value: object) -> str:
@@ -129,11 +129,11 @@ def _text(name: str, value: object) -> str:
     return str(value)
 
 
-def _whole(least: int) -> Callable[[str, object], str]:
+def _integer(minimum: int) -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
         text = str(value).strip()
-        if not re.fullmatch(r"-?\d{1,9}", text) or int(text) < least:
-            raise _bad(name, value, f"give a whole number from {least}")
+        if not re.fullmatch(r"-?\d{1,9}", text) or int(text) < minimum:
+            raise _bad(name, value, f"give an integer of at least {minimum}")
         return text
 
     return check
@@ -141,7 +141,7 @@ def _whole(least: int) -> Callable[[str, object], str]:
 
 def _one_of(*choices: str) -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
-        choice = {each.lower(): each for each in choices}.get(str(value).lower())
+        choice = {choice.lower(): choice for choice in choices}.get(str(value).lower())
         if choice is None:
             raise _bad(name, value, f"give one of {', '.join(choices)}")
         return choice
@@ -154,10 +154,10 @@ _PROPERTIES: dict[str, tuple[_Kind, tuple[str, ...]]] = {
     "delta.appendOnly": (_boolean, ("appendOnly",)),
     "delta.checkpoint.writeStatsAsJson": (_boolean, ()),
     "delta.checkpoint.writeStatsAsStruct": (_boolean, ()),
-    "delta.checkpointInterval": (_whole(1), ()),
+    "delta.checkpointInterval": (_integer(1), ()),
     "delta.checkpointPolicy": (_one_of("classic", "v2"), ("v2Checkpoint",)),
     "delta.columnMapping.mode": (_one_of("none", "name", "id"), ("columnMapping",)),
-    "delta.dataSkippingNumIndexedCols": (_whole(-1), ()),
+    "delta.dataSkippingNumIndexedCols": (_integer(-1), ()),
     "delta.dataSkippingStatsColumns": (_text, ()),
     "delta.deletedFileRetentionDuration": (_interval, ()),
     "delta.enableChangeDataFeed": (_boolean, ("changeDataFeed",)),
@@ -180,7 +180,7 @@ _NAMES = {name.lower(): name for name in _PROPERTIES}
 
 
 def with_tracking_columns(metadata: Metadata) -> Metadata:
-    """The metadata with names for these columns, if it enables row tracking and has none."""
+    """Return metadata with names for the columns of row tracking, if it is enabled and has no names yet."""
     configuration = metadata.configuration
     if configuration.get("delta.enableRowTracking") != "true" or ROW_ID_COLUMN in configuration:
         return metadata

@@ -1,1 +1,1 @@
-"""Rows out of a table."""
+"""Reading rows of tables."""

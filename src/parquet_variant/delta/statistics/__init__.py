@@ -1,1 +1,1 @@
-"""Statistics of data files, and the files that they prove cannot match."""
+"""Statistics of data files, as the log stores them."""

@@ -1,1 +1,1 @@
-"""Rows into a table."""
+"""Writing rows to tables."""

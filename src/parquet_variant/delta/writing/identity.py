@@ -1,7 +1,7 @@
-"""Values of identity columns (PROTOCOL.md, "Identity Columns"): made here, for rows that one process adds.
+"""Values of identity columns (PROTOCOL.md, "Identity Columns"), generated for rows that one process adds.
 
-Owns which values come next, and the mark up to which they are taken. The mark is in the table's metadata, so that two
-commits that take the same values are in conflict: one of them is planned anew. Leaves that to the operations.
+Owns the next values and the high water mark. The mark is part of the table's metadata, so two commits that take the
+same values are in conflict, and one of them must be planned again. Leaves that to the operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMITS = np.iinfo(np.int64)
 
 @dataclass
 class _Counter:
-    """One identity column."""
+    """The state of one identity column; `mark` is the last generated value."""
 
     name: str
     start: int
@@ -36,7 +36,7 @@ class _Counter:
     explicit: bool
 
     def take(self, count: int) -> pa.Array:
-        """The next values."""
+        """Return the next values."""
         if not count:
             return pa.array([], pa.int64())
         after = -1 if self.mark is None else (self.mark - self.start) // self.step
@@ -44,7 +44,8 @@ class _Counter:
         last = first + (count - 1) * self.step
         if not _LIMITS.min <= last <= _LIMITS.max:
             raise DeltaError(
-                f"identity column {self.name} has no values for {count} rows more, after {self.mark} by {self.step}",
+                f"identity column {self.name} has no values left for {count} rows: the last value is {self.mark}, the "
+                f"step {self.step}",
                 reason="identity-overflow",
             )
         self.mark = last
@@ -52,16 +53,16 @@ class _Counter:
 
 
 class IdentityValues:
-    """Gives rows the values of a table's identity columns that they lack, and knows the table's metadata after it."""
+    """Fills in the identity columns that rows lack, and provides the table's metadata with the new marks."""
 
     def __init__(self, current: Snapshot) -> None:
         self._metadata = current.metadata
         self._counters = [_counter(f) for f in _identity_fields(current)]
 
     def of(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """The tables with these columns.
+        """Yield the tables with their identity columns filled in.
 
-        Raises `DeltaError`: reason ``"identity-given"`` for values that are given and may not be;
+        Raises `DeltaError`: reason ``"identity-given"`` for data with values that the table does not allow;
         ``"identity-overflow"``.
         """
         for table in tables:
@@ -75,28 +76,28 @@ class IdentityValues:
             return table.append_column(counter.name, counter.take(len(table)))
         if not counter.explicit:
             raise DeltaError(
-                f"column {counter.name} is an identity column, whose values are made here "
-                "(delta.identity.allowExplicitInsert is false): leave it out",
+                f"column {counter.name} is an identity column, whose values are generated "
+                "(delta.identity.allowExplicitInsert is false): leave the column out",
                 reason="identity-given",
             )
-        # Delta's Spark does not move the mark for them, either: it is the last of the values that were made.
+        # As in delta-spark, explicit values do not move the mark, which is the last generated value.
         return table
 
     @property
     def metadata(self) -> Metadata | None:
-        """The table's metadata with the new marks; None if they did not move."""
+        """The table's metadata with the new marks; None if these did not change."""
         schema = parse_schema(self._metadata.schema_string)
-        marks = {each.name: each.mark for each in self._counters if each.mark is not None}
+        marks = {counter.name: counter.mark for counter in self._counters if counter.mark is not None}
         fields = tuple(
             replace(f, metadata={**f.metadata, _MARK: marks[f.name]}) if f.name in marks else f for f in schema.fields
         )
         new = schema_json(StructType(fields))
-        is_moved = any(f.metadata.get(_MARK) != marks.get(f.name, f.metadata.get(_MARK)) for f in schema.fields)
-        return replace(self._metadata, schema_string=new) if is_moved else None
+        is_changed = any(f.metadata.get(_MARK) != marks.get(f.name, f.metadata.get(_MARK)) for f in schema.fields)
+        return replace(self._metadata, schema_string=new) if is_changed else None
 
 
 def with_last_marks(metadata: Metadata, other: Metadata) -> Metadata:
-    """Metadata whose identity columns never give a value that another version of the table has given."""
+    """Return metadata whose identity columns do not repeat values that another version of the table generated."""
     schema, marks = parse_schema(metadata.schema_string), parse_schema(other.schema_string)
     fields = tuple(_with_last_mark(f, marks.get(f.name)) for f in schema.fields)
     return metadata if fields == schema.fields else replace(metadata, schema_string=schema_json(StructType(fields)))
@@ -112,29 +113,31 @@ def _with_last_mark(f: Field, other: Field | None) -> Field:
 
 
 def has_identity(current: Snapshot) -> bool:
-    """Whether writers must make values of identity columns."""
+    """Return whether writers must generate values of identity columns."""
     return bool(_identity_fields(current))
 
 
 def refuse_identity(current: Snapshot) -> None:
-    """Refuse to add rows where many tasks write, or the schema changes, since the values need one counter.
+    """Refuse to add rows in several tasks, or with a change of the schema: the values need one counter.
 
-    Raises `DeltaError`: reason ``"unsupported-feature"``; the column is named.
+    Raises `DeltaError`: reason ``"unsupported-feature"``, with the column.
     """
     for f in _identity_fields(current):
         raise DeltaError(
-            f"column {f.name} is an identity column ({_START}), whose values are not made where tasks write files: add "
-            "rows with append, merge or replace_where of pv.delta",
+            f"column {f.name} is an identity column ({_START}), whose values cannot be generated in parallel tasks: "
+            "add rows with pv.delta.append, merge or replace_where",
             reason="unsupported-feature",
         )
 
 
 def refuse_identity_set(current: Snapshot, columns: Iterable[str]) -> None:
-    """Refuse to change values of identity columns, as Spark does. Raises `DeltaError`: reason ``"bad-assignment"``."""
+    """Refuse to update identity columns, as delta-spark does. Raises `DeltaError`: reason ``"bad-assignment"``."""
     names = {f.name for f in _identity_fields(current)}
     for name in columns:
         if name in names:
-            raise DeltaError(f"column {name} is an identity column: its values cannot be set", reason="bad-assignment")
+            raise DeltaError(
+                f"column {name} is an identity column, which cannot be updated: leave it out", reason="bad-assignment"
+            )
 
 
 def _identity_fields(current: Snapshot) -> Sequence[Field]:
@@ -144,12 +147,15 @@ def _identity_fields(current: Snapshot) -> Sequence[Field]:
 
 
 def _counter(f: Field) -> _Counter:
-    told: Any = f.metadata
+    metadata: Any = f.metadata
     try:
-        start, step = int(told[_START]), int(told[_STEP])
-        mark = None if told.get(_MARK) is None else int(told[_MARK])
+        start, step = int(metadata[_START]), int(metadata[_STEP])
+        mark = None if metadata.get(_MARK) is None else int(metadata[_MARK])
     except (KeyError, TypeError, ValueError):
         step = 0
     if not step:
-        raise DeltaError(f"identity column {f.name} has no start and step that are numbers", reason="broken-log")
-    return _Counter(f.name, start, step, mark, str(told.get(_EXPLICIT, False)).lower() == "true")
+        raise DeltaError(
+            f"identity column {f.name} has no integer {_START} and non-zero {_STEP} in its metadata",
+            reason="broken-log",
+        )
+    return _Counter(f.name, start, step, mark, str(metadata.get(_EXPLICIT, False)).lower() == "true")

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
+from parquet_variant.delta.protocol.column_metadata import DEFAULT, GENERATION, INVARIANT
 from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.protocol.table_properties import CONSTRAINT
@@ -18,20 +19,21 @@ from parquet_variant.tables.schema import StructType
 
 
 def rules_of(protocol: Protocol, metadata: Metadata) -> Rules:
-    """The rules that a writer of a table must obey."""
+    """Return the rules that a writer of a table must obey."""
     schema = parse_schema(metadata.schema_string)
     checks: list[tuple[str, str]] = []
     if supports(protocol, "checkConstraints"):
         checks += [(key, text) for key, text in metadata.configuration.items() if key.startswith(CONSTRAINT)]
     if supports(protocol, "invariants"):
-        checks += [(f"of column {f.name}", _invariant(f.metadata["delta.invariants"])) for f in schema.fields
-                   if "delta.invariants" in f.metadata]  # fmt: skip
-        _refuse_nested(schema, "delta.invariants", "an invariant")
+        checks += [
+            (f"of column {f.name}", _invariant(f.metadata[INVARIANT])) for f in schema.fields if INVARIANT in f.metadata
+        ]
+        _refuse_nested(schema, INVARIANT, "an invariant")
     generated: tuple[tuple[str, str], ...] = ()
     if supports(protocol, "generatedColumns"):
-        generated = _expressions(schema, "delta.generationExpression")
-        _refuse_nested(schema, "delta.generationExpression", "a generation expression")
-    defaults = _expressions(schema, "CURRENT_DEFAULT") if supports(protocol, "allowColumnDefaults") else ()
+        generated = _expressions(schema, GENERATION)
+        _refuse_nested(schema, GENERATION, "a generation expression")
+    defaults = _expressions(schema, DEFAULT) if supports(protocol, "allowColumnDefaults") else ()
     return Rules(tuple(checks), generated, defaults)
 
 
@@ -39,20 +41,20 @@ def _expressions(schema: StructType, key: str) -> tuple[tuple[str, str], ...]:
     return tuple((f.name, str(f.metadata[key])) for f in schema.fields if key in f.metadata)
 
 
-def _refuse_nested(schema: StructType, key: str, what: str) -> None:
+def _refuse_nested(schema: StructType, key: str, description: str) -> None:
     for f in schema.fields:
         if isinstance(f.type, StructType):
-            for inner in f.type.fields:
-                if key in inner.metadata:
+            for field in f.type.fields:
+                if key in field.metadata:
                     raise DeltaError(
-                        f"column {f.name}.{inner.name} has {what}, which is not supported inside of structs",
+                        f"column {f.name}.{field.name} has {description}, which is not supported inside structs",
                         reason="unsupported-feature",
                     )
-            _refuse_nested(f.type, key, what)
+            _refuse_nested(f.type, key, description)
 
 
 def _invariant(text: Any) -> str:
     try:
         return str(json.loads(text)["expression"]["expression"])
     except (ValueError, KeyError, TypeError):
-        raise DeltaError(f"the invariant {text!r} cannot be read", reason="unsupported-feature") from None
+        raise DeltaError(f"the invariant {text!r} cannot be parsed", reason="unsupported-feature") from None

@@ -141,8 +141,7 @@ def _evaluated(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table]
             # DuckDB is not needed for a column alone, and cannot hold a Variant.
             ((table, name),) = [(t, n) for t, columns in assignment.value.columns.items() for n in columns]
             needed, column = assignment.value.columns[table][name], inputs[table][name]
-            is_variant = needed.path is not None and needed.type is None
-            values.append(VariantArray.from_storage(one_chunk(column)) if is_variant else column)
+            values.append(VariantArray.from_storage(one_chunk(column)) if needed.is_variant else column)
         else:
             texts[f"c{index}"] = assignment.value.text
             values.append(None)
