@@ -8,6 +8,11 @@ from parquet_variant.iceberg.maintenance.evolution import move_column as move_co
 from parquet_variant.iceberg.maintenance.evolution import rename_column as rename_column
 from parquet_variant.iceberg.maintenance.evolution import set_default as set_default
 from parquet_variant.iceberg.maintenance.evolution import widen_column as widen_column
+from parquet_variant.iceberg.maintenance.expiration import ExpireResult as ExpireResult
+from parquet_variant.iceberg.maintenance.expiration import expire_snapshots as expire_snapshots
+from parquet_variant.iceberg.maintenance.manifests import RewriteManifestsResult as RewriteManifestsResult
+from parquet_variant.iceberg.maintenance.manifests import rewrite_manifests as rewrite_manifests
+from parquet_variant.iceberg.maintenance.orphans import remove_orphan_files as remove_orphan_files
 from parquet_variant.iceberg.maintenance.partitions import set_partitioning as set_partitioning
 from parquet_variant.iceberg.maintenance.partitions import set_sort_order as set_sort_order
 from parquet_variant.iceberg.maintenance.properties import remove_properties as remove_properties
@@ -26,6 +31,8 @@ from parquet_variant.iceberg.reading.scan import extract as extract
 from parquet_variant.iceberg.reading.scan import scan as scan
 from parquet_variant.iceberg.reading.snapshot import Snapshot as Snapshot
 from parquet_variant.iceberg.reading.snapshot import snapshot as snapshot
+from parquet_variant.iceberg.writing.tables import create_namespace as create_namespace
+from parquet_variant.iceberg.writing.tables import drop_table as drop_table
 from parquet_variant.iceberg.writing.write import CommitResult as CommitResult
 from parquet_variant.iceberg.writing.write import append as append
 from parquet_variant.iceberg.writing.write import commit_files as commit_files
@@ -38,16 +45,21 @@ from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 __all__ = [
     "ChangeResult",
     "CommitResult",
+    "ExpireResult",
     "IcebergScan",
     "Merge",
+    "RewriteManifestsResult",
     "Snapshot",
     "add_columns",
     "append",
     "branch",
     "commit_files",
+    "create_namespace",
     "delete",
     "drop_column",
     "drop_reference",
+    "drop_table",
+    "expire_snapshots",
     "extract",
     "fast_forward",
     "history",
@@ -57,8 +69,10 @@ __all__ = [
     "plan",
     "read",
     "read_table",
+    "remove_orphan_files",
     "remove_properties",
     "rename_column",
+    "rewrite_manifests",
     "rollback",
     "scan",
     "set_default",

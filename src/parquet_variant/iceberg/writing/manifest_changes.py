@@ -91,7 +91,9 @@ def next_manifests(base: Snapshot, parent: Snapshot, change: SnapshotChange, wri
     vectors = {file.referenced_data_file for file in change.vectors}
     gone = {entry.file.path for entry in change.removed}
     rewriting.remove([*change.removed_deletes, *_vectors_of(parent, vectors | gone, change)], deletes=True)
-    made.files = [*_merged(rewriting.apply(), parent, writer), *added]
+    kept = rewriting.apply()
+    made.files = _sorted_manifests(kept, parent, writer) if change.rewrites_manifests else _merged(kept, parent, writer)
+    made.files += added
     return made
 
 
@@ -176,6 +178,33 @@ def _merged(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWri
                 replaced[bin_[0].path] = writer.write(entries, spec_id, deletes=deletes)
     merged = [replaced.get(manifest.path, manifest) for manifest in manifests]
     return [manifest for manifest in merged if manifest is not None]
+
+
+def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
+    """Return manifests of about the target size, with the entries of one kind in the order of their partitions."""
+    target = number_property(parent.properties, _TARGET, _DEFAULT_TARGET)
+    groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
+    for manifest in manifests:
+        groups[manifest.spec_id, manifest.is_deletes].append(manifest)
+    made = []
+    for (spec_id, deletes), members in groups.items():
+        if len(members) == 1:
+            made += members
+            continue
+        entries = [
+            replace(entry, status=Status.EXISTING)
+            for manifest in members
+            for entry in parent.entries(manifest)
+            if entry.is_live
+        ]
+        entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])
+        pieces = max(1, round(sum(manifest.length for manifest in members) / target))
+        size = -(-len(entries) // pieces)
+        made += [
+            writer.write(entries[start : start + size], spec_id, deletes=deletes)
+            for start in range(0, len(entries), size)
+        ]
+    return made
 
 
 def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:

@@ -36,6 +36,8 @@ class SnapshotChange:
         Whether the commit removes every file that the table has when it succeeds.
     is_replacement
         Whether the table is replaced by another one of its name: the snapshot has no parent.
+    rewrites_manifests
+        Whether all manifests of one kind are merged, their entries sorted by partition.
     touched
         Data files of the base that must be as they were: those that are removed or get a vector.
     reads_added
@@ -53,6 +55,7 @@ class SnapshotChange:
     removed_deletes: tuple[ManifestEntry, ...] = ()
     removes_all: bool = False
     is_replacement: bool = False
+    rewrites_manifests: bool = False
     touched: tuple[ManifestEntry, ...] = ()
     reads_added: ReadsAdded | None = None
     summary: Mapping[str, str] = field(default_factory=dict)

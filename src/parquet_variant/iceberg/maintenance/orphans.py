@@ -1,0 +1,90 @@
+"""Removing orphan files: those below the table's location that its metadata does not name.
+
+Owns what is an orphan. A file that a running write has not committed yet looks like one, so only old files are removed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
+from parquet_variant.iceberg.locations import normal_location
+from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
+from parquet_variant.iceberg.metadata.table_metadata import now_ms
+from parquet_variant.iceberg.reading.snapshot import Snapshot, to_millis
+
+_DEFAULT_AGE_MS = 3 * 24 * 3_600_000
+_KEPT_NAMES = ("version-hint.text", ".metadata.json", ".metadata.json.gz")
+
+
+def remove_orphan_files(
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    older_than: int | str | datetime | None = None,
+    dry_run: bool = False,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Delete files below the table's location that no snapshot needs, such as those of writes that were killed.
+
+    Metadata files are kept. Tables must not share a location: files of another table below it would be deleted.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    older_than
+        Only files that were last changed before a time (default: three days ago); younger ones may belong to a write
+        that is running.
+    dry_run
+        Only list the files.
+
+    Returns
+    -------
+    list of str
+        The locations of the files.
+
+    Raises
+    ------
+    IcebergError
+        ``"bad-property"`` if the table has ``gc.enabled`` set to false.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"n": [1]})
+    ...     _ = pathlib.Path(folder, "data", "left-behind.parquet").write_bytes(b"")
+    ...     [name.rpartition("/")[2] for name in pv.iceberg.remove_orphan_files(folder, older_than="2999-01-01")]
+    ['left-behind.parquet']
+    """
+    cutoff = now_ms() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
+    loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
+    metadata = loaded.metadata
+    check_deletable(metadata)
+    listed: list[tuple[str, int]] = []
+    roots = [metadata.location, *loaded.files.other_roots]
+    for root in dict.fromkeys(normal_location(r).rstrip("/") for r in roots):
+        storage, _ = loaded.files.find(f"{root}/x")
+        for directory in ("data", "metadata") if root == normal_location(metadata.location) else ("",):
+            listed += [(f"{root}/{file.path}", file.modified) for file in storage.list(directory)]
+    # What is needed is found after the listing: a file that a commit adds in between is not listed.
+    newest = loaded.refreshed()
+    if newest.metadata.version != metadata.version:
+        raise IcebergError("the table was upgraded meanwhile: try again", reason="conflict")
+    needed = {
+        normal_location(location) for location in files_of(newest, newest.metadata.snapshots.values(), newest.metadata)
+    }
+    orphans = sorted(
+        {
+            location
+            for location, modified in listed
+            if modified < cutoff and location not in needed and not location.endswith(_KEPT_NAMES)
+        }
+    )
+    if not dry_run:
+        newest.files.delete(orphans)
+    return orphans
