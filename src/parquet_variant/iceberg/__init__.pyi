@@ -12,6 +12,8 @@ from parquet_variant.iceberg.maintenance.expiration import ExpireResult as Expir
 from parquet_variant.iceberg.maintenance.expiration import expire_snapshots as expire_snapshots
 from parquet_variant.iceberg.maintenance.manifests import RewriteManifestsResult as RewriteManifestsResult
 from parquet_variant.iceberg.maintenance.manifests import rewrite_manifests as rewrite_manifests
+from parquet_variant.iceberg.maintenance.optimize import OptimizeResult as OptimizeResult
+from parquet_variant.iceberg.maintenance.optimize import optimize as optimize
 from parquet_variant.iceberg.maintenance.orphans import remove_orphan_files as remove_orphan_files
 from parquet_variant.iceberg.maintenance.partitions import set_partitioning as set_partitioning
 from parquet_variant.iceberg.maintenance.partitions import set_sort_order as set_sort_order
@@ -48,6 +50,7 @@ __all__ = [
     "ExpireResult",
     "IcebergScan",
     "Merge",
+    "OptimizeResult",
     "RewriteManifestsResult",
     "Snapshot",
     "add_columns",
@@ -65,6 +68,7 @@ __all__ = [
     "history",
     "merge",
     "move_column",
+    "optimize",
     "overwrite",
     "plan",
     "read",

@@ -15,9 +15,9 @@ from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.metadata.manifest_lists import write_manifest_list
 from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION, Reference, TableMetadata, now_ms
-from parquet_variant.iceberg.metadata.updates import TableChange, assert_ref, set_reference
+from parquet_variant.iceberg.metadata.updates import TableChange, apply_change, assert_ref, change_of, set_reference
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
-from parquet_variant.iceberg.writing.manifest_changes import ManifestWriter, next_manifests
+from parquet_variant.iceberg.writing.manifest_changes import ManifestWriter, NextManifests, next_manifests
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.summaries import summary_of
 
@@ -53,7 +53,12 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
     table = base.table
     for attempt in range(retries + 1):
         try:
-            return attempts.commit(table, attempt)
+            prepared = attempts.prepare(table, attempt)
+        except BaseException:  # Other commits matter to the change, or a file cannot be read or written.
+            attempts.clean_up()
+            raise
+        try:
+            return attempts.swap(table, prepared)
         except IcebergError as error:
             if error.reason == "unknown-outcome":
                 done = attempts.landed(base)
@@ -109,10 +114,15 @@ class _Attempts:
         self.base, self.change = base, change
         self.snapshot_id = new_snapshot_id(base.metadata)
         self.unique = str(uuid.uuid4())
-        self.writer = ManifestWriter(base.table, self.snapshot_id, self.unique)
+        metadata = apply_change(base.metadata, change_of(*change.updates), None) if change.updates else base.metadata
+        self.writer = ManifestWriter(base.table, metadata, self.snapshot_id, self.unique)
         self.lists: list[str] = []
 
-    def commit(self, table: LoadedTable, attempt: int) -> Snapshot:
+    def prepare(self, table: LoadedTable, attempt: int) -> tuple[TableChange, NextManifests]:
+        """Write the manifests and the manifest list of an attempt on top of the newest metadata.
+
+        Raises `IcebergError`: reason ``"conflict"`` if other commits matter to the change.
+        """
         change, metadata = self.change, table.metadata
         parent = self._parent(table)
         manifests = next_manifests(self.base, parent, change, self.writer)
@@ -132,7 +142,15 @@ class _Attempts:
             "first-row-id": first_row_id,
             "added-rows": written.assigned_rows,
         }
-        done = table.commit(self._table_change(table, snapshot))
+        return self._table_change(table, snapshot), manifests
+
+    def swap(self, table: LoadedTable, prepared: tuple[TableChange, NextManifests]) -> Snapshot:
+        """Commit an attempt, and delete what earlier ones wrote.
+
+        Raises `IcebergError`: reason ``"conflict"`` if another commit came first; ``"unknown-outcome"``.
+        """
+        change, manifests = prepared
+        done = table.commit(change)
         with suppress(TableError):
             table.files.delete([*self.lists[:-1], *self.writer.unused(manifests.files)])
         return newest_snapshot(done, self.base.branch)

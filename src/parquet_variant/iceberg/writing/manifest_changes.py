@@ -15,6 +15,7 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.metadata.manifest_lists import ManifestFile
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status, write_manifest
+from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
@@ -38,6 +39,7 @@ class ManifestWriter:
     """Writes manifests of one commit; `locations` are all that it wrote, in any attempt."""
 
     table: LoadedTable
+    metadata: TableMetadata  # With the schema and the specs that the commit adds.
     snapshot_id: int
     unique: str
     locations: list[str] = field(default_factory=list)
@@ -45,7 +47,7 @@ class ManifestWriter:
 
     def write(self, entries: Iterable[ManifestEntry], spec_id: int, *, deletes: bool) -> ManifestFile:
         """Write a manifest of entries of one partition spec."""
-        metadata = self.table.metadata
+        metadata = self.metadata
         written = write_manifest(entries, metadata, metadata.specs[spec_id], self.snapshot_id, deletes=deletes)
         location = f"{self.table.metadata_directory()}/{self.unique}-m{len(self.locations)}.avro"
         self.locations.append(location)

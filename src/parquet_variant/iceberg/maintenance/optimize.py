@@ -1,0 +1,204 @@
+"""Compacting files: small ones put together, deleted rows dropped, Variants re-shredded, rows sorted.
+
+Owns which files are rewritten together. Rows keep their row ids; the commit changes no row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import IcebergError
+from parquet_variant.functions.shred_variant import infer_shredding_schema
+from parquet_variant.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.iceberg.changes.changeable import IcebergChangePlan
+from parquet_variant.iceberg.metadata.table_metadata import MAIN
+from parquet_variant.iceberg.reading.deletes import partition_key
+from parquet_variant.iceberg.reading.planning import plan_files
+from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.iceberg.writing.write import removed_on_failure
+from parquet_variant.iceberg.writing.write_plan import plan_write, with_lineage
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.tables.file_metrics import column_at
+from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
+from parquet_variant.tables.rules import Rules
+
+# Files of at least this share of the wanted size are left alone.
+_FULL = 0.75
+
+
+@dataclass(frozen=True)
+class OptimizeResult:
+    """The result of `optimize`.
+
+    Parameters
+    ----------
+    snapshot_id
+        The snapshot afterwards.
+    files_removed, files_added
+        Numbers of data files.
+    bytes_removed, bytes_added
+        Their sizes.
+    """
+
+    snapshot_id: int | None
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+
+def optimize(
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    file_bytes: int | None = None,
+    reshred: bool = False,
+    schema: SchemaOption = None,
+    policy: Any = None,
+    rewrite_all: bool = False,
+    branch: str = MAIN,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Compact small files and files with deleted rows, in one commit that changes no row.
+
+    Rows are sorted by the table's sort order, and files of former partition specs are written under the current one.
+
+    Parameters
+    ----------
+    table, catalog, storage_options, branch
+        The table; see `snapshot`.
+    file_bytes
+        Approximate size of the new files (default: ``write.target-file-size-bytes``); files of at least three quarters
+        of it, without deleted rows, are left alone.
+    reshred
+        Rewrite every file under the schema that `policy` chooses for its rows; implied by `schema` and `policy`.
+    schema
+        What to shred, as for `write`.
+    policy
+        The policy of the inference, as for `write`.
+    rewrite_all
+        Rewrite every file, such as after a change of the sort order.
+    threads
+        Number of new files that are written at the same time (None: one per CPU); each is in memory as a whole.
+    progress
+        Called with the step, the finished tasks and the number of tasks.
+    engine
+        Runs the tasks (default: threads of this process).
+    **options
+        Options of `VariantWriter`.
+
+    Returns
+    -------
+    OptimizeResult
+
+    Raises
+    ------
+    IcebergError
+        ``"conflict"`` if another commit removed one of the files or deleted rows of it (appends do not matter).
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     _ = pv.iceberg.append(folder, {"v": pv.parse_json(["2"])})
+    ...     result = pv.iceberg.optimize(folder)
+    ...     result.files_removed, result.files_added
+    (2, 1)
+    """
+    current = snapshot(
+        table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
+    )
+    check_writable(current.metadata)
+    made = plan_write(current, file_bytes=file_bytes, options=options)
+    write = with_lineage(replace(made, shredding=schemas_by_column(schema, made.schema), rules=Rules()))
+    every_file = reshred or schema is not None or policy is not None or rewrite_all
+    packs = list(_packs(current, plan_files(current).files, write.file_bytes, every_file=every_file))
+    if not packs:
+        return OptimizeResult(current.snapshot_id)
+    change = IcebergChangePlan(current, write, uses_vectors=False)
+    work = partial(_rewrite, change, reshred or policy is not None, policy)
+    added = [file for done in (engine or ThreadEngine(threads, progress)).run("optimize", work, packs) for file in done]
+    removed = [file for pack in packs for file in pack]
+    with removed_on_failure(current, added):
+        try:
+            done = commit_snapshot(
+                current,
+                SnapshotChange(
+                    "replace",
+                    added=tuple(file.file for file in added if file.file.record_count),
+                    removed=tuple(file.entry for file in removed),
+                    touched=tuple(file.entry for file in removed),
+                ),
+            )
+        except IcebergError as error:
+            if error.reason == "conflict":
+                raise IcebergError(f"{error.message}: optimize again", reason="conflict", file=error.file) from None
+            raise
+    return OptimizeResult(
+        done.snapshot_id, len(removed), len(added), sum(f.size for f in removed), sum(f.size for f in added)
+    )
+
+
+def _packs(
+    current: Snapshot, files: Sequence[TableFile], file_bytes: int, *, every_file: bool
+) -> Iterator[list[TableFile]]:
+    """Yield the files that are rewritten together: of one partition, about as large as one new file."""
+    spec_id = current.metadata.spec.id
+    groups: dict[Any, list[TableFile]] = defaultdict(list)
+    for file in files:
+        is_full = file.size >= _FULL * file_bytes and not file.deletes and file.file.spec_id == spec_id
+        if every_file or not is_full:
+            # Files of former specs are divided again.
+            groups[partition_key(file.file) if file.file.spec_id == spec_id else None].append(file)
+    for members in groups.values():
+        pack: list[TableFile] = []
+        size = 0
+        for file in members:
+            if pack and size + file.size > file_bytes:
+                yield from _worthwhile(pack, spec_id, every_file=every_file)
+                pack, size = [], 0
+            pack.append(file)
+            size += file.size
+        yield from _worthwhile(pack, spec_id, every_file=every_file)
+
+
+def _worthwhile(pack: list[TableFile], spec_id: int, *, every_file: bool) -> Iterator[list[TableFile]]:
+    """Yield a pack unless rewriting it would give the same file again."""
+    if len(pack) > 1 or (pack and (every_file or pack[0].deletes or pack[0].file.spec_id != spec_id)):
+        yield pack
+
+
+def _rewrite(
+    change: IcebergChangePlan, infers: bool, policy: Any, task: int, attempt: int, pack: list[TableFile]
+) -> list[TableFile]:
+    """Write the rows of some files to new ones (the work of a task)."""
+    parts = [change.read_rows(file, None) for file in pack]
+    write = change.write
+    if infers:
+        rows = pa.concat_tables([change.unshredded(part) for part in parts], promote_options="permissive")
+        schemas = {}
+        for place in change.current.schema.variant_places():
+            array = VariantArray.from_storage(one_chunk(column_at(rows, place)))
+            schemas[".".join(place)] = infer_shredding_schema(array, "auto" if policy is None else policy)
+        write = replace(write, shredding=schemas | dict(write.shredding or {}))
+        parts = [rows]
+    elif not write.shredding and parts:
+        write = replace(write, shredding=change.like_file(parts[0]).shredding)
+    return write.write_files(iter(part for part in parts if len(part)))

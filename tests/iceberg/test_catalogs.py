@@ -1,0 +1,297 @@
+"""Tables in catalogs: REST with checked requirements, SQL shared with PyIceberg, and directories."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.iceberg.rest_server import State, rest_catalog
+
+import parquet_variant as pv
+from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.iceberg.catalogs.opening import load_table, open_catalog
+from parquet_variant.iceberg.metadata.updates import assert_uuid, change_of, set_properties
+
+pytest.importorskip("pyiceberg")
+
+
+def events(*numbers: int) -> dict[str, Any]:
+    values = [json.dumps({"n": number, "s": f"x{number}"}) for number in numbers]
+    return {"id": pa.array(numbers, pa.int64()), "v": pv.parse_json(values)}
+
+
+def ids(table: Any, **options: Any) -> list[int]:
+    return sorted(pv.iceberg.read_table(table, ["id"], **options)["id"].to_pylist())
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, State]]:
+    with rest_catalog(tmp_path / "warehouse") as running:
+        yield running
+
+
+@pytest.fixture(params=["rest", "sql", "directory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Any]]:
+    """A table's name and its catalog."""
+    if request.param == "directory":
+        yield str(tmp_path / "events"), None
+    elif request.param == "sql":
+        catalog = {
+            "type": "sql",
+            "uri": f"sqlite:///{tmp_path}/catalog.db",
+            "warehouse": f"file://{tmp_path}/warehouse",
+        }
+        pv.iceberg.create_namespace("db", catalog=catalog)
+        yield "db.events", catalog
+    else:
+        with rest_catalog(tmp_path / "warehouse") as (uri, _):
+            catalog = {"type": "rest", "uri": uri}
+            pv.iceberg.create_namespace("db", catalog=catalog)
+            yield "db.events", catalog
+
+
+def test_a_table_lives_through_its_operations_in_any_catalog(place: tuple[str, Any]) -> None:
+    name, catalog = place
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.append(name, events(1), catalog=catalog)
+    assert caught.value.reason == "no-such-table"
+    first = pv.iceberg.write(name, events(1, 2, 3), catalog=catalog, partition_by="bucket(2, id)", sort_by="id desc")
+    pv.iceberg.append(name, events(4), catalog=catalog)
+    assert ids(name, catalog=catalog) == [1, 2, 3, 4]
+    assert pv.iceberg.delete(name, "v:n::int = 2", catalog=catalog).rows_deleted == 1
+    assert pv.iceberg.update(name, {"v:s": "'new'"}, "id = 3", catalog=catalog).rows_updated == 1
+    merge = pv.iceberg.merge(name, events(3, 5), "target.id = source.id", catalog=catalog)
+    done = merge.when_matched_delete().when_not_matched_insert_all().execute()
+    assert (done.rows_deleted, done.rows_inserted) == (1, 1)
+    assert ids(name, catalog=catalog) == [1, 4, 5]
+    pv.iceberg.add_columns(name, {"extra": "int"}, defaults={"extra": 7}, catalog=catalog)
+    assert pv.iceberg.read_table(name, ["extra"], catalog=catalog)["extra"].to_pylist() == [7, 7, 7]
+    pv.iceberg.tag(name, "before", catalog=catalog)
+    pv.iceberg.optimize(name, catalog=catalog, rewrite_all=True)
+    assert ids(name, catalog=catalog) == [1, 4, 5]
+    pv.iceberg.overwrite(name, events(9), catalog=catalog)
+    assert ids(name, catalog=catalog) == [9]
+    assert ids(name, catalog=catalog, tag="before") == [1, 4, 5]
+    assert ids(name, catalog=catalog, snapshot_id=first.snapshot_id) == [1, 2, 3]
+    pv.iceberg.set_partitioning(name, "id", catalog=catalog)
+    pv.iceberg.append(name, events(10), catalog=catalog)
+    assert pv.iceberg.extract(name, {"n": "$.n:int"}, "id = 10", catalog=catalog).to_pydict() == {"n": [10]}
+    pv.iceberg.write(name, {"id": [1.5]}, catalog=catalog)
+    assert pv.iceberg.read_table(name, catalog=catalog).to_pydict() == {"id": [1.5]}
+    assert ids(name, catalog=catalog, tag="before") == [1, 4, 5]
+    pv.iceberg.drop_table(name, catalog=catalog)
+    with pytest.raises(IcebergError):
+        pv.iceberg.snapshot(name, catalog=catalog)
+
+
+def test_writers_at_the_same_time_lose_no_row(place: tuple[str, Any]) -> None:
+    name, catalog = place
+    pv.iceberg.write(name, events(0), catalog=catalog, properties={"commit.retry.num-retries": "50"})
+    failures: list[BaseException] = []
+
+    def work(writer: int) -> None:
+        try:
+            for step in range(3):
+                pv.iceberg.append(name, events(100 * writer + step), catalog=catalog)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(writer,)) for writer in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert ids(name, catalog=catalog) == [0, *(100 * w + s for w in (1, 2, 3) for s in range(3))]
+    row_ids = pv.iceberg.read_table(name, ["_row_id"], catalog=catalog)["_row_id"].to_pylist()
+    assert len(set(row_ids)) == 10
+
+
+def test_a_stale_change_of_rows_is_planned_again(place: tuple[str, Any]) -> None:
+    name, catalog = place
+    pv.iceberg.write(name, events(1, 2, 3), catalog=catalog)
+    stale = pv.iceberg.snapshot(name, catalog=catalog)
+    pv.iceberg.delete(name, "id = 1", catalog=catalog)
+    pv.iceberg.append(name, events(2), catalog=catalog)
+    assert pv.iceberg.delete(stale, "id = 2").rows_deleted == 2
+    assert ids(name, catalog=catalog) == [3]
+
+
+def test_snapshot_isolation_allows_rows_that_others_add(place: tuple[str, Any]) -> None:
+    name, catalog = place
+    properties = {"write.delete.isolation-level": "snapshot"}
+    pv.iceberg.write(name, events(1, 2, 3), catalog=catalog, properties=properties)
+    stale = pv.iceberg.snapshot(name, catalog=catalog)
+    pv.iceberg.append(name, events(2), catalog=catalog)
+    assert pv.iceberg.delete(stale, "id = 2").rows_deleted == 1
+    assert ids(name, catalog=catalog) == [1, 2, 3]
+
+
+def test_batches_of_a_stream_are_written_once(place: tuple[str, Any]) -> None:
+    name, catalog = place
+    pv.iceberg.write(name, events(0), catalog=catalog)
+    for number in (1, 1, 2, 1):
+        pv.iceberg.append(name, events(number), catalog=catalog, batch=("stream", number))
+    pv.iceberg.append(name, events(7), catalog=catalog)
+    pv.iceberg.append(name, events(2), catalog=catalog, batch=("stream", 2))
+    pv.iceberg.append(name, events(1), catalog=catalog, batch=("other", 1))
+    assert ids(name, catalog=catalog) == [0, 1, 1, 2, 7]
+
+
+def test_a_commit_whose_answer_is_lost_is_found(server: tuple[str, State]) -> None:
+    uri, state = server
+    catalog = {"type": "rest", "uri": uri}
+    pv.iceberg.create_namespace("db", catalog=catalog)
+    pv.iceberg.write("db.events", events(1), catalog=catalog)
+    state.fail_next.append((500, True))
+    pv.iceberg.append("db.events", events(2), catalog=catalog)
+    assert ids("db.events", catalog=catalog) == [1, 2]
+    state.fail_next.append((503, False))
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.append("db.events", events(3), catalog=catalog)
+    assert caught.value.reason == "unknown-outcome"
+    assert ids("db.events", catalog=catalog) == [1, 2]
+
+
+def test_rest_catalogs_authenticate(tmp_path: Path) -> None:
+    with rest_catalog(tmp_path, token="t0ken") as (uri, _):
+        for catalog in (
+            {"type": "rest", "uri": uri, "token": "t0ken"},
+            {"type": "rest", "uri": uri, "auth": {"type": "oauth2", "oauth2": {
+                "client_id": "me", "client_secret": "s3cret", "token_url": f"{uri}/v1/oauth/tokens"}}},
+        ):  # fmt: skip
+            pv.iceberg.create_namespace("db", catalog=catalog)
+            pv.iceberg.write("db.events", events(1), catalog=catalog)
+            assert ids("db.events", catalog=catalog) == [1]
+        with pytest.raises(IcebergError) as caught:
+            pv.iceberg.snapshot("db.events", catalog={"type": "rest", "uri": uri, "token": "wr0ng"})
+        assert "wr0ng" not in str(caught.value)
+
+
+def test_vended_credentials_reach_the_object_store(tmp_path: Path) -> None:
+    credentials = [
+        {"prefix": "s3://other", "config": {"s3.region": "no"}},
+        {"prefix": f"file://{tmp_path}", "config": {"s3.region": "here", "s3.access-key-id": "k"}},
+    ]
+    with rest_catalog(tmp_path, config={"s3.endpoint": "http://e"}, storage_credentials=credentials) as (uri, _):
+        catalog = {"type": "rest", "uri": uri}
+        pv.iceberg.create_namespace("db", catalog=catalog)
+        pv.iceberg.write("db.events", events(1), catalog=catalog)
+        loaded = load_table("db.events", catalog)
+    assert loaded.options == {"endpoint": "http://e", "region": "here", "access_key_id": "k"}
+    assert "here" not in repr(loaded)
+
+
+def test_several_tables_are_committed_together(server: tuple[str, State]) -> None:
+    catalog = {"type": "rest", "uri": server[0]}
+    pv.iceberg.create_namespace("db", catalog=catalog)
+    for name in ("a", "b"):
+        pv.iceberg.write(f"db.{name}", events(1), catalog=catalog)
+    tables = [load_table(f"db.{name}", catalog) for name in ("a", "b")]
+    changes = [(t, change_of(set_properties({"x": "1"}), requires=assert_uuid(t.metadata))) for t in tables]
+    opened = open_catalog(catalog)
+    assert opened is not None
+    opened.commit_all(changes)
+    assert [load_table(f"db.{name}", catalog).metadata.properties["x"] for name in ("a", "b")] == ["1", "1"]
+    stale = change_of(set_properties({"x": "2"}), requires=[{"type": "assert-table-uuid", "uuid": "other"}])
+    fresh = change_of(set_properties({"x": "2"}))
+    with pytest.raises(IcebergError):
+        opened.commit_all([(tables[0], fresh), (tables[1], stale)])
+    assert load_table("db.a", catalog).metadata.properties["x"] == "1"
+
+
+def test_pyiceberg_shares_the_sql_catalog(tmp_path: Path) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    properties = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    theirs = SqlCatalog("shared", **properties)
+    catalog = {"type": "sql", "name": "shared", **properties}
+    pv.iceberg.create_namespace("db", catalog=catalog)
+    theirs.create_table("db.plain", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2]}))
+    assert ids("db.plain", catalog=catalog) == [1, 2]
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.append("db.plain", {"id": [3]}, catalog=catalog)
+    assert caught.value.reason == "unsupported-version"
+    pv.iceberg.upgrade("db.plain", catalog=catalog)
+    pv.iceberg.append("db.plain", {"id": [3]}, catalog=catalog)
+    assert pv.iceberg.delete("db.plain", "id = 1", catalog=catalog).rows_deleted == 1
+    assert ids("db.plain", catalog=catalog) == [2, 3]
+    rows = pv.iceberg.read_table("db.plain", ["id", "_row_id"], catalog=catalog).to_pylist()
+    assert sorted(row["_row_id"] for row in rows) == sorted({row["_row_id"] for row in rows})
+    pv.iceberg.write("db.ours", {"id": [1, 2], "k": ["a", "b"]}, catalog=catalog, partition_by="k")
+    assert sorted(theirs.load_table("db.ours").scan(row_filter="k = 'b'").to_arrow().to_pylist(), key=str) == [
+        {"id": 2, "k": "b"}
+    ]
+    assert {t[-1] for t in theirs.list_tables("db")} == {"plain", "ours"}
+
+
+def test_a_killed_writer_leaves_the_hint_behind(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    pv.iceberg.write(table, events(1))
+    pv.iceberg.append(table, events(2))
+    (table / "metadata" / "version-hint.text").write_text("1")
+    assert ids(table) == [1, 2]
+    pv.iceberg.append(table, events(3))
+    (table / "metadata" / "version-hint.text").unlink()
+    assert ids(table) == [1, 2, 3]
+    (table / "metadata" / "version-hint.text").write_text("nonsense")
+    assert ids(table) == [1, 2, 3]
+
+
+def test_metadata_files_are_read_and_not_written(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path / "t", events(1))
+    pv.iceberg.append(tmp_path / "t", events(2))
+    first = tmp_path / "t" / "metadata" / "v1.metadata.json"
+    assert ids(first) == [1]
+    assert ids(f"file://{first}") == [1]
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.append(first, events(3))
+    assert caught.value.reason == "read-only"
+
+
+def test_metadata_can_be_compressed_and_old_files_deleted(tmp_path: Path) -> None:
+    properties = {
+        "write.metadata.compression-codec": "gzip",
+        "write.metadata.previous-versions-max": "1",
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+    pv.iceberg.write(tmp_path / "t", events(1), properties=properties)
+    for number in (2, 3, 4):
+        pv.iceberg.append(tmp_path / "t", events(number))
+    assert ids(tmp_path / "t") == [1, 2, 3, 4]
+    names = sorted(path.name for path in (tmp_path / "t" / "metadata").glob("*.metadata.json"))
+    assert names == ["v3.gz.metadata.json", "v4.gz.metadata.json"]
+
+
+@pytest.mark.parametrize(
+    ("table", "catalog", "reason"),
+    [
+        ("events", {"type": "rest", "uri": "http://127.0.0.1:1"}, "bad-argument"),
+        ("db.events", {"type": "rest", "uri": "http://127.0.0.1:1"}, "no-connection"),
+        ("db.events", {"type": "glue"}, "bad-catalog"),
+        ("db.events", {"type": "rest"}, "bad-catalog"),
+        ("db.events", "no-such-catalog", "bad-catalog"),
+        ("", None, "bad-argument"),
+        (7, None, "bad-argument"),
+    ],
+)
+def test_what_names_no_table_is_refused(table: Any, catalog: Any, reason: str) -> None:
+    with pytest.raises(TableError) as caught:
+        pv.iceberg.snapshot(table, catalog=catalog)
+    assert caught.value.reason == reason
+
+
+def test_secrets_of_catalogs_are_not_shown(tmp_path: Path) -> None:
+    catalog = open_catalog({"type": "rest", "uri": "http://127.0.0.1:1", "token": "t0ken", "credential": "a:s3cret"})
+    assert "t0ken" not in repr(catalog) and "s3cret" not in repr(catalog)
+    assert pickle.loads(pickle.dumps(catalog)) == catalog
+    pv.iceberg.write(tmp_path / "t", events(1))
+    loaded = load_table(tmp_path / "t", storage_options={"secret_access_key": "s3cret"})
+    assert "s3cret" not in repr(loaded)
+    assert ids(pickle.loads(pickle.dumps(pv.iceberg.snapshot(tmp_path / "t")))) == [1]
