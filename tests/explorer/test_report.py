@@ -136,3 +136,20 @@ def test_a_wide_table_of_many_files_makes_a_small_page(tmp_path: Path) -> None:
     assert len(found.to_dict()["paths"]["key"]) == 10_001
     assert len(found.to_html()) <= 3_000_000
     assert found.report.rows == 10_000
+
+
+@pytest.mark.parametrize("layout", ["pretty", "array", "spaces", "blank lines", "crlf", "compact"])
+def test_rows_of_json_are_counted_for_any_white_space(tmp_path: Path, layout: str) -> None:
+    rows = [{"a": number, "b": {"c": "x" * 5, "d": [1, 2]}} for number in range(10)]
+    texts = [json.dumps(row) for row in rows]
+    text = {
+        "pretty": "\n".join(json.dumps(row, indent=4) for row in rows),
+        "array": json.dumps(rows, indent=8),
+        "spaces": "\n".join(f"    {row}    " for row in texts),
+        "blank lines": "\n\n\n".join(texts) + "\n\n",
+        "crlf": "\r\n".join(texts),
+        "compact": "\n".join(json.dumps(row, separators=(",", ":")) for row in rows),
+    }[layout]
+    path = tmp_path / "rows.json"
+    path.write_text(text)
+    assert pv.explore(path).to_dict()["rows"] == 10

@@ -116,18 +116,29 @@ def _of_json(path: str) -> ExploreReport:
 
     files = find_input_files(path)
     size = sum(file.size for file in files)
+    rows_read, bytes_read, is_complete = 0, 0.0, False
 
     def lines() -> Iterator[pa.Array]:
+        nonlocal rows_read, bytes_read, is_complete
         for file in files:
             for chunk in open_chunks(file):
                 text = split_lines(chunk).text
+                count = min(len(text), 20_000)
+                rows_read += count
+                bytes_read += len(chunk.data) * count / max(len(text), 1)
+                is_complete = count == len(text)
                 # The memory of the chunk is reused, so it is copied.
-                yield text.take(np.arange(min(len(text), 20_000)))
+                yield text.take(np.arange(count))
+                is_complete = False
                 chunk.release()
+        is_complete = True
 
     sample = sample_of(json_rows(lines()))
     if not sample.rows:
         raise VariantFileError(f"no JSON values in {path}: name files with JSON", reason="no-rows", file=path)
-    per_row = max(sample.text_bytes / sample.rows, 1)
-    text = size * (10 if any(file.codec for file in files) else 1)
-    return ExploreReport(path, "json", "v", max(round(text / per_row), sample.rows), size, None, sample)
+    is_compressed = any(file.codec for file in files)
+    if rows_read == sample.rows and (is_complete or (bytes_read >= size and not is_compressed)):
+        return ExploreReport(path, "json", "v", sample.rows, size, None, sample)
+    text_bytes = size * (10 if is_compressed else 1)
+    rows = max(round(text_bytes * rows_read / max(bytes_read, 1)), sample.rows)
+    return ExploreReport(path, "json", "v", rows, size, None, sample)
