@@ -20,7 +20,7 @@ def test_truncated_json(variant: Run, tmp_path: Path) -> None:
     done = variant("ingest", source, tmp_path / "out")
     assert done.code == 1
     assert "line 2: the text ends, expected" in done.error
-    assert "mend it, or put bad lines aside: --on-error quarantine" in done.error
+    assert "--on-error quarantine" in done.error
     assert str(source) in done.error
     assert not (tmp_path / "out").exists()
 
@@ -56,7 +56,7 @@ def test_an_empty_file(variant: Run, tmp_path: Path, command: str) -> None:
     source.touch()
     done = variant(command, source, *([tmp_path / "out"] if command == "ingest" else []))
     assert done.code == 1
-    assert f"no JSON value in {source}: name files that hold some" in done.error
+    assert f"no JSON value in {source}" in done.error
     assert not (tmp_path / "out").exists()
 
 

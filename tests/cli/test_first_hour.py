@@ -41,7 +41,7 @@ def test_bad_lines_of_json_that_is_queried(variant: Run, tmp_path: Path) -> None
     source = tmp_path / "a.ndjson"
     source.write_text('{"a": 1}\n{"a":\n')
     assert (
-        "put bad lines aside with `variant ingest`: --on-error quarantine"
+        "`variant ingest`, --on-error quarantine"
         in variant("query", source, "SELECT 1 FROM t").error
     )
 
@@ -68,7 +68,7 @@ def test_another_format_is_named(variant: Run, tmp_path: Path, name: str, text: 
     source = tmp_path / name
     source.write_bytes(gzip.compress(b"id,name\n1,x\n") if text is None else text.encode())
     error = variant("infer", source).error
-    assert f"for {option.upper()} say --input-format {option}" in error
+    assert f"--input-format {option}" in error
 
 
 def test_a_root_without_its_dollar(variant: Run, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_sql_that_ends_early(variant: Run, earthquakes: Path) -> None:
 def test_a_view_over_json_says_what_to_do(variant: Run, usgs_sample: Path, engine: str) -> None:
     done = variant("sql-view", usgs_sample, "--engine", engine)
     assert done.code == 1
-    assert "is JSON: write it as Parquet first, with `variant ingest`" in done.error
+    assert "`variant ingest`" in done.error
 
 
 def test_rows_of_xml_are_named_as_spark_does(variant: Run, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""The `variant` command: its subcommands, and what happens when one fails.
+"""The `variant` command: its subcommands, and how failures are reported.
 
-Owns the entry point and the exit codes: 0 done, 1 a problem with the data, 2 wrong usage. Leaves each subcommand to a
-module in `commands`. Typer is imported here, everything heavier only when a command runs, so that ``--help`` is quick.
+Owns the entry point and the exit codes: 0 success, 1 a problem with the data, 2 wrong usage. Leaves the subcommands to
+the modules in `commands`. Only Typer is imported here; heavier modules are imported when a command runs, so that
+``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from typing import Any
 from parquet_variant.cli.failure import DATA_PROBLEM, INTERRUPTED, USAGE_PROBLEM, report_failure
 from parquet_variant.lazy_names import optional_libraries
 
-# In the order of the help: the way in, the way out, care of files, care of Delta tables.
+# In the order of the help: writing, reading, maintenance of files, maintenance of Delta tables.
 COMMANDS = (
     *("ingest", "query", "sql-view", "cat", "infer", "explore", "inspect", "validate", "rewrite"),
     *("delete", "erase", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
 )
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}
-# Commands that share a module, each the function of its name; others are the `command` of a module of theirs.
+# Commands that share a module, as functions of their names; other modules have one function, `command`.
 _MODULES = {
     **dict.fromkeys(("query", "sql-view"), "query"),
     **dict.fromkeys(("inspect", "validate", "explore"), "inspect"),
@@ -38,12 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        The words after ``variant``; by default the ones of this process.
+        The words after ``variant`` (default: those of this process).
 
     Returns
     -------
     int
-        The exit code: 0 done; 1 a problem with the data, or one that was found in it; 2 wrong usage.
+        The exit code: 0 success; 1 a problem with the data; 2 wrong usage.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         import typer
     except ImportError:
         return report_failure(
-            "the command line needs the cli extra: run: pip install 'parquet-variant[cli]'",
+            "the command line needs the extra cli: run pip install 'parquet-variant[cli]'",
             USAGE_PROBLEM,
             as_json=as_json,
         )
@@ -68,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with optional_libraries("this command"):
             code = build(_named(words))(words, prog_name="variant", standalone_mode=False)
-        if code == INTERRUPTED:  # what Typer makes of Ctrl-C, without a word
+        if code == INTERRUPTED:  # Typer returns this for Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
     except typer.Exit as stop:
@@ -82,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         return _reader_left()
     except SystemExit as stop:
-        # Click's own answer to a broken pipe, and to shell completion.
+        # Click exits so after a broken pipe, and after shell completion.
         if isinstance(stop.__context__, BrokenPipeError):
             return _reader_left()
         raise
@@ -94,27 +95,27 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _missing(error: Any) -> str | None:
-    """What to say where SRC... and DEST are wanted and one word is there: Click misses the first, people the last."""
+    """Return the message for a single word where SRC... and DEST are required; Click would report SRC as missing."""
     if getattr(getattr(error, "param", None), "nargs", 1) != -1 or not error.ctx:
         return None
-    arguments = [each for each in error.ctx.command.params if each.param_type_name == "argument"]
-    return f"write {' '.join(each.human_readable_name for each in arguments)}" if len(arguments) > 1 else None
+    arguments = [parameter for parameter in error.ctx.command.params if parameter.param_type_name == "argument"]
+    return f"write {' '.join(argument.human_readable_name for argument in arguments)}" if len(arguments) > 1 else None
 
 
 def _reader_left() -> int:
-    """The reader of a pipe, such as `head`, has what it wanted: that is no failure."""
-    # Python flushes once more when it exits, and would complain.
+    """Succeed when the reader of a pipe, such as `head`, stops reading."""
+    # Python flushes again at exit, which would fail.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
     return 0
 
 
 def _named(words: list[str]) -> tuple[str, ...]:
-    """The commands to build: the one that is named, where that is all that is needed."""
+    """Return the commands to build: only the named one if the others are not needed."""
     return (words[0],) if words[0] in COMMANDS and "_VARIANT_COMPLETE" not in os.environ else COMMANDS
 
 
 def build(commands: tuple[str, ...] = COMMANDS) -> Any:
-    """The Typer application of some commands, as the click command that runs it."""
+    """Build the Typer application of some commands, as a Click command."""
     import typer
 
     app = typer.Typer(
@@ -122,17 +123,17 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
         help="Variant data in Parquet: JSON in, shredded columns, queries by path, JSON out.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        # Help in Rich's boxes costs as much CPU again as all the rest of `--help`.
+        # Rich would double the CPU time of `--help`.
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Exit codes: 0 done, 1 a problem with the data, 2 wrong usage.",
+        epilog="Exit codes: 0 success, 1 a problem with the data, 2 wrong usage.",
     )
 
     @app.callback()
     def options(
         version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True, callback=_version),
-        # Taken off the words by `main`, which has to know of it even where they cannot be read.
-        debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; may stand anywhere."),
+        # Removed from the words by `main`, which needs it also for invalid usage.
+        debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; allowed anywhere."),
     ) -> None:
         pass
 
@@ -140,7 +141,7 @@ def build(commands: tuple[str, ...] = COMMANDS) -> Any:
         app.command(name=name)(_command(name))
     for group, names in GROUPS.items() if commands is COMMANDS else ():
         inner = typer.Typer(name=group, help="Change a Delta table.", no_args_is_help=True)
-        inner.callback()(lambda: None)  # or a group of one command is that command
+        inner.callback()(lambda: None)  # without it, Typer turns a group of one command into that command
         for name in names:
             inner.command(name=name)(_command(f"{group}-{name}"))
         app.add_typer(inner)
@@ -154,8 +155,8 @@ def _command(name: str) -> Any:
     return flat(getattr(module, name.replace("-", "_") if name in _MODULES else "command"))
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         import typer
 
         from parquet_variant._version import __version__

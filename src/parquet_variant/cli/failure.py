@@ -1,6 +1,7 @@
-"""How a failed command says so: one line on stderr.
+"""Errors and warnings of commands: one line on stderr.
 
-Owns the wording of errors at the command line. Leaves what went wrong, and what to do, to the error's own message.
+Owns the form of errors at the command line, where parameters are options. Leaves the cause and the remedy to the
+message of the error.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ _PARAMETER = re.compile(
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
 )
 _RENAMED = {"bloom_filters": "bloom-filter"}
-# Of errors that are plain text here.
+# Reasons of errors that are strings here.
 _REASONS = {USAGE_PROBLEM: "usage", INTERRUPTED: "interrupted"}
 _FIELDS = ("file", "row", "path", "offset")
 
 
 def report_failure(error: BaseException | str, code: int, *, as_json: bool = False) -> int:
-    """Print one line about an error to stderr and give the exit code back.
+    """Print an error as one line to stderr, and return the exit code.
 
-    `error`: a `VariantError` is printed as it stands; of any other exception, its type, and how to see more.
-    `as_json`: print ``{"error": {"reason": …, "message": …, "file": …}}`` in place of text.
+    `error`: a `VariantError` is printed by its message, any other exception with its type and how to see more.
+    `as_json`: print ``{"error": {"reason": …, "message": …, "file": …}}`` instead of text.
     """
     if as_json:
         reason = _REASONS.get(code, "internal") if isinstance(error, str) else getattr(error, "reason", "internal")
@@ -48,20 +49,20 @@ def report_warning(message: str) -> None:
 
 
 def one_line(error: BaseException | str) -> str:
-    r"""The error in one line; a location that the message names already is not said twice.
+    r"""Return an error in one line, with its location unless the message has it.
 
     >>> one_line(VariantError("a.json is empty", file="a.json", row=3))
     'a.json is empty (row 3)'
     >>> one_line(VariantError("several columns: choose one with column=, from v, w"))
     'several columns: choose one with --column, from v, w'
-    >>> one_line(VariantError("line 3 is no JSON: put bad lines aside with on_error='quarantine'"))
-    'line 3 is no JSON: put bad lines aside with --on-error quarantine'
+    >>> one_line(VariantError("invalid JSON at line 3: skip bad lines with on_error='quarantine'"))
+    'invalid JSON at line 3: skip bad lines with --on-error quarantine'
     >>> one_line(KeyError("x\ny"))
-    "unexpected KeyError: 'x\\ny' (run it again with --debug to see where)"
+    "unexpected KeyError: 'x\\ny' (run again with --debug for the traceback)"
     """
     if isinstance(error, VariantError):
-        known = error.file is not None and error.file in error.message
-        named = (("file", None if known else error.file), ("row", error.row), ("path", error.path))
+        is_named = error.file is not None and error.file in error.message
+        named = (("file", None if is_named else error.file), ("row", error.row), ("path", error.path))
         where = ", ".join(
             f"{name} {value}" for name, value in (*named, ("byte offset", error.offset)) if value is not None
         )
@@ -69,11 +70,11 @@ def one_line(error: BaseException | str) -> str:
     elif isinstance(error, str):
         text = error
     elif isinstance(error, OSError):
-        # pyarrow says the number of the error twice, and what it means once.
-        text = f"{_ERROR_NUMBER.sub('', str(error))}: check the path, its permissions and the space that is left"
+        # pyarrow repeats the number of the error.
+        text = f"{_ERROR_NUMBER.sub('', str(error))}: check the path, its permissions, and the free space"
     else:
-        text = f"unexpected {type(error).__name__}: {error} (run it again with --debug to see where)"
-    # Parameters of functions are options here.
+        text = f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)"
+    # Parameters of functions become options.
     text = _PARAMETER.sub(_option, without_secrets(text))
     return " ".join(text.split())
 

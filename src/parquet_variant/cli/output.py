@@ -1,7 +1,7 @@
-"""What commands show: progress on stderr while they run, grids and text for people on stdout, or JSON for machines.
+"""The output of commands: progress on stderr, and grids, text or JSON on stdout.
 
-Owns when progress is shown (a bar on a terminal, now and then a line anywhere else), and how Arrow tables are, the
-Variants in them included. Leaves what is printed to the commands, and errors to `failure`.
+Owns when progress is shown (a bar on a terminal, otherwise occasional lines), and the form of Arrow tables with
+Variants. Leaves the content to the commands, and errors to `failure`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
-_GRID_ROWS = 1000  # that are looked at to find the widths
+_GRID_ROWS = 1000  # The rows that determine the widths.
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document, on one line."""
+    """Print one JSON document on one line."""
     print(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def print_json_rows(table: pa.Table) -> None:
-    """Print a table's rows as compact JSON objects, one a line; numbers keep all their digits."""
+    """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for batch in table.to_batches(max_chunksize=4096):
         columns = [json_texts(column, field) for column, field in zip(batch.columns, table.schema, strict=True)]
@@ -38,12 +38,12 @@ def print_json_rows(table: pa.Table) -> None:
 
 
 def print_json_values(column: pa.Array, field: pa.Field) -> None:
-    """Print the values of a column as JSON, one a line."""
+    """Print the values of a column as JSON, one per line."""
     sys.stdout.writelines(f"{text}\n" for text in json_texts(column, field))
 
 
 def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
-    """The values of a column as JSON; SQL NULL is ``null``."""
+    """Return the values of a column as JSON; SQL NULL is ``null``."""
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.encoding.variant import Variant
     from parquet_variant.functions.to_json import to_json
@@ -53,14 +53,14 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
         return ["null" if text is None else text for text in to_json(VariantArray(column)).to_pylist()]
     try:
         return [Variant.from_python(value).to_json() for value in python_values(column, field)]
-    except (OverflowError, ValueError):  # Python has no date after 9999, and no Variants are beside such a date
+    except (OverflowError, ValueError):  # Python has no date after the year 9999
         if holds_variants(field):
             raise
         return display.json_texts(column)
 
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
-    """The values of a column as Python objects: Variants, wherever they are, as `Variant`; maps as dicts by text."""
+    """Return the values of a column as Python objects: each Variant as `Variant`, maps as dicts."""
     import pyarrow as pa
 
     from parquet_variant.array.variant_array import VariantArray
@@ -111,7 +111,7 @@ def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: I
 
 
 def human_bytes(size: int) -> str:
-    """A size for people.
+    """Return a size in a readable unit.
 
     >>> human_bytes(999), human_bytes(1_234_567)
     ('999 bytes', '1.2 MB')
@@ -125,7 +125,7 @@ def human_bytes(size: int) -> str:
 
 
 def is_variant(field: pa.Field) -> bool:
-    """Whether a field is a Variant, by its extension name."""
+    """Return whether a field is a Variant, by its extension name."""
     return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
 
 
@@ -163,10 +163,10 @@ LINE_SECONDS = 10.0
 
 
 class Progress:
-    """Shows how far a command is, over one or more steps; call it with ``(step, done, total)``.
+    """Shows the progress of a command with one or more steps; call it with ``(step, done, total)``.
 
-    A bar on a terminal, which goes when the command is done. Elsewhere a line every ten seconds, whether or not
-    anything has been called: a log shows that the command is alive, and of a quick failure only the error.
+    On a terminal it is a bar, which is removed at the end. Elsewhere it is a line every ten seconds, so that a log
+    shows that the command is alive, and a quick failure logs only its error.
 
     >>> with Progress() as progress:
     ...     progress("write", 1, 4)
@@ -196,7 +196,7 @@ class Progress:
             self._bar.stop()
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Say that `done` of `total` parts of a step are behind us."""
+        """Report that `done` of `total` parts of a step are complete."""
         if self._printer is None:
             self._draw(step, done, total)
         self._state = (step, done, total)

@@ -1,6 +1,6 @@
-"""The Spark session of a command: the one that is there, or one that lasts as long as the command.
+"""The Spark session of a command: the active one, or one that ends with the command.
 
-Owns its life. Leaves its settings to `spark.session`.
+Owns its lifetime. Leaves its settings to `spark.session`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_session(progress: Progress) -> Iterator[SparkSession]:
-    """A local session, stopped at the end unless it was there before; errors are the command's to print."""
+    """Yield a local session, which is stopped at the end unless it was active before."""
     from parquet_variant.spark.session import local_session
 
     progress("start Spark", 0, 1)
-    there_before = _active() is not None
+    was_active = _active() is not None
     session = local_session("variant")
     from pyspark.logger import PySparkLogger
 
-    # PySpark logs an error in a query to stderr, as JSON, before it raises it.
+    # PySpark logs errors in queries to stderr as JSON before it raises them, and the command prints them.
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -34,7 +34,7 @@ def spark_session(progress: Progress) -> Iterator[SparkSession]:
         yield session
     finally:
         logger.setLevel(level)
-        if not there_before:
+        if not was_active:
             session.stop()
 
 
@@ -42,5 +42,5 @@ def _active() -> SparkSession | None:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        return None  # `local_session` says what to install
+        return None  # `local_session` reports what to install
     return SparkSession.getActiveSession()

@@ -1,6 +1,6 @@
 """``variant cat``: rows of Parquet or Vortex files, or of a Delta table, as JSON lines.
 
-Owns the choice between one column and whole rows. Leaves reading to the layers of the files, and JSON to `to_json`.
+Owns the choice between one column and whole rows. Leaves reading to the packages of the formats, and JSON to `to_json`.
 """
 
 from __future__ import annotations
@@ -27,26 +27,29 @@ def command(
     version: Version = None,
     at: At = None,
     threads: Threads = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after so many rows.", min=0, show_default=False)] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Stop after this number of rows.", min=0, show_default=False)
+    ] = None,
     allow_outside: AllowOutside = False,
 ) -> int:
-    """Print rows as JSON, one a line; of JSON that was not ingested, too, and - is standard input.
+    """Print rows as JSON, one per line. PATH can also be JSON, or - for standard input.
 
-    Whole rows as objects, every Variant in them as JSON; the Variant alone where it is the only column, or is named.
+    Rows are objects, with each Variant as JSON. If the Variant is the only column, or --column names it, only
+    its values are printed.
     """
     from parquet_variant.cli.options.stdin import queryable
     from parquet_variant.cli.output import print_json_rows, print_json_values
 
-    left = limit
+    remaining = limit
     with queryable(path, threads) as source:
         of_table = {"version": version, "timestamp": at, "allow_outside": allow_outside}
         for rows, field in _parts(source, column, of_table, threads if limit is None else 1):
-            shown = rows if left is None else rows.slice(0, left)
+            shown = rows if remaining is None else rows.slice(0, remaining)
             if field is None:
                 print_json_rows(shown)
             else:
                 print_json_values(shown, field)
-            if left is not None and (left := left - len(shown)) <= 0:
+            if remaining is not None and (remaining := remaining - len(shown)) <= 0:
                 break
     return 0
 
@@ -67,7 +70,7 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int
 
 
 def _table_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
-    """File by file of a Delta table: memory holds one of them for each thread, and one more."""
+    """Yield the files of a Delta table; memory holds one file per thread, and one more."""
     import pyarrow as pa
 
     from parquet_variant.array.parts import nested_array
@@ -89,15 +92,17 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
         for name in (names or [field.name])[1:]:
             index = field.type.get_field_index(name) if pa.types.is_struct(field.type) else -1
             if index < 0:
-                raise VariantFileError(f"there is no column {column} in {path}", reason="no-such-column", file=file)
+                raise VariantFileError(f"unknown column {column} in {path}", reason="no-such-column", file=file)
             field = field.type.field(index)
         if not is_variant(field):
-            raise VariantFileError(f"{column} is not a Variant column of {path}: cat shows it in whole rows", file=file)
+            raise VariantFileError(
+                f"{column} is not a Variant column of {path}: omit --column to print whole rows", file=file
+            )
         yield nested_array(table, names or [field.name]), field
 
 
 def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]:
-    """Some thousand rows at a time."""
+    """Yield the rows of Vortex files in batches of some thousand rows."""
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.vortex.files.library import open_file
     from parquet_variant.vortex.files.paths import vortex_files
@@ -114,7 +119,7 @@ def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]
 
 
 def _file_parts(file: OpenFile, name: str | None, threads: int) -> Iterator[Part]:
-    """Row group by row group: memory holds one of them for each thread, and one more."""
+    """Yield the row groups of a file; memory holds one row group per thread, and one more."""
     from parquet_variant.io.parallel import in_order
     from parquet_variant.parquet.format.columns import choose_column, find_variants, no_variant_column
     from parquet_variant.parquet.reading.read import row_group_arrays

@@ -1,4 +1,4 @@
-"""``variant delete``, ``update`` and ``merge``: rows of a Delta table.
+"""``variant delete``, ``erase``, ``update`` and ``merge``: changes of rows of a Delta table.
 
 Owns the options and the report. Leaves the work to `delta`.
 """
@@ -16,7 +16,9 @@ from parquet_variant.cli.options.common import AsJson, Table
 if TYPE_CHECKING:
     from parquet_variant.delta import ChangeResult
 
-Where: TypeAlias = Annotated[str | None, typer.Option(help="SQL: 'v:kind::string = \\'x\\' AND k < 5'.")]
+Where: TypeAlias = Annotated[
+    str | None, typer.Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")
+]
 
 
 def delete(
@@ -28,7 +30,7 @@ def delete(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Delete the rows of a Delta table for which a condition is true."""
+    """Delete rows of a Delta table."""
     from parquet_variant.delta import delete
     from parquet_variant.parquet.report_text import counted
 
@@ -71,13 +73,13 @@ def erase(
 def update(
     table: Table,
     set_: Annotated[
-        list[str], typer.Option("--set", metavar="COLUMN=SQL", help="A column or path and its value: v:a.b='x'.")
+        list[str], typer.Option("--set", metavar="COLUMN=SQL", help="Column or path, and its value: v:a.b='x'.")
     ],
     where: Where = None,
-    every_row: Annotated[bool, typer.Option("--all", help="Change every row.")] = False,
+    every_row: Annotated[bool, typer.Option("--all", help="Update every row.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Change the rows of a Delta table for which a condition is true."""
+    """Update rows of a Delta table."""
     from parquet_variant.delta import update
 
     _check_rows(where, every_row)
@@ -87,29 +89,29 @@ def update(
 def merge(
     table: Table,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A Delta table, or Parquet files: path or URI.")],
-    on: Annotated[str, typer.Option(help="SQL over both: 'target.id = source.v:id::bigint'.")],
-    matched: Annotated[
-        str | None, typer.Option(metavar="update|delete", help="What becomes of rows that a source row matches.")
-    ] = None,
+    on: Annotated[str, typer.Option(help="SQL condition over both tables: 'target.id = source.v:id::bigint'.")],
+    matched: Annotated[str | None, typer.Option(metavar="update|delete", help="Action for matched rows.")] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="COLUMN=SQL", help="What --matched update sets; by default every column."),
+        typer.Option(
+            "--set", metavar="COLUMN=SQL", help="Assignment for --matched update (default: every column); repeatable."
+        ),
     ] = None,
     insert: Annotated[bool, typer.Option("--insert", help="Insert source rows that match no row.")] = False,
     not_matched_by_source: Annotated[
-        str | None, typer.Option(metavar="delete", help="What becomes of rows that no source row matches.")
+        str | None, typer.Option(metavar="delete", help="Action for rows that no source row matches.")
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Bring rows into a Delta table: update what is there, insert what is not."""
+    """Merge rows into a Delta table: update or delete matched rows, insert the others."""
     from parquet_variant.delta import merge
     from parquet_variant.parquet import read_table
     from parquet_variant.sql_query.paths import is_delta
 
     if matched not in (None, "update", "delete"):
-        raise typer.BadParameter(f"--matched is {matched!r}: use update or delete")
+        raise typer.BadParameter(f"invalid --matched {matched!r}: use update or delete")
     if not_matched_by_source not in (None, "delete"):
-        raise typer.BadParameter(f"--not-matched-by-source is {not_matched_by_source!r}: use delete")
+        raise typer.BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
     if set_ and matched != "update":
         raise typer.BadParameter("--set needs --matched update")
     plan = merge(table, source if is_delta(source) else read_table(source), on)
@@ -122,37 +124,37 @@ def merge(
     if not_matched_by_source:
         plan = plan.when_not_matched_by_source_delete()
     if not plan.clauses:
-        raise typer.BadParameter("say what to do: --matched, --insert or --not-matched-by-source")
+        raise typer.BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
     return _report(plan.execute(), as_json=as_json)
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:
     if (where is None) != every_row:
-        raise typer.BadParameter("say which rows: --where CONDITION, or --all for every row")
+        raise typer.BadParameter("no rows are selected: give --where CONDITION, or --all for every row")
 
 
 def _assignments(texts: Iterable[str]) -> dict[str, str]:
-    """The assignments of ``COLUMN=SQL`` texts."""
+    """Read assignments written as ``COLUMN=SQL``."""
     assignments = {}
     for text in texts:
         name, mark, value = text.partition("=")
         if not mark or not name.strip() or not value.strip():
-            raise typer.BadParameter(f"--set {text!r} is no assignment: write COLUMN=SQL")
+            raise typer.BadParameter(f"invalid --set {text!r}: write COLUMN=SQL")
         assignments[name.strip()] = value.strip()
     return assignments
 
 
 def _report(result: ChangeResult, *, as_json: bool) -> int:
-    """Say what a change did."""
+    """Print the result of a change."""
     from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet.report_text import counted
 
     if as_json:
         print_json(asdict(result))
         return 0
-    done = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))
-    told = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in done if rows)
-    print(f"{told or 'no row changed'}; {result.files_opened} of {counted(result.files_total, 'file')} opened")
+    counts = (("deleted", result.rows_deleted), ("updated", result.rows_updated), ("inserted", result.rows_inserted))
+    changes = ", ".join(f"{counted(rows, 'row')} {verb}" for verb, rows in counts if rows)
+    print(f"{changes or 'no row changed'}; {result.files_opened} of {counted(result.files_total, 'file')} opened")
     print(f"version {result.version}")
     if result.bytes_removed:
         print(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")

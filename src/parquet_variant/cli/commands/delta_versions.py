@@ -16,13 +16,15 @@ def vacuum(
     table: Table,
     hours: Annotated[
         float | None,
-        typer.Option(help="Keep what was removed in the last so many hours. Default: the table's own.", min=0),
+        typer.Option(
+            help="Keep files that were removed in this number of hours (default: the retention of the table).", min=0
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the table's own.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files that would be deleted.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the retention of the table.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Delete files of a Delta table that no recent version holds."""
+    """Delete files of a Delta table that no recent version needs."""
     from datetime import timedelta
 
     from parquet_variant.cli.output import print_json
@@ -32,20 +34,20 @@ def vacuum(
     try:
         retention = None if hours is None else timedelta(hours=hours)
     except (ValueError, OverflowError) as error:
-        raise typer.BadParameter(f"--hours is {hours}: {error}") from None
-    gone = vacuum(table, retention=retention, dry_run=dry_run, force=force)
+        raise typer.BadParameter(f"invalid --hours {hours}: {error}") from None
+    files = vacuum(table, retention=retention, dry_run=dry_run, force=force)
     if as_json:
-        print_json({"files": gone, "deleted": not dry_run})
+        print_json({"files": files, "deleted": not dry_run})
         return 0
-    for name in gone:
+    for name in files:
         print(name)
-    print(f"{counted(len(gone), 'file')} {'would go' if dry_run else 'deleted'}")
+    print(f"{counted(len(files), 'file')} {'would be deleted' if dry_run else 'deleted'}")
     return 0
 
 
 def history(
     table: Table,
-    limit: Annotated[int | None, typer.Option(help="Only the newest so many.", min=1)] = None,
+    limit: Annotated[int | None, typer.Option(help="Number of commits, newest first.", min=1)] = None,
     as_json: AsJson = False,
 ) -> int:
     """List the commits of a Delta table, newest first."""
@@ -63,7 +65,7 @@ def history(
 
 
 def restore(table: Table, version: Version = None, at: At = None, as_json: AsJson = False) -> int:
-    """Bring an old version of a Delta table back, as a new version."""
+    """Restore an old version of a Delta table, as a new version."""
     from parquet_variant.delta import restore
 
     if (version is None) == (at is None):
@@ -76,11 +78,11 @@ def table_set(
     table: Table,
     properties: Annotated[
         list[str],
-        typer.Argument(metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes."),
+        typer.Argument(
+            metavar="NAME=VALUE...", help="Such as delta.enableVariantShredding=true; NAME= removes a property."
+        ),
     ],
-    preview: Annotated[
-        bool, typer.Option("--preview", help="Name a feature that is added variantShredding-preview.")
-    ] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="Use the feature name variantShredding-preview.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Set properties of a Delta table, or remove them."""
@@ -90,7 +92,7 @@ def table_set(
     for text in properties:
         name, equals, value = text.partition("=")
         if not equals:
-            raise typer.BadParameter(f"{text!r} has no value: write NAME=VALUE, or NAME= to remove it")
+            raise typer.BadParameter(f"invalid property {text!r}: write NAME=VALUE, or NAME= to remove it")
         to_set[name] = value or None
     result = set_properties(table, to_set, preview=preview)
     return _report_version(result.version, "set, in version", as_json=as_json)

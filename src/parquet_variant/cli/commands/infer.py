@@ -1,7 +1,6 @@
-"""``variant infer``: what to shred of JSON or Parquet files, and why.
+"""``variant infer``: which paths of JSON or Parquet files to shred, and why.
 
-Owns the options. Leaves reading to `parquet.profile`, the choice to `shredding.infer` and the wording to
-`shredding.explain`.
+Owns the options. Leaves reading to `ingestion`, the choice to `shredding.infer`, and the text to `shredding.explain`.
 """
 
 from __future__ import annotations
@@ -27,16 +26,17 @@ if TYPE_CHECKING:
 
 
 Top: TypeAlias = Annotated[
-    int | None, typer.Option(help="With --explain: only so many paths, as a list.", min=1, show_default=False)
+    int | None, typer.Option(help="With --explain: list this number of paths.", min=1, show_default=False)
 ]
 Sort: TypeAlias = Annotated[
-    SortBy | None, typer.Option(help="With --explain: a list in this order, most first.", show_default=False)
+    SortBy | None, typer.Option(help="With --explain: list the paths in this order, largest first.", show_default=False)
 ]
 
 
 def command(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SRC...", help="JSON or Parquet: files, directories, globs; - for stdin.")
+        list[str],
+        typer.Argument(metavar="SRC...", help="JSON or Parquet files, directories or globs; - for standard input."),
     ],
     *,
     policy: PolicyOptions,
@@ -44,26 +44,28 @@ def command(
     column: Column = None,
     json: JsonOptions,
     threads: Threads = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say for every path why it is shredded, or not.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain for each path why it is shredded or not.")
+    ] = False,
     top: Top = None,
     sort: Sort = None,
     also: Also = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what differs from --policy auto as it is.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show the difference from --policy auto without settings.")
+    ] = False,
     against: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCHEMA", help="An existing schema, or Parquet file: show how the data has drifted from it."
-        ),
+        typer.Option(metavar="SCHEMA", help="Show how the data has drifted from this schema or Parquet file."),
     ] = None,
-    ddl: Annotated[bool, typer.Option("--ddl", help="Print DDL, for ingest --schema.")] = False,
+    ddl: Annotated[bool, typer.Option("--ddl", help="Print the schema as DDL, for ingest --schema.")] = False,
     allow_outside: AllowOutside = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: the schema, for --schema, or all with --explain.")
+        bool, typer.Option("--json", help="Print JSON: the schema, or every decision with --explain.")
     ] = False,
 ) -> int:
-    """Choose what to shred, and write nothing.
+    """Choose which paths to shred, without writing anything.
 
-    What --ddl and --json print can be edited and given to ingest --schema.
+    The output of --ddl and --json can be edited and passed to ingest --schema.
     """
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
@@ -75,14 +77,14 @@ def command(
     from parquet_variant.shredding.explain import explain_diff, explain_estimate
     from parquet_variant.shredding.infer import infer
 
-    chosen, existing, reading = policy.read(), read_schema(against), json.read()
+    shredding_policy, existing, reading = policy.read(), read_schema(against), json.read()
     with with_stdin(sources) as read, Progress() as progress:
         if not json.json_column:
-            read = [file for each in read for file in data_files(each, allow_outside=allow_outside)]
+            read = [file for path in read for file in data_files(path, allow_outside=allow_outside)]
         data = profile(read, sample=sample, column=column, threads=threads, progress=progress, **reading)
-    result = infer(data, chosen)
+    result = infer(data, shredding_policy)
     if existing is not None:
-        print(find_drift(existing, data, chosen))
+        print(find_drift(existing, data, shredding_policy))
     elif diff:
         print(explain_diff(infer(data), result) or "no difference")
     elif also:

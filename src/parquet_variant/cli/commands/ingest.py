@@ -1,4 +1,4 @@
-"""``variant ingest``: JSON files in; shredded Parquet files, a Delta table or Vortex files out.
+"""``variant ingest``: JSON files to shredded Parquet files, a Delta table or Vortex files.
 
 Owns the options and the report. Leaves the work to `ingestion.job`, on threads or on Spark.
 """
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 
 ColumnName: TypeAlias = Annotated[
-    str | None, typer.Option(help="Name of the variant column: v, or that of --json-column.", show_default=False)
+    str | None,
+    typer.Option(help="Name of the Variant column (default: v, or that of --json-column).", show_default=False),
 ]
 PartitionBy: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=PATH:TYPE",
-        help="A column out of the JSON by which rows are put into directories, such as day=$.ts:date; repeat.",
+        help="Partition the rows by a column made of a path, such as day=$.ts:date; repeatable.",
         show_default=False,
     ),
 ]
@@ -43,37 +44,38 @@ PartitionBy: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VortexOptions:
-    """How Vortex files are written."""
+    """Options for writing Vortex files."""
 
     layout: Annotated[
         VortexLayout,
         typer.Option(
-            help="Of Vortex files: Vortex's Variant type, a struct of typed columns, or a column a path and type."
+            help="Vortex files: the Variant type, a struct of typed columns, or one column per path and type."
         ),
     ] = "auto"
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Of Vortex files: keep the texts of --json-column byte by byte, too.")
-    ] = False
+    exact: Annotated[bool, typer.Option("--exact", help="Vortex files: also keep the exact text of --json-column.")] = (
+        False
+    )
 
 
 def command(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SRC...", help="JSON: files, directories, globs, URIs; - for standard input.")
+        list[str],
+        typer.Argument(metavar="SRC...", help="JSON files, directories, globs or URIs; - for standard input."),
     ],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="The directory to write; or a .parquet or .vortex file.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="Directory to write, or a .parquet or .vortex file.")],
     *,
     schema: Annotated[
-        str | None, typer.Option(help="What to shred: DDL, or a file of DDL or JSON. Default: inferred.")
+        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred).")
     ] = None,
     policy: PolicyOptions,
     sample: SampleOrDefault = None,
     engine: EngineOption = "local",
     into: Annotated[
-        OutputFormat, typer.Option("--format", help="Parquet files, a Delta table, or Vortex files.")
+        OutputFormat, typer.Option("--format", help="Write Parquet files, a Delta table, or Vortex files.")
     ] = "parquet",
-    mode: Annotated[Mode, typer.Option(help="If DEST holds data.")] = "error",
+    mode: Annotated[Mode, typer.Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
     preview: Annotated[
-        bool, typer.Option("--preview", help="Of a new Delta table: name the feature variantShredding-preview.")
+        bool, typer.Option("--preview", help="New Delta tables: use the feature name variantShredding-preview.")
     ] = False,
     column: ColumnName = None,
     partition_by: PartitionBy = None,
@@ -83,7 +85,7 @@ def command(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
-    """Read JSON and write it shredded: all of it, or nothing."""
+    """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.output import Progress
@@ -95,7 +97,7 @@ def command(
         raise typer.BadParameter("--preview is for --format delta")
     options: dict[str, Any] = {"schema": read_schema(schema), "policy": policy.read(), **json.read()}
     options |= _of_files(into, writer, files)
-    if engine == "spark":  # whose workers may stand in another directory
+    if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
         dest = absolute(dest) if dest else dest
     with with_stdin(sources) as read, Progress() as progress:
@@ -111,7 +113,7 @@ def command(
             one_file=_is_one_file(dest, into, mode) and not partition_by,
             **options,
         )
-        # What can be looked at is looked at before anyone waits for a JVM.
+        # Checks run before the JVM starts.
         result = _run(IngestJob(request), engine, threads, progress)
     _report(result, into, as_json)
     return 0
@@ -132,7 +134,7 @@ def _run(job: IngestJob, engine: Engine, threads: int | None, progress: Progress
 
 
 def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
-    """Whether one file is meant: by its name, unless there is a directory, or rows are to be added now and then."""
+    """Return whether DEST is one file: by its name, unless it is a directory, or rows are appended."""
     import pyarrow.fs as pafs
 
     from parquet_variant.io.filesystems import filesystem_of
@@ -145,14 +147,14 @@ def _is_one_file(dest: str, into: OutputFormat, mode: Mode) -> bool:
 
 
 def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) -> dict[str, Any]:
-    """The options of the files. Vortex compresses by itself, so that its files have none of the writer's."""
+    """Return the options for the files; those of the Parquet writer do not apply to Vortex."""
     options = writer.read()
     if into != "vortex":
         if vortex.exact or vortex.layout != "auto":
             raise typer.BadParameter(f"--{'exact' if vortex.exact else 'layout'} is for --format vortex")
         return options
-    if others := sorted(set(options) - {"compression"}):
-        raise typer.BadParameter(f"--{others[0].replace('_', '-')} is for Parquet files, not for --format vortex")
+    if unused := sorted(set(options) - {"compression"}):
+        raise typer.BadParameter(f"--{unused[0].replace('_', '-')} is not supported for --format vortex")
     return asdict(vortex)
 
 
@@ -173,7 +175,7 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
             f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}; to refuse such "
             "numbers, use --on-inexact fail"
         )
-    for each in result.typed_texts:
-        print(each)
+    for typed_text in result.typed_texts:
+        print(typed_text)
     if result.schema is not None:
         print(f"shredded:\n{result.schema}")

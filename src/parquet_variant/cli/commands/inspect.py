@@ -1,6 +1,6 @@
-"""``variant inspect``: what is in files with Variant columns; ``validate``: by the rules; ``explore``: as a page.
+"""``variant inspect``, ``validate`` and ``explore``: reports about files with Variant columns.
 
-Owns how the reports are shown, the exit code, and where a page goes. Leaves the figures to `parquet.inspect` and
+Owns the presentation of the reports, the exit code, and the file of a page. Leaves the figures to `parquet.inspect` and
 `vortex.inspect`, predictions to `shredding.estimate`, the rules to `parquet.validate`, and the page to `explorer`.
 """
 
@@ -28,17 +28,19 @@ def inspect(
     column: Column = None,
     predict_from: Annotated[
         list[str] | None,
-        typer.Option(metavar="SRC", help="The JSON it was made of: compare the typed shares with the predicted ones."),
+        typer.Option(
+            metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."
+        ),
     ] = None,
     also: Also = None,
-    top: Annotated[int | None, typer.Option(help="Only so many paths.", min=1, show_default=False)] = None,
-    sort: Annotated[SortBy, typer.Option(help="The order of the paths, most first.")] = "file",
+    top: Annotated[int | None, typer.Option(help="Number of paths to list.", min=1, show_default=False)] = None,
+    sort: Annotated[SortBy, typer.Option(help="Order of the paths, largest first.")] = "file",
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show what is shredded, how much of it, and what it weighs.
+    """Show which paths are shredded, how completely, and their sizes.
 
-    Reads footers only; for --also the rows. Of Vortex files: how the column lies in them, and what is typed.
+    Reads only footers, except for --also. For Vortex files: the layout of the column, and its typed paths.
     """
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import human_bytes, print_json
@@ -49,18 +51,18 @@ def inspect(
     if is_vortex(path):
         if predict_from or also:
             option = "--predict-from" if predict_from else "--also"
-            raise typer.BadParameter(f"{option} is for Parquet files, not for Vortex files")
+            raise typer.BadParameter(f"{option} is not supported for Vortex files")
         return _inspect_vortex(path, column, as_json=as_json)
 
     files = data_files(path, allow_outside=allow_outside)
     report = inspect(files, column=column)
-    typed_too = _typed_too(files, column, read_types(also, "--also")) if also else []
+    estimates = _estimates(files, column, read_types(also, "--also")) if also else []
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
     if as_json:
-        shares = [{"path": str(each.path), "predicted": each.predicted, "actual": each.actual} for each in comparisons]
-        too = [{**asdict(each), "path": str(each.path), "saved": each.saved} for each in typed_too]
-        told = {"predictions": shares} if predict_from else {}
-        print_json(report.to_dict() | told | ({"also": too} if also else {}))
+        predictions = [{"path": str(c.path), "predicted": c.predicted, "actual": c.actual} for c in comparisons]
+        savings = [{**asdict(e), "path": str(e.path), "saved": e.saved} for e in estimates]
+        document = report.to_dict() | ({"predictions": predictions} if predict_from else {})
+        print_json(document | ({"also": savings} if also else {}))
         return 0
     print(f"{counted(report.files, 'file')}, {counted(report.rows, 'row')}, {counted(report.row_groups, 'row group')}")
     print(f"{human_bytes(report.bytes)}, written by {', '.join(report.created_by)}")
@@ -69,16 +71,16 @@ def inspect(
     for column_report in report.columns:
         print()
         _print_column(column_report, sort, top)
-    if typed_too:
+    if estimates:
         from parquet_variant.shredding.explain import explain_estimate
 
-        print("", *map(explain_estimate, typed_too), sep="\n")
+        print("", *map(explain_estimate, estimates), sep="\n")
     if predict_from:
         from parquet_variant.cli.output import print_grid
 
-        rows = [(each.path.shorthand, _share(each.predicted), _share(each.actual)) for each in comparisons]
+        rows = [(c.path.shorthand, _share(c.predicted), _share(c.actual)) for c in comparisons]
         print()
-        print_grid(["typed share of the values", "predicted", "actual"], rows, right=["predicted", "actual"])
+        print_grid(["typed share of values", "predicted", "actual"], rows, right=["predicted", "actual"])
     return 0
 
 
@@ -95,19 +97,20 @@ def _inspect_vortex(path: str, column: str | None, *, as_json: bool) -> int:
     print(f"checksums in {counted(report.checked, 'file')}")
     if report.other_columns:
         print(f"other columns: {', '.join(report.other_columns)}")
-    for each in report.columns:
-        layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in each.layouts.items())
-        texts = f"; was JSON, {'its texts are' if each.has_texts else 'not'} kept byte by byte" if each.is_json else ""
-        print(f"\n{each.name}: {each.dtype}, {layouts}; statistics of {counted(each.ranges, 'range')}{texts}")
-        if each.types:
-            print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in each.types.items()])
-        if each.in_bytes:
-            print_grid(["not typed, in bytes", "because"], list(each.in_bytes.items()))
+    for shown in report.columns:
+        layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in shown.layouts.items())
+        is_exact = "with" if shown.has_texts else "without"
+        texts = f"; made of JSON, {is_exact} its exact text" if shown.is_json else ""
+        print(f"\n{shown.name}: {shown.dtype}, {layouts}; statistics of {counted(shown.ranges, 'range')}{texts}")
+        if shown.types:
+            print_grid(["path", "typed as"], [(name, ", ".join(types)) for name, types in shown.types.items()])
+        if shown.in_bytes:
+            print_grid(["not typed", "reason"], list(shown.in_bytes.items()))
     return 0
 
 
-def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
-    """What typing more paths would change, from all rows."""
+def _estimates(files: list[str], column: str | None, types: list[tuple[str, str]]) -> list[PathEstimate]:
+    """Estimate from all rows what typing more paths would save."""
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.shredding.costs import estimate_path
@@ -118,7 +121,7 @@ def _typed_too(files: list[str], column: str | None, types: list[tuple[str, str]
 
 
 def _compared(files: list[str], column: ColumnReport, sources: list[str]) -> tuple[Comparison, ...]:
-    """The typed shares that the sources promise under the files' schema, beside those of the files."""
+    """Compare the typed shares of the files with those predicted from the original JSON."""
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.ingest import profile
     from parquet_variant.parquet.format.files import locate
@@ -138,9 +141,9 @@ def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
 
     layouts = ", ".join(f"{layout} in {counted(files, 'file')}" for layout, files in column.layouts.items())
     print(f"{column.name}: {layouts}; VARIANT annotation in {counted(column.annotated, 'file')}")
-    left = sum(path.residual_bytes for path in column.paths)
+    residuals = sum(path.residual_bytes for path in column.paths)
     typed = [path for path in column.paths if path.bytes > path.residual_bytes]
-    sizes = f"{human_bytes(sum(path.bytes for path in column.paths) - left)}, residuals {human_bytes(left)}"
+    sizes = f"{human_bytes(sum(path.bytes for path in column.paths) - residuals)}, residuals {human_bytes(residuals)}"
     print(f"{counted(len(typed), 'typed column')} of {sizes}, dictionaries {human_bytes(column.metadata_bytes)}")
     rows = [
         (
@@ -177,14 +180,14 @@ def validate(
         list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or Delta tables.")
     ],
     column: Column = None,
-    limit: Annotated[int, typer.Option(help="Violations to list for each column of a file.", min=1)] = 1000,
+    limit: Annotated[int, typer.Option(help="Number of violations to list per column and file.", min=1)] = 1000,
     threads: Threads = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
-    """Check every value of Parquet files.
+    """Check every value of Parquet files against the specification.
 
-    The exit code is 1 if one breaks the specification. Also says which engines will not read the files, and why.
+    The exit code is 1 if a value violates it. Also reports which engines cannot read the files, and why.
     """
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.cli.output import Progress, print_json
@@ -202,18 +205,20 @@ def validate(
 
 
 def explore(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet, Delta, Vortex, or JSON before any ingest.")],
-    html: Annotated[
-        FilePath, typer.Option(metavar="FILE", help="The page to write: one file that needs nothing else.")
-    ] = FilePath("explore.html"),
-    serve: Annotated[bool, typer.Option("--serve", help="Serve the page here, with rows and SQL.")] = False,
-    port: Annotated[int, typer.Option(help="With --serve: the port; 0 for any.", min=0, max=65535)] = 0,
-    compare: Annotated[str | None, typer.Option(metavar="OTHER", help="What it was before: shown beside it.")] = None,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet or Vortex files, a Delta table, or JSON.")],
+    html: Annotated[FilePath, typer.Option(metavar="FILE", help="The self-contained page to write.")] = FilePath(
+        "explore.html"
+    ),
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the page on this machine, with rows and SQL.")] = False,
+    port: Annotated[int, typer.Option(help="With --serve: the port; 0 for any free port.", min=0, max=65535)] = 0,
+    compare: Annotated[
+        str | None, typer.Option(metavar="OTHER", help="Compare with this source, such as an earlier state.")
+    ] = None,
     version: Annotated[int | None, typer.Option(help="A version of a Delta table.", show_default=False)] = None,
     column: Column = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show what is typed, what the rest costs, what a query would read: a page to look at.
+    """Write or serve a page that shows what is typed, what residuals cost, and what a query would read.
 
     Reads footers and a sample of at most 20,000 rows.
     """
@@ -228,12 +233,12 @@ def explore(
         return 0
     if not serve:
         size = report.save(html).stat().st_size
-        print(f"{html}: {human_bytes(size)}; open it in a browser")
+        print(f"{html}: {human_bytes(size)}; open it in a browser, or use --serve for rows and SQL")
         return 0
     from parquet_variant.explorer.serve import ExploreServer
 
     server = ExploreServer(report, port)
-    print(f"{server.url}\nread-only, for this machine alone; Ctrl-C ends it", flush=True)
+    print(f"{server.url}\nread-only, for this machine only; Ctrl-C stops it", flush=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""``variant doctor``: what is here, and what is missing for which command; ``variant warmup``: its kernels.
+"""``variant doctor``: what is installed, and what commands need; ``variant warmup``: compiling kernels.
 
 Owns the reports. Leaves finding Java to `spark.java`, and kernels to `machine_code`.
 """
@@ -14,7 +14,7 @@ _PACKAGES = (
     *("numpy", "pyarrow", "numba", "duckdb", "sqlglot", "pyspark", "obstore", "vortex-data", "pandas", "polars"),
     *("typer", "rich"),
 )
-# What needs more than the package itself: the packages, and the extra that brings them.
+# Features that need further packages: the packages, and the extra that installs them.
 _NEEDS = {
     "query with SQL": (("duckdb", "sqlglot"), "sql"),
     "Delta tables": (("obstore",), "delta"),
@@ -24,31 +24,31 @@ _NEEDS = {
 
 
 def doctor(as_json: AsJson = False) -> int:
-    """Say what is installed, and what is missing for which command."""
+    """Report what is installed, and what is missing for which command."""
     from parquet_variant.cli.failure import DATA_PROBLEM
     from parquet_variant.cli.output import print_grid, print_json
 
     state = _found()
     works = not str(state["kernels"]).startswith("error")
     missing = {
-        need: {"missing": gone, "run": f"pip install 'parquet-variant[{extra}]'"}
+        need: {"missing": absent, "run": f"pip install 'parquet-variant[{extra}]'"}
         for need, (names, extra) in _NEEDS.items()
-        if (gone := [name for name in names if state[name] is None])
+        if (absent := [name for name in names if state[name] is None])
     }
     if as_json:
         print_json({"found": state, "missing": missing})
     else:
         print_grid(["what", "found"], list(state.items()))
-        for need, cure in missing.items():
-            run = cure["run"] if cure["missing"] != ["Java"] else "install Java 17 or newer, and set JAVA_HOME"
-            print(f"{need}: {' and '.join(cure['missing'])} missing: {run}")
+        for need, remedy in missing.items():
+            run = remedy["run"] if remedy["missing"] != ["Java"] else "install Java 17 or newer, and set JAVA_HOME"
+            print(f"{need}: {' and '.join(remedy['missing'])} missing: {run}")
         if not missing:
-            print("nothing is missing: every command can run")
+            print("nothing is missing: all commands are available")
     return 0 if works else DATA_PROBLEM
 
 
 def warmup(as_json: AsJson = False) -> int:
-    """Compile kernels that were not built with the package: there are some only in a checkout, or on rare platforms."""
+    """Compile kernels that were not built with the package, as in a checkout or on rare platforms."""
     from parquet_variant.cli.output import Progress, print_json
     from parquet_variant.machine_code.cache import cache_home
     from parquet_variant.machine_code.entry_points import machine_code, warmup
@@ -61,9 +61,9 @@ def warmup(as_json: AsJson = False) -> int:
         cache = cache_home() if compiled else None
         print_json({"kernels": machine_code().way, "level": level, "seconds": seconds, "cache": cache})
     elif compiled:
-        print(f"kernels compiled for {level} in {seconds} s, kept in {cache_home()}")
+        print(f"compiled kernels for {level} in {seconds} s, cached in {cache_home()}")
     else:
-        print(f"nothing to do: the kernels were built with the package, for {level}")
+        print(f"nothing to compile: the kernels for {level} were built with the package")
     return 0
 
 

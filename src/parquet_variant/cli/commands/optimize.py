@@ -1,4 +1,4 @@
-"""``variant optimize``: small files put together, and shredded anew if it pays; ``rewrite``: another layout, schema.
+"""``variant optimize``: compacting and re-shredding files; ``variant rewrite``: another layout or schema.
 
 Owns the options and the reports. Leaves the work to `delta.optimize`, `parquet.optimize` and `parquet.rewrite`.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from parquet_variant.parquet.writing.writer import FileInfo
 
 Reshred: TypeAlias = Annotated[
-    bool, typer.Option("--reshred", help="Rewrite every file under one new schema, whether it pays or not.")
+    bool, typer.Option("--reshred", help="Rewrite all files with one new schema, even if that saves no space.")
 ]
 MinSaving: TypeAlias = Annotated[
-    float, typer.Option(help="Share of the encoded bytes that shredding anew must save to pay.", min=0.0, max=1.0)
+    float, typer.Option(help="Re-shred only if it saves this share of the encoded bytes.", min=0.0, max=1.0)
 ]
 
 
@@ -30,27 +30,29 @@ def optimize(
     ],
     *,
     reshred: Reshred = False,
-    schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")
+    ] = None,
     policy: PolicyOptions,
     min_saving: MinSaving = 0.02,
     drop_shredding: Annotated[
         bool,
-        typer.Option("--drop-shredding", help="Rewrite every file unshredded, and take the feature off the table."),
+        typer.Option("--drop-shredding", help="Rewrite all files unshredded, and remove the table feature."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how the data has drifted from the schema; write nothing.")
+        bool, typer.Option("--dry-run", help="Only report how the data has drifted from the schema.")
     ] = False,
     file_bytes: Annotated[
-        int | None, typer.Option(help="About how large a file may become; 256 MiB by default.", min=1)
+        int | None, typer.Option(help="Approximate size of a file (default: 256 MiB).", min=1)
     ] = None,
     file_mb: Annotated[int | None, typer.Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
     column: Column = None,
     engine: EngineOption = "local",
     as_json: AsJson = False,
 ) -> int:
-    """Put small files together, and shred anew what pays.
+    """Compact small files, re-shredding columns where that saves space.
 
-    No row changes. A Delta table gets it in one commit.
+    Rows do not change. For a Delta table it is one commit.
     """
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.output import Progress
@@ -69,7 +71,9 @@ def optimize(
     with Progress() as progress:
         if is_delta(table):
             if column is not None or (drop_shredding and engine == "spark"):
-                raise typer.BadParameter("--column, and --drop-shredding on Spark, are not for Delta tables")
+                raise typer.BadParameter(
+                    "--column, and --drop-shredding with --engine spark, are not supported for Delta tables"
+                )
             from parquet_variant import delta
 
             if drop_shredding:
@@ -101,7 +105,7 @@ def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.sql_query.paths import is_delta
 
     if not is_delta(path):
-        locate(path)  # before anyone waits for a JVM
+        locate(path)  # before the JVM starts
     with spark_session(progress) as session:
         return optimize(session, path, progress=progress, **options)
 
@@ -133,24 +137,28 @@ def _report(result: Any, dry_run: bool, as_json: bool) -> None:
 
 def rewrite(
     source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="A file for one file; else a directory.")],
+    dest: Annotated[str, typer.Argument(metavar="DEST", help="A file if SRC is one file, else a directory.")],
     *,
-    layout: Annotated[Layout | None, typer.Option(help="Default: each column's own.", show_default=False)] = None,
-    schema: Annotated[str | None, typer.Option(help="What to shred: DDL, or a file of DDL, JSON or Parquet.")] = None,
-    reinfer: Annotated[bool, typer.Option("--reinfer", help="Choose what to shred from all the values.")] = False,
-    annotation: Annotated[bool, typer.Option(help="Put the VARIANT annotation on; without, it is a struct.")] = True,
-    on_conflict: Annotated[OnConflict, typer.Option(help="If value and typed_value contradict each other.")] = "error",
+    layout: Annotated[
+        Layout | None, typer.Option(help="Layout of the files (default: unchanged).", show_default=False)
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")
+    ] = None,
+    reinfer: Annotated[bool, typer.Option("--reinfer", help="Infer the schema from all values.")] = False,
+    annotation: Annotated[bool, typer.Option(help="Annotate the column as VARIANT; otherwise it is a struct.")] = True,
+    on_conflict: Annotated[OnConflict, typer.Option(help="For values whose value and typed_value conflict.")] = "error",
     writer: WriterOptions,
     column: Column = None,
     engine: EngineOption = "local",
     threads: Threads = None,
-    mode: Annotated[FileMode, typer.Option(help="If a file is there.")] = "error",
+    mode: Annotated[FileMode, typer.Option(help="If a file exists.")] = "error",
     overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Rewrite files in another layout or under another schema.
+    """Rewrite files in another layout or with another schema.
 
-    The way out for readers that know no shredding, and the way in from the older drafts.
+    Use it for readers without support for shredding, and to convert files of older drafts.
     """
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.output import Progress, human_bytes, print_json
@@ -187,6 +195,6 @@ def _rewrite_on_spark(source: str, dest: str, *, progress: Progress, **options: 
     from parquet_variant.parquet.operations.rewrite import plan_rewrite
     from parquet_variant.spark.operations.change import rewrite
 
-    plan_rewrite(source, dest, mode=options["mode"])  # before anyone waits for a JVM
+    plan_rewrite(source, dest, mode=options["mode"])  # before the JVM starts
     with spark_session(progress) as session:
         return rewrite(session, source, dest, progress=progress, **options)

@@ -1,7 +1,7 @@
-"""``variant query``: typed columns out of a Variant column by path, or SQL over them; ``sql-view``: a view of them.
+"""``variant query``: typed columns of Variants by path or in SQL; ``variant sql-view``: a view of them.
 
-Owns the options, what the command's words bind to, and how the answer and the plan are shown. Leaves the query to
-`parquet.scan` and its like, and SQL to `sql_query`.
+Owns the options, the tables that they name, and the presentation of results and plans. Leaves queries by path to
+`parquet.scan` and the scans of other formats, and SQL to `sql_query`.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ if TYPE_CHECKING:
 def query(
     path: Path,
     sql: Annotated[
-        str | None, typer.Argument(metavar="[SQL]", help='Such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".')
+        str | None,
+        typer.Argument(
+            metavar="[SQL]", help='Query over the table t, such as "SELECT v:id::int FROM t WHERE v:mag::double > 5".'
+        ),
     ] = None,
     select: Annotated[
         list[str] | None,
-        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeat for more."),
+        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; repeatable."),
     ] = None,
     where: Annotated[
-        str | None, typer.Option("--where", "-w", help="Such as \"mag > 5 and $.properties.place:string like 'x%'\".")
+        str | None,
+        typer.Option("--where", "-w", help="Filter, such as \"mag > 5 and $.properties.place:string like 'x%'\"."),
     ] = None,
     column: Column = None,
     version: Version = None,
     at: At = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after so many rows.", min=0)] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Say what would be read, of how much; read nothing.")
-    ] = False,
+    limit: Annotated[int | None, typer.Option(help="Stop after this number of rows.", min=0)] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Only report what the query would read.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="A value that cannot be cast is an error, not null.")
+        bool, typer.Option("--strict", help="Fail if a value cannot be cast, instead of returning null.")
     ] = False,
     threads: Threads = None,
     allow_outside: AllowOutside = False,
@@ -54,8 +56,8 @@ def query(
 ) -> int:
     """Query by path, in SQL or with --select and --where.
 
-    SQL is over the table t, which is PATH; or it stands alone and names paths: SELECT v:id::int FROM 'events/'. Only
-    the columns, row groups and files that the answer needs are read. PATH may be JSON, or - for standard input.
+    In SQL the table t is PATH. Without PATH, the SQL names paths: SELECT v:id::int FROM 'events/'. Only the columns,
+    row groups and files that the result needs are read. PATH can also be JSON, or - for standard input.
     """
     from parquet_variant.cli.options.readers import read_selects
     from parquet_variant.cli.options.stdin import queryable
@@ -63,11 +65,11 @@ def query(
     if sql is None and is_sql(path):
         path, sql = "", path
     if sql is None and not select:
-        raise typer.BadParameter("nothing is asked for: give --select 'name=$.path:type', or SQL")
+        raise typer.BadParameter("no columns are selected: give --select 'name=$.path:type', or SQL")
     if sql is not None and where is not None:
-        raise typer.BadParameter("--where does not go with SQL: write it into the SQL")
+        raise typer.BadParameter("--where is not allowed with SQL: write the condition in the SQL")
     if engine == "spark" and (strict or allow_outside):
-        raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} is for --engine local")
+        raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
     selects = read_selects(select or [])
     options = {"version": version, "at": at, "column": column}
     options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
@@ -80,15 +82,19 @@ def query(
 
 def sql_view(
     path: Path,
-    engine: Annotated[SqlEngine, typer.Option(help="Whose SQL.")] = "duckdb",
-    name: Annotated[str, typer.Option(help="The name of the view.")] = "events",
+    engine: Annotated[SqlEngine, typer.Option(help="The engine that will run the statement.")] = "duckdb",
+    name: Annotated[str, typer.Option(help="Name of the view.")] = "events",
     select: Annotated[
         list[str] | None,
-        typer.Option("--select", "-s", help="'name=$.path:type', or an ordinary column; by default what is shredded."),
+        typer.Option(
+            "--select",
+            "-s",
+            help="'name=$.path:type', or an ordinary column (default: the shredded paths); repeatable.",
+        ),
     ] = None,
     column: Column = None,
 ) -> int:
-    """Print a CREATE VIEW statement: a Variant's paths as typed columns."""
+    """Print a CREATE VIEW statement with the paths of a Variant as typed columns."""
     from parquet_variant.cli.options.readers import read_selects
     from parquet_variant.sql_query.sql_view import sql_view
 
@@ -104,7 +110,7 @@ def sql_view(
 def _answer_paths(
     path: str, selects: dict[str, str], where: str | None, options: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
-    """Run or explain a query by paths, with the options of the command, and those of what it shows."""
+    """Run or explain a query by paths; `shown` has the options of the output."""
     from parquet_variant.cli.options.tables import plan_query
     from parquet_variant.cli.output import print_json
 
@@ -115,8 +121,8 @@ def _answer_paths(
         report = query.explain()
         readers = _readers(path, selects, in_spark) if on_spark else None
         if shown["as_json"]:
-            told = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
-            print_json(report.to_dict() | told)
+            by_reader = {"readers": {"jvm": readers.jvm_files, "python": readers.python}} if readers else {}
+            print_json(report.to_dict() | by_reader)
         else:
             print(report if readers is None else f"{report}\n{readers}")
         return 0
@@ -129,13 +135,13 @@ def _answer_paths(
 def _answer_sql(
     path: str | None, sql: str, selects: dict[str, str], options: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
-    """Run or explain SQL, with the options of the command, and those of what it shows."""
+    """Run or explain SQL; `shown` has the options of the output."""
     from parquet_variant.cli.output import print_json
     from parquet_variant.query.duckdb_engine import begin
 
     on_spark = shown["engine"] == "spark"
     if not on_spark and not shown["explain"]:
-        begin(threads=options["threads"])  # while the query is read and planned
+        begin(threads=options["threads"])  # while the query is planned
     query = plan(path, sql, selects, **options, engine="spark" if on_spark else "duckdb")
     if shown["explain"]:
         text, details = explained(query, on_spark=on_spark)
@@ -148,14 +154,14 @@ def _answer_sql(
 
 
 def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> ReadPlan:
-    """Who reads which file on Spark: the JVM alone, or the data source."""
+    """Return which files the JVM reads on Spark, and which the Python data source."""
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
     from parquet_variant.sql_query.paths import is_delta
 
     delta = is_delta(path)
     if delta or options["where"]:
-        reason = "a Delta table" if delta else "--where is the data source's"
+        reason = "a Delta table" if delta else "--where needs the data source"
         return ReadPlan({}, python=dict.fromkeys(data_files(path), reason))
     return plan_read(path, _for_spark(columns), column=options["column"])
 
@@ -172,28 +178,28 @@ def _in_spark(path: str, columns: dict[str, str], options: dict[str, Any]) -> pa
 
 
 def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
-    """The columns as the data source takes them: path and type apart."""
+    """Return the columns for the data source, as pairs of path and type."""
     from parquet_variant.query.selection import read_selection
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
     return {
-        each.name: each.column or each.name
-        if each.path is None
-        else (str(each.path), "variant" if each.type is None else ShreddingSchema.from_arrow(each.type).to_ddl())
-        for each in read_selection(columns)
+        column.name: column.column or column.name
+        if column.path is None
+        else (str(column.path), "variant" if column.type is None else ShreddingSchema.from_arrow(column.type).to_ddl())
+        for column in read_selection(columns)
     }
 
 
 def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
-    """The answer as it comes, cut off at the limit."""
-    left = limit
-    if left == 0:
+    """Yield the parts of a result up to a number of rows."""
+    remaining = limit
+    if remaining == 0:
         return
     for part in parts:
-        yield part if left is None else part.slice(0, left)
-        if left is not None:
-            left -= part.num_rows
-            if left <= 0:
+        yield part if remaining is None else part.slice(0, remaining)
+        if remaining is not None:
+            remaining -= part.num_rows
+            if remaining <= 0:
                 return
 
 
@@ -231,7 +237,7 @@ _SQL = re.compile(r"\s*(?:select|with|from|values|describe|summarize|\(|--|/\*)(
 
 
 def is_sql(word: str) -> bool:
-    """Whether the first word of the command is a query, not a path.
+    """Return whether the first argument of the command is a query, not a path.
 
     >>> is_sql("SELECT 1"), is_sql("select.parquet"), is_sql("events/")
     (True, False, False)
@@ -252,7 +258,7 @@ def plan(
     allow_outside: bool,
     engine: Any,
 ) -> SqlQuery:
-    """Plan a query; the table t is the path of the command, with the columns of ``--select``."""
+    """Plan a query over the table t, which is the path of the command with the columns of ``--select``."""
     from parquet_variant.sql_query.sql import plan_sql
 
     tables: dict[str, Any] = {}
@@ -283,14 +289,14 @@ def _bound(path: str, version: int | None, at: str | None, allow_outside: bool) 
 
 
 def explained(query: SqlQuery, *, on_spark: bool = False) -> tuple[str, dict[str, Any]]:
-    """What would be read for a query, of how much (and on Spark by whom): as text, and for machines."""
-    parts = [_one(query, number, on_spark) for number in range(len(query.rewritten.uses))]
+    """Return what a query would read, and on Spark by which reader, as text and as a document."""
+    parts = [_explain_use(query, number, on_spark) for number in range(len(query.rewritten.uses))]
     details = [detail for _, detail in parts]
-    whole = details[0] if len(details) == 1 else {"tables": details}
-    return "\n\n".join(text for text, _ in parts) or "no table is read", whole
+    document = details[0] if len(details) == 1 else {"tables": details}
+    return "\n\n".join(text for text, _ in parts) or "no table is read", document
 
 
-def _one(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, Any]]:
+def _explain_use(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, Any]]:
     from parquet_variant.sql_query.sql import columns_text, filter_text
 
     use = query.rewritten.uses[number]
@@ -298,7 +304,7 @@ def _one(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, A
     report = scan.explain() if hasattr(scan, "explain") else None
     columns, filters = columns_text(use), filter_text(use)
     lines = [f"table       {use.table.name}"] + ([str(report)] if report is not None else [])
-    lines += [f"asked for   {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
+    lines += [f"columns     {', '.join(columns) or 'its rows'}", f"filters     {' and '.join(filters) or 'none'}"]
     details = report.to_dict() if report is not None and hasattr(report, "to_dict") else {}
     if on_spark:
         from parquet_variant.spark.operations.sql import readers_of
@@ -306,11 +312,11 @@ def _one(query: SqlQuery, number: int, on_spark: bool) -> tuple[str, dict[str, A
         readers = readers_of(use)
         lines.append(str(readers))
         details |= {"readers": {"jvm": readers.jvm_files, "python": readers.python}}
-    return "\n".join(lines), details | {"table": use.table.name, "asked_for": columns, "filters": filters}
+    return "\n".join(lines), details | {"table": use.table.name, "needed_columns": columns, "filters": filters}
 
 
 def spark_batches(query: SqlQuery) -> Iterator[pa.Table]:
-    """The answer, by a local Spark session."""
+    """Run the query in a local Spark session."""
     from parquet_variant.cli.output import Progress
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.spark.arrow_variant import with_variants

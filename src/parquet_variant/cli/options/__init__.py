@@ -1,1 +1,1 @@
-"""Options and arguments that commands share, and what is made of them."""
+"""Options and arguments that commands share, and reading their values."""

@@ -1,7 +1,7 @@
-"""Options and arguments that several commands have, spelled and explained once, alone and in groups.
+"""Options and arguments that several commands share, single and in groups.
 
-Owns their names and help texts, what the library is told of a group, and how Typer sees each option of a group as the
-command's own. Leaves what they do to the commands.
+Owns their names and help texts, the library keywords of a group, and presenting the options of a group to Typer as
+options of the command. Leaves their effect to the commands.
 """
 
 from __future__ import annotations
@@ -22,78 +22,86 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
-    bool, typer.Option("--allow-outside", help="Of a Delta table: read files outside of it, too (shallow clones).")
+    bool, typer.Option("--allow-outside", help="Delta tables: also read files outside the table (shallow clones).")
 ]
 Also: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH:TYPE", help="What typing this path, too, would cost and save; repeat."),
+    typer.Option(metavar="PATH:TYPE", help="Show what typing this path would cost and save; repeatable."),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Column: TypeAlias = Annotated[
-    str | None, typer.Option(help="The variant column; not needed where there is just one.", show_default=False)
+    str | None, typer.Option(help="The Variant column, if there are several.", show_default=False)
 ]
 Path: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="PATH", help="Parquet or Vortex: a file, directory or glob; or a Delta table, or a URI."),
+    typer.Argument(metavar="PATH", help="Parquet or Vortex file, directory or glob, Delta table, or URI."),
 ]
-Table: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="A Delta table: path or URI.")]
-Version: TypeAlias = Annotated[int | None, typer.Option(help="Of a Delta table: this version.", show_default=False)]
+Table: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a Delta table.")]
+Version: TypeAlias = Annotated[int | None, typer.Option(help="Delta tables: read this version.", show_default=False)]
 At: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Of a Delta table: as it was then (ISO 8601).", show_default=False)
+    str | None,
+    typer.Option(metavar="TIME", help="Delta tables: read the version at this time (ISO 8601).", show_default=False),
 ]
 Policy: TypeAlias = Annotated[
-    str, typer.Option(help="How to choose what to shred: auto, spark, tiles, hints, workload, explicit.")
+    str, typer.Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")
 ]
 Queries: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="FILE", help="SQL whose paths --policy workload shreds first.", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="FILE", help="File of SQL queries whose paths --policy workload shreds first.", show_default=False
+    ),
 ]
 Settings: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A constant of the policy, such as min_row_share=0.05; repeat."),
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Set a constant of the policy, such as min_row_share=0.05; repeatable."
+    ),
 ]
-_SAMPLE = typer.Option(help="Share of the lines to choose from.", min=0.0, max=1.0)
+_SAMPLE = typer.Option(help="Share of the lines from which the schema is inferred.", min=0.0, max=1.0)
 Sample: TypeAlias = Annotated[float, _SAMPLE]
 SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
 OnErrorOption: TypeAlias = Annotated[
-    OnError, typer.Option(help="A bad line is an error, or put aside and counted, or SQL NULL.")
+    OnError, typer.Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
 ]
 OnInexactOption: TypeAlias = Annotated[
-    OnInexact, typer.Option(help="Numbers that no type keeps exactly are counted, or an error.")
+    OnInexact, typer.Option(help="For numbers that no type keeps exactly: report their count, or fail.")
 ]
-EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="In this process, or in a local Spark session.")]
+EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="Run in this process, or in a local Spark session.")]
 SortKeys: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeat."),
+    typer.Option(metavar="PATH", help="Sort each file by this path, such as '$.ts' or '$.ts:timestamp'; repeatable."),
 ]
 BloomFilters: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--bloom-filter", metavar="PATH", help="Give this shredded path a bloom filter; repeat."),
+    typer.Option("--bloom-filter", metavar="PATH", help="Write a bloom filter for this shredded path; repeatable."),
 ]
 Threads: TypeAlias = Annotated[
-    int | None, typer.Option(help="How many work at a time; by default one a CPU.", min=1, show_default=False)
+    int | None, typer.Option(help="Number of worker threads (default: one per CPU).", min=1, show_default=False)
 ]
 PageWriter: TypeAlias = Annotated[
     str | None,
-    typer.Option("--writer", help="Who writes the pages: native or pyarrow. Default: native.", show_default=False),
+    typer.Option("--writer", help="Writer of the pages: native (default) or pyarrow.", show_default=False),
 ]
 RowGroupBytes: TypeAlias = Annotated[
-    int | None, typer.Option(help="Arrow bytes a row group; 128 MiB by default.", min=1, show_default=False)
+    int | None, typer.Option(help="Arrow bytes per row group (default: 128 MiB).", min=1, show_default=False)
 ]
 FormatOption: TypeAlias = Annotated[
     InputFormat,
-    typer.Option(help="A value a line; one array a file; documents over many lines; rows of CSV or XML."),
+    typer.Option(
+        help="Layout of the input: one value per line, one array per file, documents over many lines, CSV or XML rows."
+    ),
 ]
 
 
 Root: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="PATH", help="Where the rows are in documents, such as '$.items[*]'.", show_default=False),
+    typer.Option(metavar="PATH", help="Path of the rows inside documents, such as '$.items[*]'.", show_default=False),
 ]
 JsonColumn: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="SRC are tables (Parquet, Arrow, CSV, Delta): this column of theirs holds JSON; others stay as they are.",
+        help="Read SRC as tables (Parquet, Arrow, CSV, Delta) with JSON in this column; other columns are kept.",
         show_default=False,
     ),
 ]
@@ -102,14 +110,14 @@ Types: TypeAlias = Annotated[
     typer.Option(
         "--type",
         metavar="PATH:TYPE",
-        help="Strings that are to be date, timestamp, timestamp_ntz, uuid or binary, such as '$..*_id:uuid'; repeat.",
+        help="Type strings as date, timestamp, timestamp_ntz, uuid or binary, such as '$..*_id:uuid'; repeatable.",
     ),
 ]
 DetectTimestamps: TypeAlias = Annotated[
     bool | None,
     typer.Option(
         "--detect-timestamps/--no-detect-timestamps",
-        help="Type strings that are dates or timestamps, where the text comes back unchanged; of CSV by default.",
+        help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
         show_default=False,
     ),
 ]
@@ -117,13 +125,13 @@ Parse: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="How text is read, such as floats=double; of CSV delimiter, header, null_values; of XML rowTag; repeat.",
+        help="Parser option, such as floats=double; CSV: delimiter, header, null_values; XML: rowTag; repeatable.",
     ),
 ]
 
 
 def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[str, str]]:
-    """The paths and types of ``--type`` or ``--also``.
+    """Read the paths and types of ``--type`` or ``--also``.
 
     >>> read_types(["$..*_id:uuid"])
     [('$..*_id', 'uuid')]
@@ -132,13 +140,13 @@ def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[st
     for text in texts or ():
         path, sign, kind = text.rpartition(":")
         if not sign:
-            raise typer.BadParameter(f"{option} is {text!r}: write it as PATH:TYPE, such as '$.tags.brand:string'")
+            raise typer.BadParameter(f"invalid {option} {text!r}: write PATH:TYPE, such as '$.tags.brand:string'")
         types.append((path, kind.strip()))
     return types
 
 
 def read_parse(texts: list[str] | None) -> dict[str, Any]:
-    """The options of ``--parse``: a value is JSON, or text as it stands.
+    """Read the options of ``--parse``, whose values are JSON or else strings.
 
     >>> read_parse(["delimiter=;", "header=false"])
     {'delimiter': ';', 'header': False}
@@ -147,7 +155,7 @@ def read_parse(texts: list[str] | None) -> dict[str, Any]:
     for text in texts or ():
         name, sign, value = text.partition("=")
         if not sign:
-            raise typer.BadParameter(f"--parse is {text!r}: write it as NAME=VALUE")
+            raise typer.BadParameter(f"invalid --parse {text!r}: write NAME=VALUE")
         try:
             options[name] = json.loads(value)
         except ValueError:
@@ -157,14 +165,14 @@ def read_parse(texts: list[str] | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOptions:
-    """How to choose what to shred."""
+    """Options of the shredding policy."""
 
     policy: Policy = "auto"
     settings: Settings = None
     queries: Queries = None
 
     def read(self) -> ShreddingPolicy:
-        """The policy."""
+        """Return the policy."""
         from parquet_variant.cli.options.readers import read_policy
 
         return read_policy(self.policy, self.settings, self.queries)
@@ -172,7 +180,7 @@ class PolicyOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonOptions:
-    """How JSON is read."""
+    """Options for reading JSON."""
 
     on_error: OnErrorOption = "fail"
     on_inexact: OnInexactOption = "report"
@@ -184,50 +192,50 @@ class JsonOptions:
     detect_timestamps: DetectTimestamps = None
 
     def read(self) -> dict[str, Any]:
-        """The keywords of `ingest` and `profile`."""
-        options = {each.name: getattr(self, each.name) for each in fields(self)}
+        """Return the keywords of `ingest` and `profile`."""
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
         return options | {"parse": read_parse(self.parse), "types": dict(read_types(self.types))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterOptions:
-    """How Parquet files are written."""
+    """Options for writing Parquet files."""
 
-    compression: Annotated[str, typer.Option(help="Codec of the Parquet files.")] = DEFAULT_COMPRESSION
+    compression: Annotated[str, typer.Option(help="Compression codec of Parquet files.")] = DEFAULT_COMPRESSION
     sort_by: SortKeys = None
     bloom_filters: BloomFilters = None
     row_group_bytes: RowGroupBytes = None
     writer: PageWriter = None
 
     def read(self) -> dict[str, Any]:
-        """The keywords of the writer: those that were given."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name))}
+        """Return the keywords of the writer that were given."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name))}
 
 
 def flat(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with each option of its groups as an option of its own."""
+    """Return the command with the options of its groups as separate options."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
-    for each in inspect.signature(command).parameters.values():
-        own = [(each.name, each.default, hints[each.name])]
-        if group := groups.get(each.name):
+    for parameter in inspect.signature(command).parameters.values():
+        options = [(parameter.name, parameter.default, hints[parameter.name])]
+        if group := groups.get(parameter.name):
             inner = get_type_hints(group, include_extras=True)
-            own = [(field.name, field.default, inner[field.name]) for field in fields(group)]
+            options = [(field.name, field.default, inner[field.name]) for field in fields(group)]
         parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-            for name, default, hint in own
+            for name, default, hint in options
         ]
 
     @wraps(command)
     def run(**options: Any) -> int:
-        made = {
+        values = {
             name: group(**{field.name: options.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
-        return command(**options, **made)
+        return command(**options, **values)
 
     del run.__wrapped__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

@@ -1,7 +1,7 @@
-"""What ``--schema``, ``--policy`` with its constants, and ``--select`` are given.
+"""Reading the values of ``--schema``, ``--policy`` with its constants, and ``--select``.
 
-Owns telling a schema's DDL from a file of DDL or JSON and a Parquet file, and the notation ``name=$.path:type`` of
-selections. Leaves schemas to `ShreddingSchema`, the constants' meaning to the policies, paths to `query.selection`.
+Owns recognising a schema as DDL, a file of DDL or JSON, or a Parquet file, and the notation ``name=$.path:type``.
+Leaves schemas to `ShreddingSchema`, the meaning of constants to the policies, and paths to `query.selection`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _SUFFIXES = (".ddl", ".json", ".parquet", ".sql", ".txt")
 
 
 def read_schema(schema: str | None) -> ShreddingSchema | None:
-    """Read what ``--schema`` was given; None stays None.
+    """Read the value of ``--schema``; None is returned unchanged.
 
-    Raises `VariantError` for text that is no schema, and for a file that holds none.
+    Raises `VariantError` for text or a file that is not a schema.
 
     >>> read_schema("mag double, place string").to_ddl()
     'mag double, place string'
@@ -34,27 +34,27 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
     if schema is None:
         return None
     text = schema
-    if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it takes a text too long for a file name
+    if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it accepts text that is too long for a file name
         raw = Path(schema).read_bytes()
         if raw.startswith(b"PAR1"):
             return ShreddingSchema.from_parquet(schema).limited_to()
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError:
-            raise SchemaError(f"{schema} is no schema: give DDL or JSON text, or a Parquet file", file=schema) from None
+            raise SchemaError(f"{schema} is not a schema: give DDL, JSON, or a Parquet file", file=schema) from None
     elif schema.endswith(_SUFFIXES):
-        raise SchemaError(f"there is no schema file {schema}: check the path, or give DDL such as 'mag double'")
+        raise SchemaError(f"schema file {schema} does not exist: check the path, or give DDL such as 'mag double'")
     text = text.strip()
     return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)
 
 
 def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> Policy:
-    """Make a policy.
+    """Create a policy.
 
-    `settings`: ``constant=value``; the value is JSON, or text as it stands. A constant of a constant is written with a
-      dot: ``maps.keys=100``.
-    `queries`: a file of SQL, a query a line or ended by ``;``, from which the workload policy takes its weights.
-    Raises `VariantError` for a name, constant or value that does not fit, and a file that cannot be read.
+    `settings`: ``constant=value`` with a value in JSON, or else a string. A nested constant is written with a dot:
+      ``maps.keys=100``.
+    `queries`: a file of SQL queries, one per line or ended by ``;``, from which the workload policy takes its weights.
+    Raises `VariantError` for an invalid name, constant or value, and a file that cannot be read.
 
     >>> read_policy("auto", ["min_row_share=0.05", "maps.keys=100"])
     AutoPolicy(min_row_share=0.05, least_columns=10, min_type_share=0.3, ..., maps=MapRules(keys=100, ...))
@@ -68,19 +68,19 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     if name not in POLICIES or not (options or queries):
         return policy_named(name)
     kind: Any = POLICIES[name]
-    known = [each.name for each in fields(kind) if each.init and not each.name.startswith("_")]
-    if unknown := sorted({key.partition(".")[0] for key in options} - set(known)):
+    constants = [field.name for field in fields(kind) if field.init and not field.name.startswith("_")]
+    if unknown := sorted({key.partition(".")[0] for key in options} - set(constants)):
         raise VariantError(
-            f"the policy {name} has no constant {unknown[0]!r}: use {', '.join(known)}", reason="bad-policy"
+            f"unknown constant {unknown[0]!r} of the policy {name}: use {', '.join(constants)}", reason="bad-policy"
         )
-    plain = {key: value for key, value in options.items() if "." not in key}
+    top_level = {key: value for key, value in options.items() if "." not in key}
     try:
         if queries is not None:
             if not hasattr(kind, "of_queries"):
-                raise VariantError("--queries is for --policy workload", reason="bad-policy")
-            policy = kind.of_queries(_queries(queries), **plain)
+                raise VariantError("--queries needs --policy workload", reason="bad-policy")
+            policy = kind.of_queries(_queries(queries), **top_level)
         else:
-            policy = kind(**plain)
+            policy = kind(**top_level)
         for key, value in options.items():
             outer, dot, inner = key.partition(".")
             if dot:
@@ -88,7 +88,7 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
     except (TypeError, ValueError) as error:
         if isinstance(error, VariantError):
             raise
-        raise VariantError(f"the policy {name} does not take {options}: {error}", reason="bad-policy") from None
+        raise VariantError(f"invalid constants {options} of the policy {name}: {error}", reason="bad-policy") from None
     return policy
 
 
@@ -97,7 +97,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
     key, equals, value = text.partition("=")
     if not equals:
-        raise VariantError(f"--set is {text!r}: write it as 'constant=value'", reason="bad-policy")
+        raise VariantError(f"invalid --set {text!r}: write constant=value", reason="bad-policy")
     try:
         return key.strip(), json.loads(value)
     except ValueError:
@@ -106,7 +106,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _with(outer: Any, name: str, value: Any) -> Any:
     if not is_dataclass(outer) or isinstance(outer, type):
-        raise TypeError(f"there is no constant {name!r} in {outer!r}")
+        raise TypeError(f"unknown constant {name!r} in {outer!r}")
     return replace(outer, **{name: value})
 
 
@@ -116,9 +116,9 @@ def _queries(path: str) -> list[str]:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        # The whole error spells the path, and secrets in it.
+        # The text of the error has the path, which can have secrets.
         why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise VariantFileError(f"the queries in {path} cannot be read: {why}", file=path) from None
+        raise VariantFileError(f"cannot read the queries in {path}: {why}", file=path) from None
     return [query for line in text.splitlines() for query in line.split(";") if query.strip()]
 
 
@@ -126,10 +126,10 @@ _NAMED = re.compile(r"([^$=\[\]]*[^$=\[\]\s])\s*=\s*(.*)", re.DOTALL)
 
 
 def read_selects(texts: list[str]) -> dict[str, str]:
-    """Read all ``--select`` options of a command, as a mapping that `parquet.scan` takes.
+    """Read all ``--select`` options of a command, as the mapping for `parquet.scan`.
 
-    Without a name, a path is called by its last key, and an ordinary column by its own name. Raises `PathError` for a
-    path that cannot be read, and for a name that is given twice.
+    Without a name, a path is named by its last key, and an ordinary column keeps its name. Raises `PathError` for an
+    invalid path, and for a repeated name.
 
     >>> read_selects(["mag=$.properties.mag:double", "$.id", "$['a=b'][0]:struct<x: int>", "day"])
     {'mag': '$.properties.mag:double', 'id': '$.id', 'a=b': "$['a=b'][0]:struct<x: int>", 'day': 'day'}
@@ -149,6 +149,6 @@ def read_selects(texts: list[str]) -> dict[str, str]:
             )
             name = keys[-1] if keys else "value"
         if name in selects:
-            raise PathError(f"two --select options are called {name!r}: name one of them, as in 'other={path}'")
+            raise PathError(f"two --select options have the name {name!r}: rename one, as in 'other={path}'")
         selects[name] = path
     return selects

@@ -1,7 +1,7 @@
-"""Standard input where a file is asked for (``-``), and JSON where Parquet is.
+"""Standard input in place of a file (``-``), and JSON in place of Parquet.
 
-Owns private files that are there until the command ends: what is piped in, since a schema is inferred before the rows
-are written, and what JSON is ingested into. Leaves what is in them to whoever reads files.
+Owns private files that are removed when the command ends: a copy of standard input, which is read twice because a
+schema is inferred first, and Parquet files made of JSON. Leaves their content to the readers of files.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 @contextmanager
 def with_stdin(sources: list[str]) -> Iterator[list[str]]:
-    """The sources with a file in the place of ``-``, private and gone at the end.
+    """Replace ``-`` in the sources by a private file, which is removed at the end.
 
-    Raises `VariantFileError` if standard input is a terminal, or named twice.
+    Raises `VariantFileError` if standard input is a terminal, or is named twice.
 
     >>> with with_stdin(["a.ndjson"]) as sources:
     ...     sources
@@ -30,9 +30,11 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
         yield sources
         return
     if sources.count("-") > 1:
-        raise VariantFileError("- is named twice: standard input can be read once", reason="bad-option")
+        raise VariantFileError("- is given twice: standard input can be read only once", reason="bad-option")
     if sys.stdin is None or sys.stdin.isatty():
-        raise VariantFileError("- is standard input, and nothing is piped into it", reason="no-rows")
+        raise VariantFileError(
+            "- reads standard input, which is a terminal: pipe JSON into the command", reason="no-rows"
+        )
     with tempfile.TemporaryDirectory(prefix="variant-") as folder:
         file = Path(folder) / "stdin"
         with file.open("wb") as target:
@@ -43,14 +45,14 @@ def with_stdin(sources: list[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def called(file: str, name: str) -> Iterator[None]:
-    """Errors about a private file name what it stands for.
+    """Replace the name of a private file in errors.
 
     >>> from parquet_variant.errors import JsonError
     >>> with called("/tmp/x/stdin", "standard input"):
-    ...     raise JsonError("line 3 of /tmp/x/stdin is no JSON", file="/tmp/x/stdin")
+    ...     raise JsonError("line 3 of /tmp/x/stdin is not JSON", file="/tmp/x/stdin")
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.JsonError: line 3 of standard input is no JSON (file standard input)
+    parquet_variant.errors.JsonError: line 3 of standard input is not JSON (file standard input)
     """
     from parquet_variant.errors import VariantError
 
@@ -64,7 +66,7 @@ def called(file: str, name: str) -> Iterator[None]:
 
 @contextmanager
 def queryable(path: str, threads: int | None = None) -> Iterator[str]:
-    """A path that can be queried: the one given, or a private Parquet file of the JSON that it names; ``-`` is stdin.
+    """Yield a path that can be queried: the same one, or a private Parquet file made of JSON; ``-`` is standard input.
 
     Raises `JsonError` or `VariantFileError` as `pv.ingest`.
 
@@ -82,8 +84,8 @@ def queryable(path: str, threads: int | None = None) -> Iterator[str]:
 
         with tempfile.TemporaryDirectory(prefix="variant-") as folder:
             dest = f"{folder}/json.parquet"
-            # Lines that are no JSON are put aside only by an ingest that is kept.
-            with called("put bad lines aside: on_error=", "put bad lines aside with `variant ingest`: on_error="):
+            # Only `variant ingest` writes a file in which invalid lines can be quarantined.
+            with called("skip invalid lines with on_error=", "skip invalid lines with `variant ingest`, on_error="):
                 ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
             with called(dest, path):
                 yield dest

@@ -1,6 +1,6 @@
-"""Delta table, Vortex or Parquet files: which of them a path names, and the query over each.
+"""Delta tables, Vortex files and Parquet files: the files of a path, and a query over any of them.
 
-Owns telling them apart, for the commands that take all. Leaves the rest to `delta`, `vortex` and `parquet`.
+Owns the choice of the format for commands that accept all of them. Leaves reading to `delta`, `vortex` and `parquet`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from parquet_variant.sql_query.paths import is_delta, is_vortex, refuse_versions
 
 
 def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
-    """The files that the newest version of a Delta table holds; any other path as it is.
+    """Return the files of the newest version of a Delta table; any other path is returned unchanged.
 
-    Raises `VariantFileError` for a table without files; a `DeltaError` for files outside of the table that were not
-    allowed.
+    Raises `VariantFileError` for a table without files, `DeltaError` for files outside the table that are not allowed.
     """
     from parquet_variant.errors import VariantFileError
 
     if not is_delta(path):
         if is_vortex(path):
             raise VariantFileError(
-                f"{path} is Vortex: this command is for Parquet; query and cat take Vortex files",
+                f"{path} is a Vortex file, and this command needs Parquet: use query or cat",
                 reason="not-parquet",
                 file=path,
             )
@@ -30,7 +29,7 @@ def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
 
     files = files_of_table(path, allow_outside=allow_outside)
     if not files:
-        raise VariantFileError(f"the Delta table {path} has no rows", reason="no-files", file=path)
+        raise VariantFileError(f"the Delta table {path} has no files", reason="no-files", file=path)
     return files
 
 
@@ -46,10 +45,9 @@ def plan_query(
     threads: int | None = None,
     allow_outside: bool = False,
 ) -> Any:
-    """Plan a query over a Delta table (of a version), Vortex or Parquet files; all answers have the same methods.
+    """Plan a query over a Delta table (of a version), Vortex or Parquet files; all plans have the same methods.
 
-    Raises `VariantError` as `delta.scan`, `vortex.scan_files` and `parquet.scan`, and for a version of what is no Delta
-    table.
+    Raises `VariantError` as `delta.scan`, `vortex.scan_files` and `parquet.scan`, and for a version of other files.
     """
     from parquet_variant.errors import VariantFileError
 
@@ -57,7 +55,7 @@ def plan_query(
         from parquet_variant.delta import scan as scan_table
 
         if strict:
-            raise VariantFileError("--strict is for Parquet files, not for Delta tables", reason="bad-option")
+            raise VariantFileError("--strict is not supported for Delta tables", reason="bad-option")
         return scan_table(
             path,
             columns,
@@ -73,7 +71,7 @@ def plan_query(
         from parquet_variant.vortex import scan_files as scan_vortex
 
         if strict:
-            raise VariantFileError("--strict is for Parquet files, not for Vortex files", reason="bad-option")
+            raise VariantFileError("--strict is not supported for Vortex files", reason="bad-option")
         return scan_vortex(path, columns, where, column=column, threads=threads)
     from parquet_variant.parquet import scan as scan_files
 
