@@ -40,10 +40,7 @@ def test_json_that_is_queried_keeps_its_name(variant: Run, tmp_path: Path) -> No
 def test_bad_lines_of_json_that_is_queried(variant: Run, tmp_path: Path) -> None:
     source = tmp_path / "a.ndjson"
     source.write_text('{"a": 1}\n{"a":\n')
-    assert (
-        "`variant ingest`, --on-error quarantine"
-        in variant("query", source, "SELECT 1 FROM t").error
-    )
+    assert "`variant ingest`, --on-error quarantine" in variant("query", source, "SELECT 1 FROM t").error
 
 
 def test_a_place_that_is_taken(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
