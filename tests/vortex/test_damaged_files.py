@@ -111,9 +111,14 @@ def test_other_readers_do_not_see_the_trailer(tmp_path: Path) -> None:
 
 def test_a_panic_is_an_error() -> None:
     class PanicException(BaseException):
-        """As pyo3's."""
+        """Raised by pyo3 for a panic in Rust."""
 
-    with pytest.raises(VariantFileError, match="Vortex says: index out of bounds"), vortex_errors("a.vortex"):
+        __module__ = "pyo3_runtime"
+
+    with (
+        pytest.raises(VariantFileError, match="index out of bounds$|index out of bounds \\(file"),
+        vortex_errors("a.vortex"),
+    ):
         raise PanicException("index out of bounds\nbacktrace")
     with pytest.raises(KeyboardInterrupt), vortex_errors("a.vortex"):
         raise KeyboardInterrupt

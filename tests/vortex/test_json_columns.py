@@ -60,7 +60,7 @@ def test_what_is_refused():
     with pytest.raises(JsonError) as refused:
         compress_json(["{}", '{"a": '])
     assert refused.value.row == 1
-    with pytest.raises(SchemaError, match="no JSON text"):
+    with pytest.raises(SchemaError, match="not JSON text"):
         compress_json(pa.array([1, 2]))
 
 

@@ -79,6 +79,6 @@ def test_no_descriptor_stays_open(tmp_path):
 def test_a_column_that_is_no_variant_is_not_taken_for_one(tmp_path):
     path = tmp_path / "a.vortex"
     pv.vortex.write(path, {"v": pv.parse_json(ROWS), "id": pa.array(range(len(ROWS)))})
-    with pytest.raises(pv.VariantFileError, match="there is not a Variant column 'id'") as caught:
+    with pytest.raises(pv.VariantFileError, match="'id' is not a Variant column") as caught:
         pv.vortex.scan(path, ASKED, column="id")
     assert caught.value.reason == "no-such-column"

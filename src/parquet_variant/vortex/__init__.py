@@ -1,7 +1,7 @@
-"""Vortex's RFC for a Variant type as a working system, and real Vortex files.
+"""Vortex's RFC for a Variant type, implemented over arrays and over Vortex files.
 
-Owns the public names of ``pv.vortex`` and loads each on first use. No module here has the name of a public
-function, so none hides one.
+Owns the public names of ``pv.vortex`` and loads each on first use. No module here has the name of a public function,
+because the module would hide the function.
 """
 
 from __future__ import annotations

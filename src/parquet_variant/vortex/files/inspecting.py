@@ -1,6 +1,6 @@
-"""`inspect`: what is in Vortex files, without reading their rows.
+"""`inspect`: a report on Vortex files, made without reading their rows.
 
-Owns the report of files. Leaves what a writer noted to `trailer`.
+`trailer` reads the notes of the writer.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class VortexColumnReport:
     Parameters
     ----------
     name
-        Its name.
+        The name of the column.
     dtype
-        The logical type, ``variant`` or ``variant?``: whether rows may be absent.
+        The logical type: ``variant``, or ``variant?`` if rows may be absent.
     layouts
-        How many files have it in which layout.
+        Number of files by layout.
     types
-        The types that are columns of their own, by path.
+        Types of the typed columns, by path.
     in_bytes
-        What was to be typed and is not, because the layout cannot hold it, with the reason.
+        Paths of the schema that are not typed because the layout cannot hold them, with the reason.
     ranges
-        Ranges of rows with statistics of the typed columns.
+        Number of row ranges with statistics of the typed columns.
     is_json, has_texts
-        Whether it was JSON text, and whether that text is kept byte by byte.
+        True if the column was written from JSON text, and if the original texts are kept.
     """
 
     name: str
@@ -53,7 +53,7 @@ class VortexColumnReport:
     has_texts: bool = False
 
     def add(self, column: pa.Field, layout: str, note: ColumnNote) -> None:
-        """Count one file in."""
+        """Add the column of one file."""
         if column.nullable:
             self.dtype = str(VariantDType(nullable=True))
         self.layouts[layout] = self.layouts.get(layout, 0) + 1
@@ -67,7 +67,19 @@ class VortexColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class VortexReport:
-    """Vortex files; see `inspect`."""
+    """A report on Vortex files; see `inspect`.
+
+    Parameters
+    ----------
+    files, rows, bytes
+        Number of files, of rows, and of bytes.
+    checked
+        Number of files with checksums.
+    columns
+        The Variant columns.
+    other_columns
+        Names of the other columns.
+    """
 
     files: int
     rows: int
@@ -77,12 +89,12 @@ class VortexReport:
     other_columns: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report for machines."""
+        """Return the report as a dictionary of JSON values."""
         return {"format": "vortex", **asdict(self)}
 
 
 def _typed(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
-    names = {each.name for each in storage}
+    names = {field.name for field in storage}
     schema = note.schema or (ShreddingSchema.from_storage(storage) if "typed_value" in names else None)
     if schema is None:
         return []
@@ -90,33 +102,33 @@ def _typed(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
 
 
 def _columnar(storage: pa.DataType, path: str = "$") -> list[tuple[str, str]]:
-    families = [(path, each.name) for each in storage if each.name in FAMILIES]
-    for each in storage:
-        if each.name == "rest":
+    families = [(path, child.name) for child in storage if child.name in FAMILIES]
+    for child in storage:
+        if child.name == "rest":
             families.append((path, "others in bytes"))
-        elif each.name == "array":
-            families += _columnar(each.type.value_type, f"{path}[*]")
-        elif each.name == "object":
-            for below in each.type:
-                quoted = below.name.replace("\\", "\\\\").replace("'", "\\'")
-                families += _columnar(below.type, f"{path}['{quoted}']")
+        elif child.name == "array":
+            families += _columnar(child.type.value_type, f"{path}[*]")
+        elif child.name == "object":
+            for key in child.type:
+                quoted = key.name.replace("\\", "\\\\").replace("'", "\\'")
+                families += _columnar(key.type, f"{path}['{quoted}']")
     return families
 
 
 def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexReport:
-    """What the Vortex files of a path hold: layouts, typed columns, and what a layout could not hold.
+    """Report the layouts and typed columns of Vortex files, and the paths that a layout could not type.
 
     Parameters
     ----------
     path
-        What `vortex_files` takes.
+        A file, directory or glob, as for `vortex_files`.
     column
-        Only this Variant column.
+        The only Variant column to report; by default all.
 
     Raises
     ------
     VariantFileError
-        If there are no files, no such column, or a file is damaged.
+        If no file is found, the column does not exist, or a file is damaged.
 
     Examples
     --------
@@ -130,20 +142,20 @@ def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexRe
     """
     files = some_vortex_files(path)
     columns: dict[str, VortexColumnReport] = {}
-    others: dict[str, None] = {}
+    other_columns: dict[str, None] = {}
     rows = checked = 0
     for name in files:
         file = open_file(name)
         rows += len(file)
         checked += file.is_checked
-        for each in file.schema:
-            layout = file.layouts.get(each.name)
+        for schema_field in file.schema:
+            layout = file.layouts.get(schema_field.name)
             if layout is None:
-                others[each.name] = None
-            elif column in (None, each.name):
-                report = columns.setdefault(each.name, VortexColumnReport(each.name))
-                report.add(each, layout, file.notes.get(each.name, ColumnNote()))
+                other_columns[schema_field.name] = None
+            elif column in (None, schema_field.name):
+                report = columns.setdefault(schema_field.name, VortexColumnReport(schema_field.name))
+                report.add(schema_field, layout, file.notes.get(schema_field.name, ColumnNote()))
     if column is not None and not columns:
-        raise VariantFileError(f"there is no Variant column {column!r} in {path}", reason="no-such-column")
-    size = sum(Path(each).stat().st_size for each in files)
-    return VortexReport(len(files), rows, size, checked, tuple(columns.values()), tuple(others))
+        raise VariantFileError(f"{path} has no Variant column {column!r}", reason="no-such-column")
+    size = sum(Path(file_path).stat().st_size for file_path in files)
+    return VortexReport(len(files), rows, size, checked, tuple(columns.values()), tuple(other_columns))

@@ -1,7 +1,7 @@
-"""The `vortex` library, loaded when it is needed, and its files.
+"""The `vortex` library, loaded on first use, and its files.
 
-Owns the error that says what to install, giving what the library raises or panics with as ours, without its backtrace,
-and an open file: its rows, read in blocks that the library can give. Leaves checksums to `trailer`.
+Owns the error for a missing library, the conversion of its errors and panics to `VariantFileError` without its
+backtrace, and open files, whose rows are read in blocks that the library can convert. `trailer` verifies checksums.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint
 from parquet_variant.vortex.files.storing import StoredLayout, layout_of
 from parquet_variant.vortex.files.trailer import CheckedSource, ColumnNote, read_notes, text_column
 
-# The rows of a block that the library's writer makes. Up to 0.93 it ends the process (a recursion without end) when it
-# gives Arrow rows of its Variant type from more than one block at once.
+# Rows per block of the library's writer. vortex-data 0.93 and older crashes (by infinite recursion) when it converts
+# rows of its Variant type from more than one block to Arrow.
 BLOCK_ROWS = 8192
-# A batch has many rows, but not of documents of megabytes.
+# Limits of a batch: a number of rows, and bytes, for rows that are large documents.
 _MOST_ROWS, _BATCH_BYTES = 1 << 16, 16 << 20
-# What is kept of files that were opened: prepared scans of each, and bytes of all.
+# Cached for files that were opened: prepared scans per file, and bytes of segments for all files.
 _MOST_SCANS, _SEGMENT_BYTES = 16, 32 << 20
 
 
 def vortex() -> ModuleType:
-    """The library. Raises `VariantError` if it is not installed (``not-installed``)."""
+    """Return the library; raise `VariantError` (``not-installed``) if it is not installed."""
     try:
         library = import_module("vortex")
         import_module("vortex.expr")
@@ -48,19 +48,21 @@ def vortex() -> ModuleType:
 
 @contextmanager
 def vortex_errors(file: Any, source: CheckedSource | None = None) -> Iterator[None]:
-    """Give what the library raises, its panics too, as a `VariantFileError` with the file."""
+    """Raise errors and panics of the library as `VariantFileError` with the file."""
     try:
         yield
     except (VariantError, MemoryError):
         raise
     except BaseException as error:
-        # A panic in Rust comes as pyo3's PanicException, which is no Exception.
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+        # A panic in Rust is raised as pyo3's PanicException: a BaseException whose class Python code cannot import.
+        if not isinstance(error, Exception) and type(error).__module__ != "pyo3_runtime":
             raise
         if source is not None and source.failed is not None:
             raise source.failed from None
         message = (str(error).splitlines() or [type(error).__name__])[0]
-        raise VariantFileError(f"Vortex says: {message}", file=str(file), reason="vortex-failed") from None
+        raise VariantFileError(
+            f"vortex-data cannot process the file: {message}", file=str(file), reason="vortex-failed"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,16 +79,16 @@ class OpenFile:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of its rows, without views, and without columns that stand beside others (`text_column`)."""
+        """The Arrow schema of the rows, without view types and columns of original texts (`text_column`)."""
         with vortex_errors(self.path, self.source):
             schema = self.file.to_arrow().schema
-        beside = {text_column(name) for name, note in self.notes.items() if note.has_texts}
+        text_columns = {text_column(name) for name, note in self.notes.items() if note.has_texts}
         fields = [field.with_type(without_views(field.type, large=False)) for field in schema]
-        return pa.schema([field for field in fields if field.name not in beside])
+        return pa.schema([field for field in fields if field.name not in text_columns])
 
     @cached_property
     def layouts(self) -> dict[str, StoredLayout]:
-        """How its Variant columns lie in it: those that its writer noted, or, where it noted none, all that look so."""
+        """Layout of each Variant column: those in the notes or, without notes, all that look like Variants."""
         layouts = (
             (field.name, layout_of(field)) for field in self.schema if not self.notes or field.name in self.notes
         )
@@ -94,36 +96,36 @@ class OpenFile:
 
     @property
     def is_checked(self) -> bool:
-        """Whether what is read is compared with checksums."""
+        """True if the bytes that are read are compared with checksums."""
         return self.source is not None and self.source.note is not None
 
     @cached_property
     def notes(self) -> dict[str, ColumnNote]:
-        """What the writer noted of each Variant column; nothing in a file of another writer."""
+        """The writer's notes on each Variant column; empty for files of other writers."""
         return read_notes(None if self.source is None else self.source.note)
 
     @cached_property
     def has_dtype(self) -> bool:
-        """Whether a column is of Vortex's own Variant type."""
+        """True if a column has Vortex's own Variant type."""
         return "variant" in str(self.file.dtype)
 
     def batches(
         self, projection: Any = None, keep: Any = None, ranges: Sequence[tuple[int, int]] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, or what an expression makes of them.
+        """Yield the rows, or the results of an expression over them.
 
-        `projection`: an expression, or names of columns; None for all.
-        `keep`: an expression that is true for the rows wanted.
-        `ranges`: first row and the row after the last of what is read at all; None for the whole file.
+        `projection`: an expression, or names of columns; None for all columns.
+        `keep`: an expression that is true for the rows to return.
+        `ranges`: first row and the row after the last of each range to read; None for the whole file.
         """
         with vortex_errors(self.path, self.source):
             scan = self._scan(projection, keep)
-            for each in (None,) if ranges is None else ranges:
-                yield from scan.execute(row_range=each).to_arrow()
+            for row_range in (None,) if ranges is None else ranges:
+                yield from scan.execute(row_range=row_range).to_arrow()
 
     def _scan(self, projection: Any, keep: Any) -> Any:
-        """A prepared scan: what it costs to prepare one is more than to read a column."""
-        key = tuple(each.serialize() if hasattr(each, "serialize") else repr(each) for each in (projection, keep))
+        """Return a prepared scan; scans are cached because preparing one costs more than reading a column."""
+        key = tuple(part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
         scan = self._scans.get(key)
         if scan is None:
             scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
@@ -138,11 +140,11 @@ class OpenFile:
             return BLOCK_ROWS
         if self.source is None:
             return None
-        # By itself the library gives a batch for every block of any column, some of them of a few hundred rows.
+        # By default the library returns a batch per block of any column, some of them with a few hundred rows.
         return max(BLOCK_ROWS, min(_MOST_ROWS, len(self) * _BATCH_BYTES // max(self.source.size(), 1)))
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows of some columns."""
+        """Return all rows of columns, by default of all columns."""
         names = self.schema.names if columns is None else list(columns)
         batches = list(self.batches(names))
         if not batches:
@@ -154,9 +156,10 @@ _FILES: FooterCache[OpenFile] = FooterCache(16)
 
 
 def open_file(path: Any) -> OpenFile:
-    """An open Vortex file, with what is known of it if it was open before; its values are in a bounded cache.
+    """Open a Vortex file; a file that was open before, and has not changed, is taken from a bounded cache.
 
-    Raises `VariantFileError` if there is none, or it is none (``no-such-file``, ``damaged-file``, ``vortex-failed``).
+    Raises `VariantFileError` if the file does not exist or is not a Vortex file (``no-such-file``, ``damaged-file``,
+    ``vortex-failed``).
     """
     library = vortex()
     name = os.fspath(path)
@@ -164,13 +167,15 @@ def open_file(path: Any) -> OpenFile:
         with vortex_errors(name):
             return OpenFile(name, library.open(name), None)
     fingerprint = fingerprint_of(name)
-    known = None if fingerprint is None else _FILES.get(fingerprint)
-    if known is not None and known.path == name and known.source is not None and known.source.failed is None:
-        return known
+    cached = None if fingerprint is None else _FILES.get(fingerprint)
+    if cached is not None and cached.path == name and cached.source is not None and cached.source.failed is None:
+        return cached
     if not os.path.isfile(name):  # noqa: PTH113 - a name, perhaps of a remote file
         is_directory = os.path.isdir(name)  # noqa: PTH112
-        wrong = f"{name} is a directory: use scan_files, or name a file" if is_directory else f"there is no file {name}"
-        raise VariantFileError(wrong, file=name, reason="no-such-file")
+        problem = (
+            f"{name} is a directory: use scan_files, or name a file" if is_directory else f"file not found: {name}"
+        )
+        raise VariantFileError(problem, file=name, reason="no-such-file")
     source = CheckedSource(name)
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):

@@ -1,6 +1,6 @@
-"""Which Vortex files a path names.
+"""Find the Vortex files that a path names.
 
-Owns finding them. Knows nothing of Vortex, so that commands can ask about any path.
+The module does not need vortex-data, so that commands can ask about any path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _SUFFIX = ".vortex"
 
 
 def vortex_files(path: str | os.PathLike[str]) -> list[str]:
-    """The Vortex files that a path names: a file, a glob of them, or a directory that holds some; else none.
+    """Return the Vortex files that a path names: a file, the matches of a glob, or the files of a directory.
+
+    The list is empty if the path names no Vortex file.
 
     Examples
     --------
@@ -29,19 +31,19 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
         infos = files_that_count(pafs.LocalFileSystem(), name)
         files = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
-        parts = ((each, Path(os.path.relpath(each, name)).parts) for each in files)
-        return [each for each, names in parts if not any(part.startswith(("_", ".")) for part in names)]
+        parts = ((file, Path(os.path.relpath(file, name)).parts) for file in files)
+        return [file for file, names in parts if not any(part.startswith(("_", ".")) for part in names)]
     if not name.endswith(_SUFFIX):
         return []
-    if any(each in name for each in "*?[") and not Path(name).exists():
+    if any(character in name for character in "*?[") and not Path(name).exists():
         return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute
-    # Also one that is not there: the error is then that of a Vortex file.
+    # A missing file is returned too, so that opening it raises the error for a missing Vortex file.
     return [name]
 
 
 def some_vortex_files(path: str | os.PathLike[str]) -> list[str]:
-    """As `vortex_files`; an error if there are none."""
+    """Return `vortex_files`, or raise `VariantFileError` (``no-such-file``) if there are none."""
     files = vortex_files(path)
     if not files:
-        raise VariantFileError(f"there is no Vortex file in {path}", file=os.fspath(path), reason="no-such-file")
+        raise VariantFileError(f"no Vortex file found at {path}", file=os.fspath(path), reason="no-such-file")
     return files

@@ -1,6 +1,6 @@
-"""`read`, `read_table` and `read_json`: whole rows of Vortex files.
+"""`read`, `read_table` and `read_json`: read whole rows of Vortex files.
 
-Owns the public operations. Leaves queries by path to `scan`.
+Owns the public operations. `scan` reads by path.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     column
         The column, if there are several.
     encoding
-        ``"unshredded"``, ``"final"`` or ``"columnar"``, which gives a `ColumnarVariant`. By default a `VariantArray` as
-        it is stored; unshredded where that is columnar, or files differ.
+        ``"unshredded"``, ``"final"``, or ``"columnar"`` for a `ColumnarVariant`. By default a `VariantArray` in the
+        stored encoding; unshredded if the files store it in the columnar layout, or in different types.
 
     Raises
     ------
     VariantFileError
-        If there is no such file or column.
+        If the file or the column does not exist.
 
     Examples
     --------
@@ -58,15 +58,15 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     columns = [file.table([choose_variant(file, column)]).column(0) for file in _open_files(path)]
     if len(columns) == 1 and encoding not in (None, "unshredded"):
         return encode(unstored(columns[0]), encoding)
-    parts = [unstored_rows(each) for each in columns]
-    if encoding == "unshredded" or any(each.storage.type != parts[0].storage.type for each in parts):
-        parts = [each.to_unshredded() for each in parts]
+    parts = [unstored_rows(chunks) for chunks in columns]
+    if encoding == "unshredded" or any(part.storage.type != parts[0].storage.type for part in parts):
+        parts = [part.to_unshredded() for part in parts]
     rows = parts[0] if len(parts) == 1 else VariantArray.concat(parts)
     return rows if encoding in (None, "unshredded") else encode(rows, encoding)
 
 
 def _open_files(path: Any) -> list[OpenFile]:
-    return [open_file(each) for each in vortex_files(path) or [path]]
+    return [open_file(file) for file in vortex_files(path) or [path]]
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
@@ -79,15 +79,14 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     column
         The column, if there are several.
     exact
-        Whether to give the texts as they were, byte by byte; `write` keeps them with ``exact=True``. Otherwise they are
-        canonical JSON.
+        If true, return the original texts, which `write` keeps with ``exact=True``; otherwise canonical JSON.
 
     Raises
     ------
     VariantFileError
-        If there is no such file or column.
+        If the file or the column does not exist.
     VariantError
-        If `exact` and the texts were not kept (``no-texts``).
+        If `exact` is true and the original texts were not kept (``no-texts``).
 
     Examples
     --------
@@ -112,14 +111,14 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
 
 
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read whole rows as a pyarrow table; Variant columns carry the extension name.
+    """Read whole rows as a pyarrow table, whose Variant columns have the extension name.
 
     Parameters
     ----------
     path
         A file, or a directory or glob of files with the same columns.
     columns
-        Which columns; all by default.
+        The columns to read; by default all.
 
     Raises
     ------
@@ -130,12 +129,14 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     for file in _open_files(path):
         missing = sorted(set(columns or ()) - set(file.schema.names))
         if missing:
-            raise VariantFileError(f"there is no column {missing[0]!r} in {file.schema.names}", file=file.path)
+            raise VariantFileError(
+                f"column {missing[0]!r} does not exist: the columns are {', '.join(file.schema.names)}", file=file.path
+            )
         tables.append(_tagged(file.table(columns), file))
         if not tables[-1].schema.equals(tables[0].schema):
             raise VariantFileError(
-                f"columns differ from those of the first file of {path}: read the files one by one, or by paths with "
-                "scan_files",
+                f"the columns differ from those of the first file of {path}: read each file separately, or read paths "
+                "with scan_files",
                 file=file.path,
                 reason="files-differ",
             )
@@ -143,7 +144,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
-    """The rows of a file as tables of some thousand rows each, made in threads and in order; see `read_table`."""
+    """Yield the rows of a file, in order, as tables of some thousand rows, converted in threads; see `read_table`."""
     file = open_file(path)
     batches = file.batches(file.schema.names)
     yield from in_order(lambda batch: _tagged(pa.Table.from_batches([batch]), file), batches, threads)
@@ -158,33 +159,38 @@ def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
             columns[name] = chunks_in_form(column, without_views(column.type, large=column.nbytes > MAX_OFFSET))
     tagged = variant_table(columns)
     fields = [
-        (each if each.name in file.layouts else _tagged_inside(each)).with_nullable(
-            file.schema.field(each.name).nullable
+        (field if field.name in file.layouts else _tagged_inside(field)).with_nullable(
+            file.schema.field(field.name).nullable
         )
-        for each in tagged.schema
+        for field in tagged.schema
     ]
     return pa.table(tagged.columns, schema=pa.schema(fields))
 
 
 def _tagged_inside(field: pa.Field, in_list: bool = False) -> pa.Field:
-    """A field whose Variants in lists and maps, which are structs in the file, carry the extension name."""
+    """Return a field whose Variants in lists and maps, which are structs in the file, have the extension name."""
     if in_list and is_storage(field.type):
         return field.with_metadata(EXTENSION_METADATA)
-    below = in_list or not pa.types.is_struct(field.type)
-    return field.with_type(with_fields(field.type, lambda each: _tagged_inside(each, below)))
+    in_list = in_list or not pa.types.is_struct(field.type)
+    return field.with_type(with_fields(field.type, lambda child: _tagged_inside(child, in_list)))
 
 
 def choose_variant(file: OpenFile, column: str | None) -> str:
-    """The name of the Variant column.
+    """Return the name of the Variant column to read.
 
-    Raises `VariantFileError` if there is no such column, or none or several to choose from (``no-such-column``).
+    Raises `VariantFileError` (``no-such-column``) if the named column is not a Variant column, or no name is given and
+    the file does not have exactly one.
     """
     names = file.schema.names
     candidates = [column] if column in file.layouts else list(file.layouts)
     if len(candidates) != 1 or (column is not None and candidates != [column]):
-        lacking = "one Variant column" if column is None else f"a Variant column {column!r}"
+        if column is not None:
+            problem = f"{column!r} is not a Variant column of the file (its columns are {', '.join(names)})"
+        else:
+            problem = f"the file has {len(candidates)} Variant columns (its columns are {', '.join(names)})"
+        choice = f"name one of {', '.join(candidates)}" if candidates else "name a file with a Variant column"
         raise VariantFileError(
-            f"there is not {lacking} in {', '.join(names)}: name one of {', '.join(candidates) or 'none'}",
+            f"{problem}: {choice}",
             file=file.path,
             reason="no-such-column",
         )

@@ -1,15 +1,15 @@
-"""How a Variant column lies in a Vortex file, and whether it was kept.
+"""The layouts of a Variant column in a Vortex file, and the check that the file preserves the column.
 
-Owns the three layouts, the way of a column into one of them and back, what the library's own type cannot hold, and the
-comparison of what was read back. Leaves the columns of the columnar encoding to `columnar.storage`, the file to `write`
-and `read`.
+Owns the three layouts, conversion of columns into a layout and back, the limits of the library's own Variant type, and
+the comparison with the values that are read back. `columnar.storage` stores the columnar encoding; `write` and `read`
+own the file.
 
 ===========  ================================================================  ============================
-layout       is                                                                another Vortex reader sees
+layout       storage                                                           another Vortex reader sees
 ===========  ================================================================  ============================
 variant      Vortex's own Variant type; scalars at the top may be typed in it  a Variant
-struct       the storage struct of Arrow, typed columns beside the residual    that struct
-columnar     a discriminator and a column a type, for every path               that struct
+struct       the Arrow storage struct: typed columns next to the residual      that struct
+columnar     a discriminator and one column per type, for every path           that struct
 ===========  ================================================================  ============================
 """
 
@@ -38,20 +38,20 @@ from parquet_variant.vortex.logical.encodings import AnyVariant
 StoredLayout = Literal["variant", "struct", "columnar"]
 LAYOUTS: tuple[StoredLayout, ...] = get_args(StoredLayout)
 
-# A block is closed when it has 8,192 rows and its buffers a megabyte; the library counts whole buffers.
+# The library closes a block at 8,192 rows if its buffers have a megabyte; it counts whole buffers.
 _BLOCK_BYTES = 1 << 20
 _NOT_IN_DTYPE = {
-    "array": "vortex-data fails on shredded lists, or ends the process",
-    "object": "vortex-data answers null below shredded objects",
+    "array": "vortex-data fails or crashes on shredded lists",
+    "object": "vortex-data returns null below shredded objects",
     "variant": "vortex-data loses fields that are shredded without a type",
 }
-_UUID = "vortex-data has no uuid"
-_RESIDUAL = "some values are of other types: vortex-data cannot give a part of the rows then"
-_ROOT = "vortex-data types fields only"
+_UUID = "vortex-data has no uuid type"
+_RESIDUAL = "some values have other types: vortex-data then fails on a part of the rows"
+_ROOT = "vortex-data can type only fields"
 
 
 def layout_of(field: pa.Field) -> StoredLayout | None:
-    """The layout of a file's column; None for one that is no Variant."""
+    """Return the layout of a file's column; None if the column is not a Variant."""
     if is_named(field):
         return "variant"
     if is_storage(field.type):
@@ -60,7 +60,7 @@ def layout_of(field: pa.Field) -> StoredLayout | None:
 
 
 def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
-    """The array shredded as far as Vortex's own type holds it, and what is not typed in it for which reason.
+    """Return the array, shredded as far as Vortex's own type allows, and the reason for each path that is not typed.
 
     >>> import parquet_variant as pv
     >>> array = pv.shred_variant(pv.parse_json(['{"a": 1, "b": [1]}']), "a bigint, b array<bigint>")
@@ -71,7 +71,7 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
     if array.schema is None:
         return array, {}
     in_bytes: dict[str, str] = {}
-    kept = {}
+    typed_fields = {}
     top = columns_of(array.storage).get("typed_value")
     for name, node in array.schema.fields:
         field = columns_of(columns_of(top)[name])
@@ -79,19 +79,22 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
         if reason is None and "value" in field and field["value"].null_count < len(array):
             reason = _RESIDUAL
         if reason is None:
-            kept[name] = node
+            typed_fields[name] = node
         else:
             in_bytes[str(VariantPath() / name)] = reason
     if array.schema.kind != "object":
         in_bytes["$"] = _NOT_IN_DTYPE.get(array.schema.kind, _ROOT)
     if not in_bytes:
         return array, {}
-    plain = array.to_unshredded()
-    return shred_variant(plain, ShreddingSchema.object(kept)) if kept else plain, in_bytes
+    unshredded = array.to_unshredded()
+    if not typed_fields:
+        return unshredded, in_bytes
+    return shred_variant(unshredded, ShreddingSchema.object(typed_fields)), in_bytes
 
 
 def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
-    """The field (without its name) and the array that go into a file in a layout; ``nullable`` if rows may be absent.
+    """Return the field (without a name) and the array that store a column in a layout; ``nullable`` if rows may be
+    absent.
 
     >>> field, _ = stored_column(VariantArray.from_pylist([{"a": 1}]), "variant")
     >>> field.metadata[b"ARROW:extension:name"]
@@ -104,13 +107,13 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
     if layout == "struct":
         storage = _without_empty_values(array.storage, rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
-    # Vortex has no dictionary-encoded metadata in its Variant type; it compresses the column itself.
+    # Vortex's Variant type does not allow dictionary-encoded metadata; Vortex compresses the column itself.
     storage = _in_blocks(_typed_only(plain_metadata(array.storage)))
     return pa.field("", storage.type, nullable=nullable, metadata=EXTENSION_METADATA), storage
 
 
 def unstored(column: Any) -> AnyVariant:
-    """The column of what was read of a file: an array, chunks, or a field's type and chunks."""
+    """Return the Variant column for the array or chunked array read from a file."""
     if is_columnar_storage(column.type):
         parts = [from_storage(chunk) for chunk in _chunks(column)]
         return parts[0] if len(parts) == 1 else ColumnarVariant.concat(parts)
@@ -118,7 +121,7 @@ def unstored(column: Any) -> AnyVariant:
 
 
 def unstored_rows(column: Any) -> VariantArray:
-    """The same, but unshredded where that is columnar."""
+    """Return the Variant column as a `VariantArray`, unshredded if the file stores it in the columnar layout."""
     if is_columnar_storage(column.type):
         return VariantArray.concat(whole_rows(chunk) for chunk in _chunks(column))
     return VariantArray.concat(VariantArray(storage) for storage in import_variant(column))
@@ -129,10 +132,10 @@ def _chunks(column: Any) -> list[pa.Array]:
 
 
 def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
-    """The storage so that the library closes a block every 8,192 rows, however short they are.
+    """Return the storage in a form for which the library closes a block every 8,192 rows, however short the rows are.
 
-    It joins blocks of less than a megabyte, and cannot give the rows of joined ones. A buffer that no view points into
-    counts, and is not written.
+    The library joins blocks of less than a megabyte, and cannot convert rows of joined blocks. A buffer that no view
+    refers to counts, and is not written.
     """
     columns = stored_columns(storage)
     name = "value" if "value" in columns else "metadata"
@@ -143,7 +146,7 @@ def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _typed_only(storage: pa.StructArray) -> pa.StructArray:
-    """The storage without ``value`` columns below the top, which are empty (`within_dtype`)."""
+    """Return the storage without ``value`` columns below the top level, which are empty (see `within_dtype`)."""
     columns = stored_columns(storage)
     if "typed_value" not in columns:
         return storage
@@ -153,9 +156,9 @@ def _typed_only(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _without_empty_values(group: pa.Array, rows: pa.Array | None = None) -> pa.Array:
-    """The storage without ``value`` columns that hold nothing: where there is none, nothing has to be read.
+    """Return the storage without empty ``value`` columns, so that they are not read.
 
-    ``rows`` is given of a group that must have values, of which it tells the rows.
+    ``rows`` marks the rows of a group that must have values: the top level, and elements of lists.
     """
     if is_list(group.type):
         values = group.values
@@ -185,34 +188,34 @@ def _fill_missing(columns: dict[str, pa.Array], rows: pa.Array) -> None:
         columns["value"] = value
 
 
-# -- whether it was kept
+# -- verification
 
 
 def first_difference(written: Any, stored: pa.Array) -> int | None:
-    """The first row of a column that was read back as something else; None if all are the same.
+    """Return the first row that was read back with another value; None if all rows are equal.
 
-    `written`: a `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes, and where these differ
-      by meaning; or an Arrow array.
-    `stored`: what was read.
+    `written`: a `VariantArray` or `ColumnarVariant`, whose values are compared by their bytes and, if these differ, by
+      meaning; or an Arrow array.
+    `stored`: the array that was read.
     """
     if len(written) != len(stored):
         return min(len(written), len(stored))
     if not isinstance(written, (VariantArray, ColumnarVariant)):
-        return _first(_same_cells(written, stored))
+        return _first_false(_equal_values(written, stored))
     left, right = (
-        each.to_variant() if isinstance(each, ColumnarVariant) else each.to_unshredded()
-        for each in (written, unstored_rows(stored) if len(stored) else written)
+        column.to_variant() if isinstance(column, ColumnarVariant) else column.to_unshredded()
+        for column in (written, unstored_rows(stored) if len(stored) else written)
     )
-    nulls = [each.storage.is_null() for each in (left, right)]
+    nulls = [column.storage.is_null() for column in (left, right)]
     same = equals(left, right).fill_null(False)
-    return _first(pc.or_(same, pc.and_(*nulls)).to_numpy(zero_copy_only=False))
+    return _first_false(pc.or_(same, pc.and_(*nulls)).to_numpy(zero_copy_only=False))
 
 
-def _first(same: np.ndarray) -> int | None:
-    return None if same.all() else int(np.argmin(same))
+def _first_false(flags: np.ndarray) -> int | None:
+    return None if flags.all() else int(np.argmin(flags))
 
 
-def _same_cells(written: pa.Array, stored: pa.Array) -> np.ndarray:
+def _equal_values(written: pa.Array, stored: pa.Array) -> np.ndarray:
     if isinstance(written, pa.ChunkedArray):
         written = written.combine_chunks()
     written = without_encoding(written)
@@ -221,7 +224,7 @@ def _same_cells(written: pa.Array, stored: pa.Array) -> np.ndarray:
     if pa.types.is_nested(written.type) or isinstance(written.type, pa.BaseExtensionType):
         pairs = zip(written.to_pylist(), stored.to_pylist(), strict=True)
         return np.array([repr(left) == repr(right) for left, right in pairs], np.bool_)
-    if pa.types.is_float16(written.type):  # pyarrow cannot compare them
+    if pa.types.is_float16(written.type):  # pyarrow cannot compare float16
         written = written.cast(pa.float32())
     stored = stored.cast(written.type)
     same = pc.equal(written, stored).fill_null(False)

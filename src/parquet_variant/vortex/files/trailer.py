@@ -1,15 +1,16 @@
-"""What this package writes into a Vortex file beside the columns: checksums, and a note for each Variant column.
+"""The trailer that this package adds to a Vortex file: checksums, and a note on each Variant column.
 
-Owns the trailer, the notes' form, and reading a file through its checksums. Leaves statistics to `range_statistics`.
-vortex-data has neither: its readers take a damaged block for data (and may end the process over it), and its zone maps
-are not given to Python.
+Owns the trailer, the form of the notes, and reading a file through its checksums. `range_statistics` owns the
+statistics in the notes. vortex-data has neither: its readers take damaged blocks for data (and may crash), and it does
+not expose its zone maps to Python.
 
-The trailer lies between the last segment and the postscript. A Vortex reader finds the postscript from the end of the
-file and everything else by its offset, so that it never looks there; who writes the file anew drops it::
+The trailer is between the last segment and the postscript. A Vortex reader finds the postscript from the end of the
+file and everything else by offset, so it ignores the trailer; a program that rewrites the file drops it::
 
     segments | checksums of blocks | note | tail | postscript | version, length of the postscript, "VTXF"
 
-where the tail has the lengths of checksums and note, the CRC-32 of both and of what follows, and a magic number.
+where the tail has the lengths of the checksums and the note, the CRC-32 of both and of the bytes after the tail, and a
+magic number.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _MAGIC, _VORTEX = b"PVVARV01", b"VTXF"
 
 @dataclass(frozen=True, slots=True)
 class _Trailer:
-    """Where the segments end, the CRC-32 of each block of them, and the note."""
+    """The offset at which the segments end, the CRC-32 of each of their blocks, and the note."""
 
     end: int
     checksums: Any
@@ -47,28 +48,28 @@ class _Trailer:
 
 
 def append_trailer(path: str | os.PathLike[str], note: bytes) -> None:
-    """Put a trailer into a Vortex file that has none."""
+    """Insert a trailer into a Vortex file without one."""
     with Path(path).open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(size - _END.size)
         _, length, magic = _END.unpack(file.read())
         if magic != _VORTEX:
-            raise VariantFileError("this is no Vortex file", reason="damaged-file", file=os.fspath(path))
+            raise VariantFileError("not a Vortex file", reason="damaged-file", file=os.fspath(path))
         end = size - _END.size - length
         file.seek(0)
-        sums = [zlib.crc32(file.read(min(BLOCK_BYTES, end - at))) for at in range(0, end, BLOCK_BYTES)]
+        sums = [zlib.crc32(file.read(min(BLOCK_BYTES, end - offset))) for offset in range(0, end, BLOCK_BYTES)]
         postscript = file.read()
         checksums = np.array(sums, "<u4").tobytes()
-        own = zlib.crc32(note, zlib.crc32(checksums))
-        tail = _TAIL.pack(len(checksums), len(note), BLOCK_BYTES, own, zlib.crc32(postscript), _MAGIC)
+        trailer_sum = zlib.crc32(note, zlib.crc32(checksums))
+        tail = _TAIL.pack(len(checksums), len(note), BLOCK_BYTES, trailer_sum, zlib.crc32(postscript), _MAGIC)
         file.seek(end)
         file.write(checksums + note + tail + postscript)
 
 
 class CheckedSource:
-    """A local file for `vortex.open_readable`: what is read of it is compared with its checksums first.
+    """A local file for `vortex.open_readable`, whose bytes are compared with their checksums when they are read.
 
-    Raises `VariantFileError` if it is no Vortex file, or was cut or changed.
+    Raises `VariantFileError` if the file is not a Vortex file, or was truncated or changed.
     """
 
     def __init__(self, path: str) -> None:
@@ -76,21 +77,21 @@ class CheckedSource:
         self.failed: VariantFileError | None = None
         self._state: Fingerprint | None = None
         self._trailer = self._read_trailer()
-        # Blocks that were found to be whole.
+        # 1 for each block whose checksum was verified.
         self._checked = bytearray(0 if self._trailer is None else len(self._trailer.checksums))
 
     @property
     def note(self) -> bytes | None:
-        """What the writer noted; None if there is no trailer."""
+        """The writer's note; None without a trailer."""
         return None if self._trailer is None else self._trailer.note
 
     def size(self) -> int:
-        """The file's length, as Vortex asks for it."""
+        """Return the size of the file (called by Vortex)."""
         assert self._state is not None
         return self._state[2]
 
     def read_at(self, offset: int, length: int) -> Any:
-        """A part of the file, as Vortex asks for it."""
+        """Return a part of the file (called by Vortex)."""
         trailer = self._trailer
         if trailer is None or offset >= trailer.end:
             return self._bytes(offset, length)
@@ -99,24 +100,24 @@ class CheckedSource:
         data = memoryview(self._bytes(start, max((last + 1) * BLOCK_BYTES, offset + length) - start))
         for block in range(first, last + 1):
             if not self._checked[block]:
-                at = block * BLOCK_BYTES
-                if (
-                    zlib.crc32(data[at - start : min(at + BLOCK_BYTES, trailer.end) - start])
-                    != trailer.checksums[block]
-                ):
-                    self.failed = self._damaged("its checksum is another one", at)
+                block_start = block * BLOCK_BYTES
+                block_end = min(block_start + BLOCK_BYTES, trailer.end)
+                if zlib.crc32(data[block_start - start : block_end - start]) != trailer.checksums[block]:
+                    self.failed = self._damaged("the checksum of a block is wrong", block_start)
                     raise self.failed
                 self._checked[block] = 1
         return data[offset - start : offset - start + length]
 
     def _bytes(self, offset: int, length: int) -> bytes:
-        # Opened each time: who keeps what is known of a file keeps neither a deleted one nor another's descriptor.
+        # Opened for each read, so that a cached file keeps neither a deleted file nor a file descriptor open.
         file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
             state = state_of(file)
             if self._state not in (None, state):
                 self.failed = VariantFileError(
-                    f"{self.path} changed while it was read: read it again", reason="files-changed", file=self.path
+                    f"{self.path} changed while it was read: read the file again",
+                    reason="files-changed",
+                    file=self.path,
                 )
                 raise self.failed
             self._state = state
@@ -126,34 +127,35 @@ class CheckedSource:
             os.close(file)
 
     def _read_trailer(self) -> _Trailer | None:
-        """The trailer; None in a file of another writer."""
+        """Return the trailer; None for files of other writers."""
         size = Path(self.path).stat().st_size
         ending = self._bytes(max(size - _END.size, 0), _END.size)
         if len(ending) < _END.size or ending[-4:] != _VORTEX:
             raise VariantFileError(
-                "this is no Vortex file, or it was cut: it does not end as one does",
+                "not a Vortex file, or a truncated one: the end of the file is not that of a Vortex file",
                 reason="damaged-file",
                 file=self.path,
             )
         _, length, _ = _END.unpack(ending)
-        at = size - _END.size - length
-        if at < 0:
-            raise self._damaged("its postscript is longer than the file", size)
-        tail = self._bytes(at - _TAIL.size, _TAIL.size) if at >= _TAIL.size else b""
+        postscript = size - _END.size - length
+        if postscript < 0:
+            raise self._damaged("the postscript is longer than the file", size)
+        tail = self._bytes(postscript - _TAIL.size, _TAIL.size) if postscript >= _TAIL.size else b""
         if tail[-8:] != _MAGIC:
             return None
-        sums, note_length, block, own, postscript, _ = _TAIL.unpack(tail)
-        end = at - _TAIL.size - sums - note_length
+        sums, note_length, block, trailer_sum, postscript_sum, _ = _TAIL.unpack(tail)
+        end = postscript - _TAIL.size - sums - note_length
         if end < 0 or block != BLOCK_BYTES or sums != 4 * -(-end // block):
-            raise self._damaged("the lengths of its parts cannot be", at)
+            raise self._damaged("the lengths in the trailer are inconsistent", postscript)
         data = self._bytes(end, sums + note_length)
-        if zlib.crc32(data) != own or zlib.crc32(self._bytes(at, size - at)) != postscript:
-            raise self._damaged("its end was changed", at)
+        if zlib.crc32(data) != trailer_sum or zlib.crc32(self._bytes(postscript, size - postscript)) != postscript_sum:
+            raise self._damaged("the trailer or the postscript was changed", postscript)
         return _Trailer(end, np.frombuffer(data[:sums], "<u4").tolist(), data[sums:])
 
-    def _damaged(self, what: str, offset: int) -> VariantFileError:
+    def _damaged(self, problem: str, offset: int) -> VariantFileError:
         return VariantFileError(
-            f"the Vortex file was cut or changed after it was written: {what}; write it anew from its source",
+            f"the Vortex file was truncated or changed after it was written ({problem}): write it again from its "
+            "source",
             reason="damaged-file",
             file=self.path,
             offset=offset,
@@ -165,29 +167,29 @@ _LENGTH = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class ColumnNote:
-    """A Variant column of a file."""
+    """The note on a Variant column of a file."""
 
-    schema: ShreddingSchema | None = None  # What is typed in it, where that does not show in the column's type.
-    # Paths that were to be typed and are not, with the reason.
+    schema: ShreddingSchema | None = None  # The typed fields, if the type of the column does not show them.
+    # Paths of the schema that are not typed, with the reason.
     in_bytes: Mapping[str, str] = field(default_factory=dict)
-    is_json: bool = False  # Whether it was a column of JSON text.
-    has_texts: bool = False  # Whether texts that are not what the values print lie in a column beside it.
-    data: bytes = b""  # The statistics of its shredded children, as bytes; none if empty.
+    is_json: bool = False  # True if the column was written from JSON text.
+    has_texts: bool = False  # True if another column holds the original texts that differ from canonical JSON.
+    data: bytes = b""  # The serialized statistics of the shredded children; empty without statistics.
 
     @cached_property
     def statistics(self) -> RangeStatistics | None:
-        """The statistics; None if there are none."""
+        """The statistics; None if the writer stored none."""
         return RangeStatistics.from_bytes(self.data) if self.data else None
 
 
 def text_column(name: str) -> str:
-    """The name of the column with the texts of another."""
+    """Return the name of the column that holds the original texts of a column."""
     return f"{name}$text"
 
 
 def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
-    """Put the notes of columns by name into bytes."""
-    about = {
+    """Serialize the notes of columns by name."""
+    header = {
         name: {
             "schema": None if note.schema is None else note.schema.to_ddl(),
             "in_bytes": dict(note.in_bytes),
@@ -197,12 +199,12 @@ def write_notes(notes: Mapping[str, ColumnNote]) -> bytes:
         }
         for name, note in notes.items()
     }
-    head = json.dumps(about).encode()
-    return b"".join([_LENGTH.pack(len(head)), head, *(note.data for note in notes.values())])
+    packed_header = json.dumps(header).encode()
+    return b"".join([_LENGTH.pack(len(packed_header)), packed_header, *(note.data for note in notes.values())])
 
 
 def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
-    """Read what `write_notes` made; nothing of a file of another writer.
+    """Read notes that `write_notes` wrote; empty for files of other writers.
 
     >>> read_notes(write_notes({"v": ColumnNote(is_json=True)}))["v"].is_json
     True
@@ -210,12 +212,12 @@ def read_notes(data: bytes | None) -> dict[str, ColumnNote]:
     if data is None:
         return {}
     (length,) = _LENGTH.unpack_from(data)
-    at = _LENGTH.size + length
+    offset = _LENGTH.size + length
     notes = {}
-    for name, about in json.loads(data[_LENGTH.size : at]).items():
-        size, earlier = about.pop("statistics", 0), about.pop("bytes", 0)  # an earlier form, which is left alone
-        ddl = about.pop("schema")
+    for name, note in json.loads(data[_LENGTH.size : offset]).items():
+        size = note.pop("statistics")
+        ddl = note.pop("schema")
         schema = None if ddl is None else ShreddingSchema.from_ddl(ddl)
-        notes[name] = ColumnNote(schema, **about, data=data[at : at + size])
-        at += size + earlier
+        notes[name] = ColumnNote(schema, **note, data=data[offset : offset + size])
+        offset += size
     return notes

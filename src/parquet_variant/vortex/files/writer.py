@@ -1,7 +1,7 @@
-"""`write`: Variant columns into a Vortex file, read back before it is there.
+"""`write`: write Variant columns to a Vortex file, which is verified before it gets its name.
 
-Owns the public operation, the choice of each column's layout, and that a file that lost something never gets its name.
-Leaves the layouts to `storing`, JSON text to `json_columns`, and what stands beside the columns to `trailer`.
+Owns the public operation, the choice of each column's layout, and the verification. `storing` owns the layouts,
+`json_columns` JSON text, and `trailer` the checksums and notes.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_jso
 from parquet_variant.vortex.logical.range_statistics import collect_statistics
 
 _OPTIONS = ("layout", "compact", "exact")
-# How Rust tells errors of the system.
-_OF_THE_SYSTEM = "(os error "
+# Part of the messages of Rust for errors of the operating system.
+_SYSTEM_ERROR = "(os error "
 
 
 @dataclass(frozen=True, slots=True)
 class VortexFileInfo:
-    """What was written.
+    """A Vortex file that was written.
 
     Parameters
     ----------
     path, rows, bytes
-        The file.
+        Path, number of rows, and size of the file.
     layouts
-        How each Variant column lies in it.
+        Layout of each Variant column.
     fallbacks
-        Why a column does not lie as it was meant to.
+        Columns that are not in the first choice of layout, with the reason.
     in_bytes
-        By column the paths that were to be typed and are not, because the layout cannot hold them, with the reason.
+        By column, the paths of the schema that are not typed because the layout cannot hold them, with the reason.
     """
 
     path: str
@@ -67,7 +67,7 @@ class VortexFileInfo:
 
 @dataclass(frozen=True)
 class _Column:
-    """A column as it was given: a Variant in some encoding, or an Arrow array; with the texts of JSON."""
+    """A column to write: a Variant in any encoding, or an Arrow array; with original JSON texts if they are kept."""
 
     values: Any
     layout: StoredLayout | None = None
@@ -89,44 +89,44 @@ def write(
     compact: bool = True,
     mode: FileMode = "error",
 ) -> VortexFileInfo:
-    """Write a Vortex file with Variant columns. All of it is read back and compared before the file gets its name.
+    """Write a Vortex file with Variant columns. The file is read back and compared before it gets its name.
 
     Parameters
     ----------
     path
-        The file to make; its directory is created.
+        The file to write; its directory is created if needed.
     data
         A `VariantArray` or `ColumnarVariant`; a mapping of column names to these, `ChunkedVariantArray` or Arrow
-        arrays; or a pyarrow table whose Variant columns carry the extension name. A field that is not nullable stays
-        so.
+        arrays; or a pyarrow table whose Variant columns have the extension name. A non-nullable field remains
+        non-nullable.
     column
-        The column's name, if `data` is one array.
+        The name of the column, if `data` is a single array.
     schema
-        What to shred, as in `pv.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
+        The shredding schema, as in `pv.parquet.write`: a schema, its DDL, ``"infer"``, or several by column name.
     layout
-        ``"variant"``: Vortex's Variant type; of a schema it holds scalars at the top. ``"struct"``: the storage struct,
-        typed columns beside the residual. ``"columnar"``: a discriminator and a column a type, for every path.
-        ``"auto"``: columnar for a `ColumnarVariant`, the struct for what is shredded and the Variant type for the rest;
-        of the last two the other one where the library does not hold a column so.
+        ``"variant"``: Vortex's Variant type, in which top-level scalars can be typed. ``"struct"``: the storage struct,
+        with typed columns next to the residual. ``"columnar"``: a discriminator and one column per type, for every
+        path. ``"auto"``: columnar for a `ColumnarVariant`, struct for shredded columns, and the Variant type for
+        others; if the library does not preserve a column in one of the last two, the other one.
     json
-        Names of columns of strings that are JSON: they become Variants, as columns of the type ``arrow.json`` do; see
-        `compress_json`.
+        Names of string columns that hold JSON: they are converted to Variants, like columns of the type ``arrow.json``;
+        see `compress_json`.
     policy
-        What is shredded of them.
+        The shredding policy for JSON columns.
     exact
-        Whether to keep their texts byte by byte, for `read_json` with ``exact=True``.
+        Keep the original texts of JSON columns, for `read_json` with ``exact=True``.
     compact
-        Whether Vortex may use its slower, smaller encodings.
+        Let Vortex use its slower, smaller encodings.
     mode
-        If the file is there: ``"error"``, or ``"overwrite"``.
+        If the file exists: ``"error"``, or ``"overwrite"``.
 
     Raises
     ------
     VariantFileError
-        If the file exists already, the library fails, or the file does not hold every row (``lost-in-file``).
+        If the file exists already, the library fails, or the file does not preserve every row (``lost-in-file``).
     VariantError
-        If vortex-data is not installed, for options that do not go together (``bad-option``), or an array in a draft
-        layout (``draft-layout``).
+        If vortex-data is not installed, for options that cannot be combined (``bad-option``), or for an array in a
+        draft layout (``draft-layout``).
 
     Examples
     --------
@@ -144,39 +144,40 @@ def write(
     target = Path(os.fspath(path))
     if not replaces(mode) and target.exists():
         raise VariantFileError(
-            f"{target} exists: choose another name, or replace it: mode='overwrite'", reason="file-exists"
+            f"{target} already exists: choose another name, or pass mode='overwrite'", reason="file-exists"
         )
     columns = _columns(data, column)
-    if absent := sorted(set(json) - set(columns)):
+    if missing := sorted(set(json) - set(columns)):
         raise VariantFileError(
-            f"there is no column {absent[0]!r} of JSON in {', '.join(columns)}", reason="no-such-column"
+            f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}",
+            reason="no-such-column",
         )
-    for name, each in columns.items():
-        own = schema.get(name) if isinstance(schema, Mapping) else schema
-        if isinstance(each.values, JsonColumn) or name in json or is_json(each.values):
-            own = ShreddingSchema.from_ddl(own) if isinstance(own, str) and own != "infer" else own
-            each = _of_json(each, policy if own is None or own == "infer" else own, layout, exact=exact)
-            own = None
-        if isinstance(each.values, (VariantArray, ColumnarVariant)):
-            each = _laid_out(each, own, layout)
-            if not each.nullable and each.values.null_count:
+    for name, item in columns.items():
+        column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
+        if isinstance(item.values, JsonColumn) or name in json or is_json(item.values):
+            item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
+            column_schema = None
+        if isinstance(item.values, (VariantArray, ColumnarVariant)):
+            item = _in_layout(item, column_schema, layout)
+            if not item.nullable and item.values.null_count:
                 raise VariantFileError(
-                    f"column {name!r} has null rows, and its field is not nullable", reason="null-in-column"
+                    f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
+                    reason="null-in-column",
                 )
-        columns[name] = each
-    return _stored(target, _tries(columns, layout), compact)
+        columns[name] = item
+    return _write_first_that_fits(target, _attempts(columns, layout), compact)
 
 
 def check_options(**options: Any) -> None:
-    """Check the options that say how a file is written, which do not depend on the file.
+    """Check the options of writing that do not depend on the file.
 
-    Raises `VariantError` with reason ``"bad-option"``, also for a name that no option has.
+    Raises `VariantError` with reason ``"bad-option"``, also for an unknown option.
     """
     check_names("option for Vortex files", options, _OPTIONS)
     check_choice("layout", options.get("layout", "auto"), ("auto", *LAYOUTS))
 
 
-# -- what is given
+# -- input
 
 
 def _columns(data: Any, column: str) -> dict[str, _Column]:
@@ -184,82 +185,91 @@ def _columns(data: Any, column: str) -> dict[str, _Column]:
         data = {column: data}
     columns: dict[str, _Column] = {}
     if isinstance(data, Mapping) and data:
-        columns = {name: _Column(_values(each)) for name, each in data.items()}
+        columns = {name: _Column(_values(values)) for name, values in data.items()}
     else:
         table = table_of(data)
-        for each, array in zip(table.schema, table.columns, strict=True):
-            values = VariantArray.from_arrow(array) if is_named(each) else array
-            columns[each.name] = _Column(_values(values), nullable=each.nullable)
-    sizes = {name: len(each.values) for name, each in columns.items()}
-    if len(set(sizes.values())) > 1:
-        raise VariantFileError(f"columns must have one length, these differ: {sizes}", reason="lengths-differ")
-    for name, each in columns.items():
-        if isinstance(each.values, pa.Array):
-            _check_type(name, each.values.type)
+        for schema_field, array in zip(table.schema, table.columns, strict=True):
+            values = VariantArray.from_arrow(array) if is_named(schema_field) else array
+            columns[schema_field.name] = _Column(_values(values), nullable=schema_field.nullable)
+    lengths = {name: len(item.values) for name, item in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
+    for name, item in columns.items():
+        if isinstance(item.values, pa.Array):
+            _check_type(name, item.values.type)
     return columns
+
+
+def _policy_or_schema(policy: Any, schema: Any) -> Any:
+    """Return the schema of a JSON column if one is given, else the policy that infers it."""
+    if schema is None or schema == "infer":
+        return policy
+    return ShreddingSchema.from_ddl(schema) if isinstance(schema, str) else schema
 
 
 def _check_type(name: str, kind: pa.DataType) -> None:
     types = pa.types
-    if any(
-        is_one(kind) for is_one in (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
-    ):
+    unsupported = (types.is_fixed_size_binary, types.is_duration, types.is_interval, types.is_union)
+    if any(is_unsupported(kind) for is_unsupported in unsupported):
         raise SchemaError(
-            f"column {name!r} has the Arrow type {kind}, which Vortex has no type for: cast it first",
+            f"column {name!r} has the Arrow type {kind}, which Vortex does not support: cast the column first",
             reason="unsupported-type",
         )
     for index in range(kind.num_fields):
         _check_type(name, kind.field(index).type)
 
 
-def _values(each: Any) -> Any:
-    if isinstance(each, ChunkedVariantArray):
-        return each.combine()
-    return each if isinstance(each, (VariantArray, ColumnarVariant, JsonColumn)) else _storable(as_arrow(each))
+def _values(values: Any) -> Any:
+    if isinstance(values, ChunkedVariantArray):
+        return values.combine()
+    return values if isinstance(values, (VariantArray, ColumnarVariant, JsonColumn)) else _storable(as_arrow(values))
 
 
 def _storable(array: pa.Array) -> pa.Array:
-    """An Arrow column as the library takes it."""
+    """Return an Arrow column in a form that the library accepts."""
     if isinstance(array.type, pa.BaseExtensionType):
         return array
     array = in_form(array, _storable_type(plain_form(array.type, stored=True)))
-    # A copy: it fails on slices of nested columns.
+    # A copy, because the library fails on slices of nested columns.
     return pa.concat_arrays([array, array[:0]]) if pa.types.is_nested(array.type) else array
 
 
 def _storable_type(kind: pa.DataType, in_list: bool = False) -> pa.DataType:
-    """A type whose Variants have no dictionaries; in lists and maps, where the library has none, they are structs."""
+    """Return a type that the library accepts: no dictionaries in Variants, and structs for Variants in lists."""
     in_list = in_list or not pa.types.is_struct(kind)
 
-    def storable(each: pa.Field) -> pa.Field:
-        if not is_named(each):
-            return each.with_type(_storable_type(each.type, in_list))
-        return pa.field(each.name, plain_form(each.type), each.nullable, None if in_list else each.metadata)
+    def storable(child: pa.Field) -> pa.Field:
+        if not is_named(child):
+            return child.with_type(_storable_type(child.type, in_list))
+        return pa.field(child.name, plain_form(child.type), child.nullable, None if in_list else child.metadata)
 
     return with_fields(kind, storable)
 
 
-def _of_json(each: _Column, policy: Any, layout: str, *, exact: bool) -> _Column:
-    """The Variants of a column of JSON text."""
-    values = each.values
+def _variants_of_json(column: _Column, policy: Any, layout: str, *, exact: bool) -> _Column:
+    """Return the column with Variants in place of JSON text."""
+    values = column.values
     if not isinstance(values, JsonColumn):
         encoding: EncodingName = "columnar" if layout == "columnar" else "final"
         compressed = compress_json(values, policy, encoding=encoding, exact=exact)
         values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
     note = ColumnNote(is_json=True, has_texts=values.texts is not None)
-    return _Column(values.values, nullable=each.nullable, note=note, texts=values.texts)
+    return _Column(values.values, nullable=column.nullable, note=note, texts=values.texts)
 
 
-def _laid_out(column: _Column, schema: Any, layout: str) -> _Column:
-    """The column in the encoding that its layout stores, with what is noted of it."""
+def _in_layout(column: _Column, schema: Any, layout: str) -> _Column:
+    """Return the column in the encoding that the layout stores, with its note."""
     encoding, values = encoding_of(column.values)
     if layout == "columnar" or (layout == "auto" and encoding.name == "columnar"):
         if schema not in (None, "infer"):
-            raise VariantError("the columnar layout shreds every path: give no schema", reason="bad-option")
+            raise VariantError(
+                "layout='columnar' shreds every path and takes no schema: leave schema= out", reason="bad-option"
+            )
         return _noted(column, encode(values, "columnar"), "columnar", {})
     if isinstance(values, ColumnarVariant):
         raise VariantError(
-            f"a ColumnarVariant is stored in the layout columnar, not as {layout}: encode it first", reason="bad-option"
+            f"a ColumnarVariant cannot be stored with layout={layout!r}: use layout='columnar', or encode it first",
+            reason="bad-option",
         )
     shredded = shredded_as(values, schema, "final")
     if shredded.is_shredded:
@@ -278,49 +288,49 @@ def _noted(column: _Column, values: Any, layout: Any, in_bytes: Mapping[str, str
     return _Column(values, layout, column.nullable, note, column.texts)
 
 
-def _tries(columns: dict[str, _Column], layout: str) -> list[dict[str, _Column]]:
-    """What is wanted, then all columns in one layout; the library does not tell which column it cannot hold.
+def _attempts(columns: dict[str, _Column], layout: str) -> list[dict[str, _Column]]:
+    """Return the layouts to try in order: the chosen ones, then all columns in one layout.
 
-    It does not give typed columns of its own type beside some values (decimals of a scale above their digits), so that
-    the last try has none.
+    The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
+    values (decimals whose scale is above their digits), so the last attempt has no typed columns.
     """
-    every = [columns]
+    attempts = [columns]
     for other in () if layout in LAYOUTS else ("struct", "variant"):
-        tried = {
-            name: each if each.layout in (None, "columnar", other) else _laid_out(each, None, other)
-            for name, each in columns.items()
+        attempt = {
+            name: column if column.layout in (None, "columnar", other) else _in_layout(column, None, other)
+            for name, column in columns.items()
         }
-        every += [tried] if any(tried[name] is not columns[name] for name in columns) else []
-    if any(each.note.schema is not None for each in every[-1].values()):
-        every.append({name: _untyped(each) for name, each in every[-1].items()})
-    return every
+        attempts += [attempt] if any(attempt[name] is not columns[name] for name in columns) else []
+    if any(column.note.schema is not None for column in attempts[-1].values()):
+        attempts.append({name: _untyped(column) for name, column in attempts[-1].items()})
+    return attempts
 
 
-def _untyped(each: _Column) -> _Column:
-    if each.note.schema is None:
-        return each
-    why = "vortex-data cannot give typed columns of these values"
-    in_bytes = {str(path): why for path, node in each.note.schema.leaves()}
-    return _noted(each, each.values.to_unshredded(), "variant", {**each.note.in_bytes, **in_bytes})
+def _untyped(column: _Column) -> _Column:
+    if column.note.schema is None:
+        return column
+    reason = "vortex-data cannot return typed columns of these values"
+    in_bytes = {str(path): reason for path, node in column.note.schema.leaves()}
+    return _noted(column, column.values.to_unshredded(), "variant", {**column.note.in_bytes, **in_bytes})
 
 
 # -- the file
 
 
-def _stored(target: Path, tries: list[dict[str, _Column]], compact: bool) -> VortexFileInfo:
-    """The file, made of the first try that the library holds."""
+def _write_first_that_fits(target: Path, attempts: list[dict[str, _Column]], compact: bool) -> VortexFileInfo:
+    """Write the file with the first attempt that the library preserves."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
     staging = staging_beside(str(target))
     try:
         staged = Path(staging.begin().attempt(0)) / "staged.vortex"
         failed: VariantFileError | None = None
-        for tried in tries:
+        for attempt in attempts:
             try:
-                rows = _write(staged, tried, compact)
+                rows = _write(staged, attempt, compact)
                 break
             except VariantFileError as error:
-                if _OF_THE_SYSTEM in error.message:  # in another layout it would be no different
+                if _SYSTEM_ERROR in error.message:  # another layout would fail in the same way
                     raise cannot_write(target, error.message) from None
                 failed = failed or error
         else:
@@ -330,31 +340,32 @@ def _stored(target: Path, tries: list[dict[str, _Column]], compact: bool) -> Vor
         staged.replace(target)
     finally:
         staging.discard()
-    layouts = {name: each.layout for name, each in tried.items() if each.layout is not None}
-    changed = [name for name in layouts if layouts[name] != tries[0][name].layout]
+    layouts = {name: column.layout for name, column in attempt.items() if column.layout is not None}
+    changed = [name for name in layouts if layouts[name] != attempts[0][name].layout]
     reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
-    in_bytes = {name: dict(each.note.in_bytes) for name, each in tried.items() if each.note.in_bytes}
+    in_bytes = {name: dict(column.note.in_bytes) for name, column in attempt.items() if column.note.in_bytes}
     return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
 
 
 def _write(path: Path, columns: dict[str, _Column], compact: bool) -> int:
     fields, arrays = [], []
-    for name, each in columns.items():
-        stored, array = pa.field("", each.values.type) if each.layout is None else None, each.values
-        if each.layout is not None:
-            stored, array = stored_column(each.values, each.layout, nullable=each.nullable)
-        assert stored is not None
+    for name, column in columns.items():
+        if column.layout is None:
+            stored, array = pa.field("", column.values.type), column.values
+        else:
+            stored, array = stored_column(column.values, column.layout, nullable=column.nullable)
         fields.append(stored.with_name(name))
         arrays.append(array)
-        if each.texts is not None:
-            fields.append(pa.field(text_column(name), each.texts.type))
-            arrays.append(each.texts)
+        if column.texts is not None:
+            fields.append(pa.field(text_column(name), column.texts.type))
+            arrays.append(column.texts)
     table = pa.table(arrays, schema=pa.schema(fields))
     path.unlink(missing_ok=True)
     with vortex_errors(path):
         options = vortex().io.VortexWriteOptions
         (options.compact() if compact else options.default()).write(table, str(path))
-    append_trailer(path, write_notes({name: each.note for name, each in columns.items() if each.layout is not None}))
+    notes = {name: column.note for name, column in columns.items() if column.layout is not None}
+    append_trailer(path, write_notes(notes))
     _verify(path, columns)
     return int(table.num_rows)
 
@@ -362,19 +373,23 @@ def _write(path: Path, columns: dict[str, _Column], compact: bool) -> int:
 def _verify(path: Path, columns: dict[str, _Column]) -> None:
     file = open_file(path)
     if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
-        raise VariantFileError("Vortex joined blocks of its Variant type, which it cannot give", reason="vortex-failed")
+        raise VariantFileError(
+            "vortex-data joined blocks of its Variant type, which it cannot convert", reason="vortex-failed"
+        )
     start = 0
-    texts = {text_column(name): each.texts for name, each in columns.items() if each.texts is not None}
-    arrays = {name: each.values for name, each in columns.items()} | texts
+    texts = {text_column(name): column.texts for name, column in columns.items() if column.texts is not None}
+    arrays = {name: column.values for name, column in columns.items()} | texts
     for batch in file.batches():
         stop = start + batch.num_rows
         for name, values in arrays.items():
             row = first_difference(values[start:stop], batch.column(name))
             if row is not None:
                 raise VariantFileError(
-                    f"Vortex did not keep column {name!r}: the file is not made", reason="lost-in-file", row=start + row
+                    f"vortex-data did not preserve column {name!r}: no file is written",
+                    reason="lost-in-file",
+                    row=start + row,
                 )
         start = stop
     rows = len(next(iter(arrays.values())))
     if start != rows:
-        raise VariantFileError(f"Vortex kept {start} of {rows} rows: the file is not made", reason="lost-in-file")
+        raise VariantFileError(f"vortex-data wrote {start} of {rows} rows: no file is written", reason="lost-in-file")

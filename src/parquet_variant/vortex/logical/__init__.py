@@ -1,1 +1,1 @@
-"""The logical type Variant in memory: its encodings, and what is asked over any of them."""
+"""The logical type Variant in memory: its encodings, and the operations over any of them."""

@@ -1,17 +1,17 @@
-"""Encodings of one logical type, and how expressions are dispatched over them: the RFC's question, answered.
+"""Encodings of the logical type Variant, and the dispatch of expressions over them.
 
-Owns the logical type, the encodings that there are, converting between any two, and `element_of`, which every path over
-arrays and files goes through. Leaves the walk to `compute.extract_path` and `columnar.element`.
+Owns the logical type, the list of encodings, conversion between any two of them, and `element_of`, which extracts paths
+from arrays and files. `compute.extract_path` and `columnar.element` walk the paths.
 
 ==========  ==============================================  =======================
-encoding    is                                              shreds
+encoding    storage                                         shreds
 ==========  ==============================================  =======================
 unshredded  Parquet variant: ``metadata`` and ``value``     nothing
 final       the final shredding layout                      by a schema
-columnar    a discriminator, and a dense child a type       every path, every type
+columnar    a discriminator, and one dense child per type   every path, every type
 ==========  ==============================================  =======================
 
-The drafts of the shredding layout are Parquet's: an array of them is refused.
+The draft layouts belong to Parquet: arrays in a draft layout are refused.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ EncodingName = Literal["unshredded", "final", "columnar"]
 AnyVariant: TypeAlias = VariantArray | ColumnarVariant
 
 Answer = Literal["columns", "columns-and-bytes", "bytes", "decode"]
-"""How an encoding answers: from typed columns alone; from them and from Variant bytes where a value is not typed; from
-bytes; or by making unshredded values of its own first."""
+"""How an encoding answers a request: from typed columns alone; from typed columns, and from Variant bytes for values
+that are not typed; from bytes; or by decoding to unshredded values first."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantDType:
-    """The logical type: a Variant, nullable or not.
+    """The logical type: Variant, nullable or not.
 
     Parameters
     ----------
     nullable
-        Whether rows may be absent (the outer null). A Variant null is a value, and in both.
+        True if rows may be absent (the outer null). A Variant null is a value, so both types allow it.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class VariantDType:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """An encoding, by its name."""
+    """An encoding, identified by its name."""
 
     name: EncodingName
 
@@ -72,12 +72,12 @@ ENCODINGS: dict[EncodingName, Encoding] = {name: Encoding(name) for name in get_
 
 
 def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
-    """The encoding of a column, and the column as that takes it.
+    """Return the encoding of a column, and the column as a `VariantArray` or `ColumnarVariant`.
 
     Raises
     ------
     SchemaError
-        If it is no Variant column, or one of a draft layout (``draft-layout``).
+        If the column is not a Variant column, or is in a draft layout (``draft-layout``).
 
     Examples
     --------
@@ -89,7 +89,7 @@ def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
     column = as_variant_array(array)
     if column.layout not in ENCODINGS:
         raise SchemaError(
-            f"the layout {column.layout} is a draft of Parquet's, which Vortex does not have: take "
+            f"the array is in Parquet's draft layout {column.layout}, which Vortex does not have: convert it with "
             "shred_variant(array, array.schema) or array.to_unshredded()",
             reason="draft-layout",
         )
@@ -97,7 +97,7 @@ def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
 
 
 def dtype_of(array: Any) -> VariantDType:
-    """The logical type of a column: nullable if a row is absent.
+    """Return the logical type of a column: nullable if a row is absent.
 
     Examples
     --------
@@ -108,23 +108,23 @@ def dtype_of(array: Any) -> VariantDType:
 
 
 def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = None) -> AnyVariant:
-    """The same values in another encoding.
+    """Convert a column to another encoding.
 
     Parameters
     ----------
     array
         A column in any encoding.
     to
-        The encoding.
+        The name of the encoding.
     schema
-        What the final layout shreds: a schema, its DDL, or None to infer it (policy ``"auto"``).
+        The shredding schema of the final layout: a schema, its DDL, or None to infer it (policy ``"auto"``).
 
     Raises
     ------
     VariantError
         For an unknown encoding (``bad-option``).
     MalformedVariantError
-        For values that are no Variants.
+        For values that are not valid Variants.
 
     Examples
     --------
@@ -137,29 +137,29 @@ def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = 
     encoding, column = encoding_of(array)
     if to == encoding.name == "columnar":
         return column
-    plain = column.to_variant() if isinstance(column, ColumnarVariant) else column.to_unshredded()
+    unshredded = column.to_variant() if isinstance(column, ColumnarVariant) else column.to_unshredded()
     if to == "columnar":
-        return ColumnarVariant.from_variant(plain)
+        return ColumnarVariant.from_variant(unshredded)
     if to == "unshredded":
-        return plain
-    return shred_variant(plain, infer_shredding_schema(plain) if schema is None else schema, layout="final")
+        return unshredded
+    return shred_variant(unshredded, infer_shredding_schema(unshredded) if schema is None else schema, layout="final")
 
 
 def element_of(
     column: pa.StructArray | ColumnarVariant, path: VariantPath, target: pa.DataType, *, cast: bool, zone: str = "UTC"
 ) -> pa.Array:
-    """The values at a path as a type, over any encoding; null for everything else.
+    """Return the values at a path as an Arrow type, for any encoding; null for values without that type.
 
-    `column`: the columnar encoding, or the storage of another; of a file, the part that the path needs.
-    `path` and `target`: where the values are, and the Arrow type.
-    `cast`: whether values of other types are cast as Spark casts; otherwise they are null.
+    `column`: a columnar column, or the storage of another encoding; for a file, the part that the path needs.
+    `path` and `target`: the path, and the Arrow type of the result.
+    `cast`: if true, values of other types are cast as Spark casts them; otherwise they are null.
     """
-    find = columnar_element if isinstance(column, ColumnarVariant) else extract_path
-    return find(column, path, target, safe=False, zone=zone, lossless=not cast)
+    extract = columnar_element if isinstance(column, ColumnarVariant) else extract_path
+    return extract(column, path, target, safe=False, zone=zone, lossless=not cast)
 
 
 def answers(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> Answer:
-    """How the encoding of a column gets the values at a path as a type.
+    """Return how the encoding of a column answers a request for the values at a path as a type.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def answers(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> An
     if encoding.name == "unshredded":
         return "bytes"
     columns = needed_columns(column.storage.type, VariantPath.parse(path))
-    in_bytes = [each for each in columns if each[-1] == "value"]
+    in_bytes = [column_path for column_path in columns if column_path[-1] == "value"]
     if len(in_bytes) == len(columns) - 1 and ("metadata",) in columns:
         return "bytes"
     return "columns-and-bytes" if in_bytes else "columns"

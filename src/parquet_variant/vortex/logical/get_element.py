@@ -1,7 +1,7 @@
 """`get_variant_element` and `get_variant_scalar` of the RFC, and `matching_rows`, over any encoding in memory.
 
-Owns the public operations. Leaves the dispatch, which scans of files go through too, to `encodings`, and the result of
-a scalar to `functions.get_variant_element`.
+Owns the public operations. `encodings` dispatches over the encodings, also for scans of files;
+`functions.get_variant_element` makes the result of a scalar.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
 
 def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
-    """Get the values at a path that are of a type; null for everything else: missing, another type, a Variant null.
+    """Return the values at a path that have a type; null if the path is missing, has another type, or is Variant null.
 
     Parameters
     ----------
@@ -41,17 +41,17 @@ def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.Dat
     ...     assert get_variant_element(encoded, "$.a", "bigint").to_pylist() == [1, None, None, None, None]
     """
     _, column = encoding_of(array)
-    place = column.storage if isinstance(column, VariantArray) else column
+    storage = column.storage if isinstance(column, VariantArray) else column
     parsed, target = VariantPath.parse(path), as_target(dtype)
     values_type = value_target(target, parsed)
-    result = element_of(place, parsed, values_type, cast=False)
+    result = element_of(storage, parsed, values_type, cast=False)
     return result if values_type == target else in_target_form(result, target)
 
 
 def get_variant_scalar(
     array: Any, index: int, path: str | VariantPath = "$", dtype: str | pa.DataType = "variant"
 ) -> VariantScalar:
-    """Get one row's value at a path as a type, with every kind of null told apart.
+    """Return the value of one row at a path as a type, distinguishing all kinds of null.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def get_variant_scalar(
         return scalar_of_storage(column, index, path, dtype)
     row = index + len(column) if index < 0 else index
     if not 0 <= row < len(column):
-        raise IndexError(f"row {index} of {len(column)}")
+        raise IndexError(f"row {index} is out of bounds for a column with {len(column)} rows")
     return scalar_of_storage(column.take(np.array([row])).to_variant(), 0, path, dtype)
 
 
@@ -84,7 +84,7 @@ def matching_rows(
     literal: Any,
     statistics: RangeStatistics | None = None,
 ) -> pa.Array:
-    """The numbers of the rows whose value at a path is of a type and compares with a literal as asked.
+    """Return the numbers of the rows whose value at a path has a type and compares with a literal.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def matching_rows(
     path, dtype
         As in `get_variant_element`.
     op, literal
-        ``"="``, ``"<>"``, ``"<"``, ``"<="``, ``">"`` or ``">="``, and what the value is compared with.
+        ``"="``, ``"<>"``, ``"<"``, ``"<="``, ``">"`` or ``">="``, and the value to compare with.
     statistics
-        Ranges that they exclude are not looked at. The answer is the same without.
+        Statistics of the column. Ranges that they exclude are not read; the result is the same without them.
 
     Raises
     ------

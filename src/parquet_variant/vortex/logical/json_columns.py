@@ -1,6 +1,6 @@
-"""The compressor: a column of JSON text becomes a Variant column, and back, one call each way.
+"""The compressor of the RFC: converts a column of JSON text to a Variant column, and back.
 
-Owns the calls, and keeping a text's own spelling. Leaves parsing, inference, shredding and printing to `functions`.
+Owns both calls, and keeping the original spelling of a text. `functions` parses, infers, shreds and prints.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, e
 
 @dataclass(frozen=True, eq=False)
 class JsonColumn:
-    """JSON text as Variants, with its own spelling where that is not the canonical one.
+    """JSON text as Variants, with the original text where it differs from the canonical text.
 
     Parameters
     ----------
     values
         The Variants.
     texts
-        The texts that the values do not print as, null for all others; None if the spelling was not kept.
+        The original texts that differ from the canonical texts of the values, null for all other rows; None if the
+        original texts were not kept.
     """
 
     values: AnyVariant
@@ -39,18 +40,18 @@ class JsonColumn:
 
     @classmethod
     def of(cls, values: VariantArray, texts: pa.Array) -> JsonColumn:
-        """The column of values and the texts that they were parsed from."""
+        """Make the column from values and the texts that they were parsed from."""
         texts = (texts.storage if is_json(texts) else texts).cast(pa.large_string())
         printed = to_json(values).cast(pa.large_string())
-        own = pc.if_else(pc.equal(texts, printed).fill_null(True), pa.scalar(None, pa.large_string()), texts)
-        return cls(values, own)
+        is_canonical = pc.equal(texts, printed).fill_null(True)
+        return cls(values, pc.if_else(is_canonical, pa.scalar(None, pa.large_string()), texts))
 
     def __len__(self) -> int:
         return len(self.values)
 
 
 def is_json(values: Any) -> bool:
-    """Whether an Arrow column has the type ``arrow.json``."""
+    """Return True if an Arrow column has the type ``arrow.json``."""
     kind = getattr(values, "type", None)
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
@@ -70,26 +71,25 @@ def compress_json(
     encoding: EncodingName = "final",
     exact: bool = False,
 ) -> AnyVariant | JsonColumn:
-    """Make Variants of a column of JSON text, shredded as a policy chooses.
+    """Convert a column of JSON text to Variants, shredded by a policy.
 
     Parameters
     ----------
     column
         Strings of any Arrow form, plain or ``arrow.json``; null is SQL NULL.
     policy
-        A shredding policy by name (``"auto"``, ``"tiles"``, ``"hints"``, ...) or as an instance, or a schema that is
-        chosen already.
+        A shredding policy, by name (``"auto"``, ``"tiles"``, ``"hints"``, …) or as an instance, or a shredding schema.
     encoding
-        Which encoding.
+        The encoding of the result.
     exact
-        Keep every text byte by byte; the result is a `JsonColumn` then.
+        Keep each text byte for byte; the result is then a `JsonColumn`.
 
     Raises
     ------
     JsonError
-        For text that is no JSON, with its row and byte offset.
+        For text that is not valid JSON, with its row and byte offset.
     SchemaError
-        For a column that is no text (``not-json``).
+        For a column that is not text (``not-json``).
 
     Examples
     --------
@@ -111,49 +111,50 @@ def compress_json(
         pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type) or pa.types.is_string_view(texts.type)
     ):
         raise SchemaError(
-            f"a column of {texts.type} is no JSON text; for other values there is cast_to_variant", reason="not-json"
+            f"the column has the type {texts.type}, not JSON text: use cast_to_variant for other values",
+            reason="not-json",
         )
-    plain = parse_json(texts)
+    unshredded = parse_json(texts)
     values: AnyVariant
     if encoding == "unshredded" or encoding == "columnar":
-        values = encode(plain, encoding)
+        values = encode(unshredded, encoding)
     else:
-        schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(plain, policy)
-        values = shred_variant(plain, schema, layout=encoding)
-    return JsonColumn(values, JsonColumn.of(plain, texts).texts) if exact else values
+        schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(unshredded, policy)
+        values = shred_variant(unshredded, schema, layout=encoding)
+    return JsonColumn(values, JsonColumn.of(unshredded, texts).texts) if exact else values
 
 
 def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) -> pa.Array:
-    """Give a Variant column in any encoding as JSON text.
+    """Return a Variant column in any encoding as JSON text.
 
     Parameters
     ----------
     array
         The column, or a `JsonColumn`.
     extension
-        Whether the text is marked as ``arrow.json``; otherwise it is plain strings.
+        If true, the result has the type ``arrow.json``; otherwise it is strings.
     exact
-        Whether to give the texts as they were, byte by byte; otherwise they are canonical JSON.
+        If true, return the original texts, byte for byte; otherwise canonical JSON.
 
     Raises
     ------
     VariantError
-        If `exact` and the spelling was not kept (``no-texts``).
+        If `exact` is true and the original texts were not kept (``no-texts``).
     MalformedVariantError
-        For values that are no Variants.
+        For values that are not valid Variants.
 
     Examples
     --------
     >>> decompress_json(compress_json(['{"a": 1.50}', None]), extension=False).to_pylist()
     ['{"a":1.5}', None]
     """
-    own = array.texts if isinstance(array, JsonColumn) else None
-    if exact and own is None:
+    originals = array.texts if isinstance(array, JsonColumn) else None
+    if exact and originals is None:
         raise VariantError(
-            "the texts' own spelling was not kept: compress or write them with exact=True", reason="no-texts"
+            "the original texts were not kept: compress or write the column with exact=True", reason="no-texts"
         )
     _, variants = encoding_of(array.values if isinstance(array, JsonColumn) else array)
     texts = to_json(variants if isinstance(variants, VariantArray) else variants.to_variant())
-    if own is not None and exact:
-        texts = pc.coalesce(own.cast(pa.large_string()), texts.cast(pa.large_string())).cast(texts.type)
+    if originals is not None and exact:
+        texts = pc.coalesce(originals.cast(pa.large_string()), texts.cast(pa.large_string())).cast(texts.type)
     return pa.ExtensionArray.from_storage(pa.json_(texts.type), texts) if extension else texts

@@ -1,10 +1,11 @@
-"""Statistics of shredded children by row range: collected, written, and what they say of a path as a type.
+"""Statistics of shredded children by row range.
 
-Owns the three. There are none for what is not shredded: bytes are unknown, and unknown never skips. Leaves the
-three-valued reasoning to `query.prune`, bounds through casts to `scanning.path_statistics`, and the file to `trailer`.
+Owns collecting statistics, writing them, and what they prove about a path as a type. Values in bytes have no
+statistics: they are unknown, and unknown never skips. `query.prune` reasons with three values,
+`scanning.path_statistics` casts bounds, and `trailer` stores the statistics in a file.
 
-A typed expression makes more ranges useless than bounds do: where a path exists only with another type, every row of
-the range is null.
+The type of an expression excludes more ranges than bounds do: in a range where the path exists only with another type,
+every row is null.
 """
 
 from __future__ import annotations
@@ -44,44 +45,44 @@ _LENGTH = struct.Struct("<I")
 _NO_MARKS, _NO_ROWS = np.zeros(0, np.bool_), np.zeros(0, np.int64)
 _VARIANT_NULL = b"\x00"
 _ONLY_NULL = ColumnStatistics(may_be_value=False, may_be_nan=False)
-# Families of types whose values compare with each other: exact numbers.
+# Families of exact numbers, whose values compare with each other.
 _EXACT = ("integer", "decimal")
 
 
 @dataclass(frozen=True, eq=False)
 class ChildStatistics:
-    """A typed child of a path, range by range."""
+    """Statistics of a typed child of a path, one entry per range."""
 
-    type: pa.DataType  # Its Arrow type.
-    counts: Int64s  # How many values each range has.
-    # Scalars that no value is below or above, NaN apart; null where there is none, or none is known. Long texts are
-    # cut.
+    type: pa.DataType  # The Arrow type of the child.
+    counts: Int64s  # Number of values in each range.
+    # Bounds of all values except NaN; null in a range without values or without known bounds. Long strings are
+    # truncated.
     lower: pa.Array
     upper: pa.Array
-    has_nan: Bools  # Ranges with a NaN.
+    has_nan: Bools  # True for ranges with a NaN.
 
 
 @dataclass(frozen=True, eq=False)
 class PathStatistics:
-    """The typed children of a path, range by range."""
+    """Statistics of all typed children of a path, one entry per range."""
 
-    children: tuple[ChildStatistics, ...]  # One a type.
-    unknown: Bools  # Ranges with values that are in no typed child.
-    nested: Bools  # Ranges with objects or arrays at the path.
+    children: tuple[ChildStatistics, ...]  # One per type.
+    unknown: Bools  # True for ranges with values that are not in a typed child.
+    nested: Bools  # True for ranges with objects or arrays at the path.
 
 
 @dataclass(frozen=True, eq=False)
 class RangeStatistics:
-    """What is known of the shredded children of a column.
+    """Statistics of the shredded children of a column, by row range.
 
     Parameters
     ----------
     rows, range_rows
-        Rows of the column, and of a range.
+        Number of rows of the column, and of a range.
     paths
-        Those with shredded children.
+        Statistics of the paths with shredded children.
     is_complete
-        Whether a path that is not among them has no values at all; otherwise nothing is known of it.
+        If true, a path without statistics has no values; otherwise nothing is known about such a path.
 
     Examples
     --------
@@ -105,13 +106,13 @@ class RangeStatistics:
         return -(-self.rows // self.range_rows)
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """The first row of a range and the row after its last."""
+        """Return the first row of a range and the row after its last."""
         return number * self.range_rows, min((number + 1) * self.range_rows, self.rows)
 
     def ranges(
         self, path: str | VariantPath, dtype: str | pa.DataType, op: Operator | None = None, literal: Any = None
     ) -> list[tuple[int, int]]:
-        """The ranges in which a row can have a value of the type at the path, and one that compares so.
+        """Return the ranges in which a row can have a value of the type at the path that satisfies a comparison.
 
         Parameters
         ----------
@@ -120,12 +121,12 @@ class RangeStatistics:
         dtype
             The type.
         op, literal
-            What the value is compared with; None: any value.
+            The comparison of the value with a literal; None for any value.
 
         Returns
         -------
         list of (int, int)
-            First row and the row after the last. In all other ranges no row can match.
+            First row and the row after the last of each range. In all other ranges no row can match.
 
         Raises
         ------
@@ -134,94 +135,113 @@ class RangeStatistics:
         """
         parsed, target = VariantPath.parse(path), as_target(dtype)
         predicate: Predicate | None = None if op is None else bind(Compare("x", op, literal), {"x": target})
-        every = [self.of_path(parsed, target, number, cast=False) for number in range(self.count)]
+        by_range = [self.of_path(parsed, target, number, cast=False) for number in range(self.count)]
 
-        def may(known: ColumnStatistics) -> bool:
-            return known.may_be_value if predicate is None else bool(may_match(predicate, lambda _: known))
+        def may_hold_match(statistics: ColumnStatistics) -> bool:
+            if predicate is None:
+                return statistics.may_be_value
+            return bool(may_match(predicate, lambda _: statistics))
 
-        return [self.bounds(number) for number, known in enumerate(every) if may(known)]
+        return [self.bounds(number) for number, statistics in enumerate(by_range) if may_hold_match(statistics)]
 
     def of_path(self, path: VariantPath, target: pa.DataType | None, number: int, *, cast: bool) -> ColumnStatistics:
-        """What is known of a path as a type (None for a Variant) in a range.
+        """Return the statistics of a path as a type (None for a Variant) in a range.
 
-        `number`: the range.
-        `cast`: whether values are cast to the type; otherwise those of another type are null.
+        `number`: the number of the range.
+        `cast`: if true, values are cast to the type; otherwise values of another type are null.
         """
-        if target is None or pa.types.is_nested(target) or not all(isinstance(each, str) for each in path.segments):
+        if (
+            target is None
+            or pa.types.is_nested(target)
+            or not all(isinstance(segment, str) for segment in path.segments)
+        ):
             return UNKNOWN
         statistics = self.paths.get(path)
         if statistics is None:
             return _ONLY_NULL if self.is_complete else UNKNOWN
         if statistics.unknown[number] or (cast and statistics.nested[number] and target_of(target).family == "string"):
             return UNKNOWN
-        known = [child for child in statistics.children if child.counts[number]]
+        present = [child for child in statistics.children if child.counts[number]]
         if cast:
-            return _united([_cast_statistics(child, number, target) for child in known])
-        return _united([_own_statistics(child, number, target) for child in known if _can_be(child.type, target)])
+            return _merge_statistics([_cast_statistics(child, number, target) for child in present])
+        return _merge_statistics(
+            [_uncast_statistics(child, number, target) for child in present if _can_be(child.type, target)]
+        )
 
-    # -- written beside the column
+    # -- serialization
 
     def to_bytes(self) -> bytes:
-        """The statistics as an Arrow stream of one row: a list of marks, and one of the bounds of each type."""
-        every = [child for path in self.paths.values() for child in path.children]
-        types = list(dict.fromkeys(child.type for child in every))
+        """Return the statistics as an Arrow stream with one row of lists: flags, counts, and bounds by type."""
+        all_children = [child for path in self.paths.values() for child in path.children]
+        types = list(dict.fromkeys(child.type for child in all_children))
         lists = [
             pa.array(np.concatenate([_NO_MARKS, *marks]))
             for marks in (
                 [path.unknown for path in self.paths.values()],
                 [path.nested for path in self.paths.values()],
-                [child.has_nan for child in every],
+                [child.has_nan for child in all_children],
             )
         ]
-        lists.append(pa.array(np.concatenate([_NO_ROWS, *(child.counts for child in every)])))
+        lists.append(pa.array(np.concatenate([_NO_ROWS, *(child.counts for child in all_children)])))
         for kind in types:
-            same = [child for child in every if child.type == kind]
-            lists += [pa.concat_arrays(child.lower for child in same), pa.concat_arrays(child.upper for child in same)]
-        shape = [(str(path), [types.index(child.type) for child in each.children]) for path, each in self.paths.items()]
-        about = {"rows": self.rows, "range_rows": self.range_rows, "is_complete": self.is_complete, "paths": shape}
-        columns = [pa.ListArray.from_arrays(pa.array([0, len(each)], pa.int32()), each) for each in lists]
+            of_type = [child for child in all_children if child.type == kind]
+            lists.append(pa.concat_arrays(child.lower for child in of_type))
+            lists.append(pa.concat_arrays(child.upper for child in of_type))
+        types_by_path = [
+            (str(path), [types.index(child.type) for child in statistics.children])
+            for path, statistics in self.paths.items()
+        ]
+        header = {
+            "rows": self.rows,
+            "range_rows": self.range_rows,
+            "is_complete": self.is_complete,
+            "paths": types_by_path,
+        }
+        columns = [pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values) for values in lists]
         batch = pa.record_batch(columns, names=list(map(str, range(len(columns)))))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
             writer.write_batch(batch)
-        shapes = zlib.compress(json.dumps(about).encode())
-        return _LENGTH.pack(len(shapes)) + shapes + bytes(sink.getvalue())
+        packed_header = zlib.compress(json.dumps(header).encode())
+        return _LENGTH.pack(len(packed_header)) + packed_header + bytes(sink.getvalue())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> RangeStatistics:
-        """Read what `to_bytes` wrote."""
+        """Read statistics that `to_bytes` wrote."""
         (length,) = _LENGTH.unpack_from(data)
-        begin = _LENGTH.size + length
-        about = json.loads(zlib.decompress(data[_LENGTH.size : begin]))
-        batch = pa.ipc.open_stream(pa.py_buffer(data[begin:])).read_next_batch()
-        unknown, nested, has_nan, counts = (each.values.to_numpy(zero_copy_only=False) for each in batch.columns[:4])
-        bounds = [each.values for each in batch.columns[4:]]
-        size = -(-about["rows"] // about["range_rows"])
-        used = [0] * (len(bounds) // 2)
-        paths, at = {}, 0
-        for number, (path, types) in enumerate(about["paths"]):
+        body = _LENGTH.size + length
+        header = json.loads(zlib.decompress(data[_LENGTH.size : body]))
+        batch = pa.ipc.open_stream(pa.py_buffer(data[body:])).read_next_batch()
+        unknown, nested, has_nan, counts = (
+            column.values.to_numpy(zero_copy_only=False) for column in batch.columns[:4]
+        )
+        bounds = [column.values for column in batch.columns[4:]]
+        size = -(-header["rows"] // header["range_rows"])
+        offset_by_type = [0] * (len(bounds) // 2)
+        paths, offset = {}, 0
+        for number, (path, types) in enumerate(header["paths"]):
             children = []
             for kind in types:
-                lower, upper = (each.slice(used[kind], size) for each in bounds[2 * kind : 2 * kind + 2])
-                own = slice(at, at + size)
-                children.append(ChildStatistics(lower.type, counts[own], lower, upper, has_nan[own]))
-                used[kind] += size
-                at += size
-            own = slice(number * size, (number + 1) * size)
-            paths[VariantPath.parse(path)] = PathStatistics(tuple(children), unknown[own], nested[own])
-        return cls(about["rows"], about["range_rows"], paths, about["is_complete"])
+                lower, upper = (values.slice(offset_by_type[kind], size) for values in bounds[2 * kind : 2 * kind + 2])
+                span = slice(offset, offset + size)
+                children.append(ChildStatistics(lower.type, counts[span], lower, upper, has_nan[span]))
+                offset_by_type[kind] += size
+                offset += size
+            span = slice(number * size, (number + 1) * size)
+            paths[VariantPath.parse(path)] = PathStatistics(tuple(children), unknown[span], nested[span])
+        return cls(header["rows"], header["range_rows"], paths, header["is_complete"])
 
 
-# -- what they say
+# -- statistics of a path as a type
 
 
 def _cast_statistics(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnStatistics:
-    known = LeafStatistics(int(child.counts[number]), 0, _bound(child.lower[number]), _bound(child.upper[number]))
-    return scalar_statistics(known, child.type, target, hidden_nan=bool(child.has_nan[number]))
+    leaf = LeafStatistics(int(child.counts[number]), 0, _bound(child.lower[number]), _bound(child.upper[number]))
+    return scalar_statistics(leaf, child.type, target, hidden_nan=bool(child.has_nan[number]))
 
 
-def _own_statistics(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnStatistics:
-    """Nothing is cast: numbers compare as what they are, whatever their width and scale."""
+def _uncast_statistics(child: ChildStatistics, number: int, target: pa.DataType) -> ColumnStatistics:
+    """Return the statistics without a cast: numbers compare by value, whatever their width and scale."""
     nan = bool(child.has_nan[number])
     if child.type != target and any(map(pa.types.is_temporal, (child.type, target))):
         return ColumnStatistics(may_be_nan=nan)
@@ -232,26 +252,26 @@ def _bound(scalar: pa.Scalar) -> pa.Scalar | None:
     return scalar if scalar.is_valid else None
 
 
-def _united(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
-    """What is known of all children together; rows without a value are null."""
-    parts = [each for each in parts if each.may_be_value]
+def _merge_statistics(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
+    """Return the statistics of all children together; rows without a value are null."""
+    parts = [part for part in parts if part.may_be_value]
     if not parts:
         return _ONLY_NULL
-    lower, upper = [each.lower for each in parts], [each.upper for each in parts]
-    nan = any(each.may_be_nan for each in parts)
-    # All bounds or none: a child whose values are all NaN has no bounds, and any that are not known count as that.
+    lower, upper = [part.lower for part in parts], [part.upper for part in parts]
+    nan = any(part.may_be_nan for part in parts)
+    # All bounds or none: a child without bounds (unknown, or only NaN) makes the merged bounds unknown.
     if any(bound is None for bound in (*lower, *upper)):
         return ColumnStatistics(may_be_nan=nan)
     return ColumnStatistics(min(lower, key=order_key), max(upper, key=order_key), may_be_nan=nan)
 
 
-def _can_be(stored: pa.DataType, asked: pa.DataType) -> bool:
-    """Whether a value of a child's type can be one of the type asked for (see `compute.slot_casts`)."""
-    left, right = target_of(stored).family, target_of(asked).family
+def _can_be(stored: pa.DataType, requested: pa.DataType) -> bool:
+    """Return True if a value of a child's type can be a value of the requested type (see `compute.slot_casts`)."""
+    left, right = target_of(stored).family, target_of(requested).family
     return left == right or (left in _EXACT and right in _EXACT) or (left, right) == ("float32", "float64")
 
 
-# -- collected
+# -- collection
 
 
 def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatistics:
@@ -260,9 +280,9 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
     Parameters
     ----------
     array
-        A column in any encoding. Only the final layout and the columnar encoding have children to tell of.
+        A column in any encoding. Only the final layout and the columnar encoding have shredded children.
     range_rows
-        Rows of a range; 8,192 by default.
+        Number of rows per range; default 8,192.
 
     Examples
     --------
@@ -277,23 +297,23 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
     statistics = _of_columnar(column) if isinstance(column, ColumnarVariant) else _of_shredded(column)
     count = -(-len(column) // range_rows)
 
-    def marked(rows: Int64s) -> Bools:
-        marks = np.zeros(count, np.bool_)
-        marks[rows // range_rows] = True
-        return marks
+    def ranges_of(rows: Int64s) -> Bools:
+        flags = np.zeros(count, np.bool_)
+        flags[rows // range_rows] = True
+        return flags
 
     paths = {
         path: PathStatistics(
-            tuple(_child(values, rows, len(column), range_rows) for values, rows in typed),
-            marked(unknown),
-            marked(nested),
+            tuple(_child_statistics(values, rows, len(column), range_rows) for values, rows in typed),
+            ranges_of(unknown),
+            ranges_of(nested),
         )
         for path, typed, unknown, nested in statistics
     }
     return RangeStatistics(len(column), range_rows, paths, isinstance(column, ColumnarVariant))
 
 
-# A path, its typed children without nulls with their rows, and the rows of values in bytes, and of objects or arrays.
+# A path; its typed children without nulls, with their rows; the rows of values in bytes; the rows of objects or arrays.
 _PathValues = tuple[VariantPath, list[tuple[pa.Array, Int64s]], Int64s, Int64s]
 
 
@@ -304,57 +324,58 @@ def _of_shredded(array: VariantArray) -> Iterator[_PathValues]:
     while stack:
         path, node, columns = stack.pop()
         if node.kind == "object":
-            below = columns_of(columns["typed_value"])
-            stack.extend((path / name, child, columns_of(below[name])) for name, child in node.fields)
+            groups = columns_of(columns["typed_value"])
+            stack.extend((path / name, child, columns_of(groups[name])) for name, child in node.fields)
         if node.type is None:
             continue
         typed = columns["typed_value"]
-        rows, others = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False)), _NO_ROWS
+        rows, residual_rows = np.flatnonzero(typed.is_valid().to_numpy(zero_copy_only=False)), _NO_ROWS
         if "value" in columns:
-            # A Variant null is no value of any type; anything else in bytes may be one.
-            other = pc.not_equal(columns["value"].cast(pa.binary()), _VARIANT_NULL).fill_null(False)
-            others = np.flatnonzero(other.to_numpy(zero_copy_only=False))
-        yield path, [(typed.take(pa.array(rows)), rows)], others, _NO_ROWS
+            # A Variant null is not a value of any type; any other residual may be a value of the requested type.
+            is_residual = pc.not_equal(columns["value"].cast(pa.binary()), _VARIANT_NULL).fill_null(False)
+            residual_rows = np.flatnonzero(is_residual.to_numpy(zero_copy_only=False))
+        yield path, [(typed.take(pa.array(rows)), rows)], residual_rows, _NO_ROWS
 
 
 def _of_columnar(array: ColumnarVariant) -> Iterator[_PathValues]:
-    """The columns that no array is above of."""
+    """Yield the columns that are not inside an array."""
     stack: list[tuple[VariantPath, Column, Int64s]] = [(VariantPath(), array.column, array.present)]
     while stack:
         path, column, rows = stack.pop()
-        own = [(child, rows[column.positions(index)]) for index, child in enumerate(column.children)]
-        nested = [places for child, places in own if child.kind in (KIND.OBJECT, KIND.ARRAY)]
-        typed = [(child.values, places) for child, places in own if child.values is not None]
+        children = [(child, rows[column.positions(index)]) for index, child in enumerate(column.children)]
+        nested = [child_rows for child, child_rows in children if child.kind in (KIND.OBJECT, KIND.ARRAY)]
+        typed = [(child.values, child_rows) for child, child_rows in children if child.values is not None]
         yield path, typed, _NO_ROWS, np.concatenate([_NO_ROWS, *nested])
-        for child, places in own:
-            for name, each in child.fields.items():
-                stack.append((path / name, each.column, places[each.places(child.size)]))
+        for child, child_rows in children:
+            for name, child_field in child.fields.items():
+                stack.append((path / name, child_field.column, child_rows[child_field.places(child.size)]))
 
 
-def _child(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildStatistics:
-    """Statistics of some values, without nulls, of ascending rows."""
+def _child_statistics(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildStatistics:
+    """Return the statistics of values without nulls, whose rows are ascending."""
     count = -(-size // range_rows)
     bounds = np.searchsorted(rows, np.arange(count + 1) * range_rows)
     kind = values.type
     lower: list[Any] = [None] * count
     upper: list[Any] = [None] * count
     has_nan = np.zeros(count, np.bool_)
-    is_known = not isinstance(kind, pa.BaseExtensionType) and target_of(kind).family != "binary"
+    has_bounds = not isinstance(kind, pa.BaseExtensionType) and target_of(kind).family != "binary"
     for number in range(count):
         part = values.slice(bounds[number], bounds[number + 1] - bounds[number])
         if pa.types.is_floating(kind):
             nan = pc.is_nan(part)
             has_nan[number] = bool(pc.any(nan).as_py())
             part = part.filter(pc.invert(nan))
-        if is_known and len(part):
+        if has_bounds and len(part):
             extremes = pc.min_max(part)
-            lower[number], upper[number] = _short(extremes["min"], lower_text), _short(extremes["max"], upper_text)
-    # Of scalars, not of Python's values: nanoseconds are kept.
+            lower[number] = _truncated(extremes["min"], lower_text)
+            upper[number] = _truncated(extremes["max"], upper_text)
+    # Arrays are made from Arrow scalars, because Python values would lose nanoseconds.
     return ChildStatistics(kind, np.diff(bounds), pa.array(lower, kind), pa.array(upper, kind), has_nan)
 
 
-def _short(bound: pa.Scalar, cut: Any) -> pa.Scalar | None:
+def _truncated(bound: pa.Scalar, truncate: Any) -> pa.Scalar | None:
     if target_of(bound.type).family != "string" or len(text := bound.as_py()) <= TEXT_LENGTH:
         return bound
-    short = cut(text)
-    return None if short is None else pa.scalar(short, bound.type)
+    truncated = truncate(text)
+    return None if truncated is None else pa.scalar(truncated, bound.type)
