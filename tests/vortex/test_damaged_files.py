@@ -115,10 +115,7 @@ def test_a_panic_is_an_error() -> None:
 
         __module__ = "pyo3_runtime"
 
-    with (
-        pytest.raises(VariantFileError, match="index out of bounds$|index out of bounds \\(file"),
-        vortex_errors("a.vortex"),
-    ):
+    with pytest.raises(VariantFileError, match="index out of bounds"), vortex_errors("a.vortex"):
         raise PanicException("index out of bounds\nbacktrace")
     with pytest.raises(KeyboardInterrupt), vortex_errors("a.vortex"):
         raise KeyboardInterrupt
