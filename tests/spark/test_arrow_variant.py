@@ -127,6 +127,6 @@ def test_slices_cover_all_rows_within_the_limit():
 
 def test_a_variant_that_is_read_as_a_string_is_one_error():
     table = pa.table({"v": pv.from_python([1]).storage})
-    with pytest.raises(pv.VariantError, match=r"column v cannot be given as string .* option columns") as raised:
+    with pytest.raises(pv.VariantError, match=r"column v cannot be converted to string .* option columns") as raised:
         list(spark_batches(table, pa.schema({"v": pa.string()})))
     assert raised.value.reason == "type-mismatch"

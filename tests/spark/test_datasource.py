@@ -347,7 +347,7 @@ def test_nothing_matches_and_nothing_is_read(source, events):
 
 
 def test_where_that_cannot_be_asked_is_refused(source, events):
-    with pytest.raises(VariantError, match="where needs the option columns"):
+    with pytest.raises(VariantError, match="where requires the option columns"):
         _reader(events, "v variant", where="n > 5")
     with pytest.raises(VariantError, match="no column m: choose from"):
         _reader(events, "n long", paths='{"n": "$.n"}', where="m > 5").partitions()

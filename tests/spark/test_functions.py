@@ -82,7 +82,7 @@ def test_a_cast_that_cannot_be_is_an_error_or_null(sql):
         ("pv_variant_get_int(parse_json('\"x\"'), '$')", "CastError"),
         ("pv_variant_get(parse_json('1'), '$..a')", "PathError"),
         ("pv_parse_json('{')", "JsonError"),
-        ("pv_to_json('x')", "the argument is string, not a VARIANT: make one by parse_json"),
+        ("pv_to_json('x')", "the argument is string, not a VARIANT: convert it with parse_json"),
         ("pv_variant_get_int(parse_json('1'))", "takes 2 arguments, not 1"),
     ):
         with pytest.raises(Exception, match=message) as raised:

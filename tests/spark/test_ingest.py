@@ -112,7 +112,7 @@ def test_bad_rows_of_a_frame_are_told_by_its_partitions(spark, tmp_path):
     ]
     told = sorted((record["file"], record["line"], record["columns"]["id"]) for record in records)
     assert told == [("partition 0 of the DataFrame", 2, 1), ("partition 1 of the DataFrame", 3, 6)]
-    with pytest.raises(VariantError, match="column id is bigint, not text"):
+    with pytest.raises(VariantError, match="column id is bigint, not strings"):
         pv.spark.ingest(spark, frame, tmp_path / "other", json_column="id")
     with pytest.raises(VariantError, match="no JSON value in the rows"):
         pv.spark.ingest(spark, frame.where("id > 8"), tmp_path / "other", json_column="j")

@@ -59,10 +59,13 @@ def test_several_sources_come_as_spark_lists_them():
         (WriteOptions, {"path": "/t", "writer": "mine"}, "writer is 'mine': use native or pyarrow"),
         (WriteOptions, {"path": "/t", "layout": "round"}, "use final or unshredded"),
         (WriteOptions, {}, "no path"),
-        *[(WriteOptions, {"path": "/t", "partitionBy": text}, "each once") for text in ("", "a,", "a, a", "[]", "[1]")],
-        *[(WriteOptions, {"path": "/t", name: "[1]"}, "each once") for name in ("sortBy", "bloomFilters")],
+        *[
+            (WriteOptions, {"path": "/t", "partitionBy": text}, "without duplicates")
+            for text in ("", "a,", "a, a", "[]", "[1]")
+        ],
+        *[(WriteOptions, {"path": "/t", name: "[1]"}, "without duplicates") for name in ("sortBy", "bloomFilters")],
         (ReadOptions, {"path": "/t", "paths": '{"a": 1}'}, "option paths"),
-        (ReadOptions, {"path": "/t", "paths": "{"}, "give an object of column to path and type"),
+        (ReadOptions, {"path": "/t", "paths": "{"}, "an object of column to path and type"),
         (ReadOptions, {"path": "/t", "partitionBytes": "0"}, "positive"),
         (ReadOptions, {"path": "/t", "partitionBytes": "abc"}, r"'abc': give another value \(a whole number\)"),
         (ReadOptions, {"path": "/t", "colums": "{}"}, "unknown read option 'colums': did you mean 'columns'"),

@@ -1,1 +1,1 @@
-"""The data source ``variant``: what Spark calls to read and write files and Delta tables with Variant columns."""
+"""The Spark data source ``variant``: batch and stream reads and writes of Parquet directories and Delta tables."""

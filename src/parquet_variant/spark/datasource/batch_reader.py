@@ -1,11 +1,10 @@
-"""The reading half of the data source: row groups as Spark's partitions, their rows in Spark's Arrow types.
+"""Batch reads of Parquet files by the data source: row groups as Spark's partitions, rows in Spark's Arrow types.
 
-Owns the schema of a read, the way from options to what is read, and the batches for Spark. Leaves typed paths to
-`parquet.scan` and whole rows to `parquet.read_table`.
+`parquet.scan` reads typed paths, and `parquet.read_table` reads whole rows.
 
-There is no `pushFilters` here: Spark 4.3 keeps what one query pushed down for the next query on the same DataFrame, and
-for the other branch of a union, which then miss rows. A filter that is to skip files and row groups is the option
-``where``, which belongs to one DataFrame for good.
+The reader does not implement `pushFilters`, because Spark 4.3 applies the filters that one query pushed down to the
+next query on the same DataFrame, and to the other branch of a union, which then miss rows. The option ``where`` of a
+DataFrame skips files and row groups.
 """
 
 from __future__ import annotations
@@ -30,16 +29,17 @@ from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
 
-# What Spark gets at a time: every row of a VARIANT carries its own dictionary there, so rows say little of bytes.
+# The size of a batch for Spark, in bytes, because every row of a VARIANT has its own dictionary there.
 _BATCH_BYTES = 16 << 20
-# What a file counts beside its bytes, as in Spark's own sources; so many tasks there are before small files share one.
+# The cost of opening a file, in bytes, as in Spark's own sources.
 _OPEN_BYTES = 4 << 20
-_TASKS = 32
+# The number of tasks from which small files share a task.
+_MIN_TASKS = 32
 
 
 @dataclass
 class ScanPartition(InputPartition):
-    """What one Spark task reads."""
+    """The input of one Spark task."""
 
     tasks: tuple[ScanTask, ...]
 
@@ -52,28 +52,31 @@ class BatchReader(DataSourceReader):
         self.schema = schema
         self.end = QuietEnd()
         if options.where is not None and options.paths is None:
-            raise VariantError("the option where needs the option columns, whose names it uses", reason="bad-option")
+            raise VariantError(
+                "the option where requires the option columns, because it uses the names of output columns: set both",
+                reason="bad-option",
+            )
 
     @one_line()
     def partitions(self) -> list[InputPartition]:
-        """Row groups that may match, by bytes."""
+        """Return the row groups that may match the filter."""
         return self.partitions_of_files(None)
 
     def partitions_of_files(self, files: Sequence[ParquetSource] | None) -> list[InputPartition]:
-        """Row groups of the given files, or of all."""
+        """Return the row groups of some files, or of all files of the source, that may match the filter."""
         size = self.options.partition_bytes
         if self.options.paths is None:
-            return _packed(self._whole_tasks(locate(self.options.sources) if files is None else files, size), size)
-        asked = self._scan()
-        return _packed((asked if files is None else asked.of(files)).tasks(size), size)
+            return _packed(self._row_tasks(locate(self.options.sources) if files is None else files, size), size)
+        query = self._scan()
+        return _packed((query if files is None else query.of(files)).tasks(size), size)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition; runs in a task."""
+        """Yield the rows of a partition; runs in a task."""
         if not isinstance(partition, ScanPartition):
-            return  # Spark's stand-in for "no partitions"
+            return  # Spark passes a placeholder if there are no partitions
         target = to_arrow_schema(self.schema, timezone="UTC")
         with one_line():
-            read = self._whole if self.options.paths is None else self._scan().read
+            read = self._row_tables if self.options.paths is None else self._scan().read
             for task in partition.tasks:
                 for table in read(task):
                     yield from spark_batches(table, target)
@@ -85,23 +88,23 @@ class BatchReader(DataSourceReader):
         return scan(self.options.sources, columns, self.options.where, column=column, zone=self.options.zone)
 
     def _selection(self) -> tuple[dict[str, Any], str | None]:
-        """What a scan is to select: paths, whole Variants, ordinary columns; and the Variant column."""
+        """Return the output columns of the scan (paths, Variants, ordinary columns), and the Variant column."""
         paths = self.options.paths or {}
         columns: dict[str, Any] = {}
         column = self.options.column
-        for name, kind in self._types().items():
+        for name, data_type in self._types().items():
             if name in paths and is_ordinary(paths[name]):
                 columns[name] = paths[name][0]
             elif name in paths:
-                columns[name] = (paths[name][0], kind)
-            elif kind is None:
+                columns[name] = (paths[name][0], data_type)
+            elif data_type is None:
                 columns[name], column = ("$", None), column or name
             else:
                 columns[name] = name
         return columns, column
 
     def _types(self) -> dict[str, pa.DataType | None]:
-        """The columns' Arrow types; None for a Variant."""
+        """Return the Arrow types of the columns; None for a Variant."""
         return {
             field.name: None
             if isinstance(field.dataType, VariantType)
@@ -111,7 +114,7 @@ class BatchReader(DataSourceReader):
 
     # -- whole rows
 
-    def _whole_tasks(self, files: Sequence[ParquetSource], size: int) -> Iterator[ScanTask]:
+    def _row_tasks(self, files: Sequence[ParquetSource], size: int) -> Iterator[ScanTask]:
         names = self.schema.fieldNames()
         for source in files:
             with open_file(source) as file:
@@ -120,41 +123,42 @@ class BatchReader(DataSourceReader):
                 sizes = (sum(group.column(leaf).total_compressed_size for leaf in leaves) for group in groups)
                 yield from tasks_of_groups(file, dict(enumerate(sizes)), size)
 
-    def _whole(self, task: ScanTask) -> Iterator[pa.Table]:
+    def _row_tables(self, task: ScanTask) -> Iterator[pa.Table]:
         with open_file(task.source) as file:
             for number in task.row_groups:
-                there = {node.name for node in file.schema.children} | set(dict(file.source.partition))
-                names = [name for name in self.schema.fieldNames() if name in there]
-                if not self.options.merge_schema and (missing := set(self.schema.fieldNames()) - there):
+                file_columns = {node.name for node in file.schema.children} | set(dict(file.source.partition))
+                names = [name for name in self.schema.fieldNames() if name in file_columns]
+                if not self.options.merge_schema and (missing := set(self.schema.fieldNames()) - file_columns):
                     raise VariantFileError(
-                        f"no column {min(missing)}: choose from {', '.join(sorted(there))}, or set the option "
-                        "mergeSchema to true, for nulls where a file lacks a column",
-                        reason="no-such-column", file=file.name,
-                    )  # fmt: skip
+                        f"the file has no column {min(missing)}: choose from {', '.join(sorted(file_columns))}, or set "
+                        "mergeSchema to true to read null for missing columns",
+                        reason="no-such-column",
+                        file=file.name,
+                    )
                 yield partitioned_table(file, [number], names)
 
 
 def _packed(tasks: Iterable[ScanTask], size: int) -> list[InputPartition]:
-    """A partition a task, or for many small files: a task of Spark's costs as much as reading a hundred of them."""
-    every = list(tasks)
-    costs = [task.bytes + _OPEN_BYTES for task in every]
-    room = min(size, max(_OPEN_BYTES, sum(costs) // _TASKS))
+    """Return one partition per task; many small files share one, because a Spark task costs as much as reading 100."""
+    task_list = list(tasks)
+    costs = [task.bytes + _OPEN_BYTES for task in task_list]
+    max_cost = min(size, max(_OPEN_BYTES, sum(costs) // _MIN_TASKS))
     packed: list[list[ScanTask]] = []
-    filled = room
-    for task, cost in zip(every, costs, strict=True):
-        if filled + cost > room or not packed:
+    packed_cost = max_cost
+    for task, cost in zip(task_list, costs, strict=True):
+        if packed_cost + cost > max_cost or not packed:
             packed.append([])
-            filled = 0
+            packed_cost = 0
         packed[-1].append(task)
-        filled += cost
-    return [ScanPartition(tuple(each)) for each in packed]
+        packed_cost += cost
+    return [ScanPartition(tuple(group)) for group in packed]
 
 
 def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The table in Spark's types, in batches of bounded size."""
-    there = set(table.column_names)  # with mergeSchema, others are of another file
+    """Yield a table in Spark's types, in batches of bounded size. Missing columns (mergeSchema) are null."""
+    table_columns = set(table.column_names)
     arrays = [
-        one_chunk(table.column(field.name)) if field.name in there else pa.nulls(len(table), field.type)
+        one_chunk(table.column(field.name)) if field.name in table_columns else pa.nulls(len(table), field.type)
         for field in target
     ]
     sizes = sum(
@@ -168,12 +172,12 @@ def spark_batches(table: pa.Table, target: pa.Schema) -> Iterator[pa.RecordBatch
 
 
 def _as_field(array: pa.Array, field: pa.Field) -> pa.Array:
-    """A column as the read's schema has it."""
+    """Return a column in the type of the read schema."""
     try:
         return as_spark(array, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise VariantError(
-            f"column {field.name} cannot be given as {field.type} ({error}): leave it out of the schema, or name "
-            "a path and its type in the option columns",
+            f"column {field.name} cannot be converted to {field.type} ({error}): remove it from the schema, or set a "
+            "path and a type in the option columns",
             reason="type-mismatch",
         ) from None

@@ -1,7 +1,6 @@
-"""The writing half of the data source: tasks stage files, the driver commits them.
+"""Writes of Parquet directories by the data source, in batches and streams: tasks stage files, the driver commits them.
 
-Owns the commit of batches and streams. Leaves rows to `frames`, files to `parquet.writer`, the destination to
-`io.staging`, and Delta tables to `delta_writer`.
+`frames` converts rows, `VariantWriter` writes files, `io.staging` commits them, and `delta_writer` writes Delta tables.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ from parquet_variant.spark.worker_end import QuietEnd
 
 @dataclass
 class TaskFiles(WriterCommitMessage):
-    """What a task attempt staged."""
+    """The files that a task attempt staged, and the number of their rows."""
 
-    files: tuple[StagedFile, ...]  # Its files.
-    rows: int  # Rows in them.
+    files: tuple[StagedFile, ...]
+    rows: int
 
 
-class _Tasks:
-    """What batch and stream writers share: the work of a task. Pickled into every task."""
+class _TaskWriter:
+    """The work of a task, which batch and stream writers share. Pickled into every task."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool, job: str | None = None) -> None:
         staging = open_staging(options.path, "overwrite" if overwrite else "append")
-        assert staging is not None  # only the mode "ignore" gives none
+        assert staging is not None  # None is returned only for the mode "ignore"
         self.options = options
         self.end = QuietEnd()
         self.frame = Frame(schema, options.column, options.schema)
@@ -53,15 +52,15 @@ class _Tasks:
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskFiles:
-        """Write Spark's partition into staged files, one for each partition of the directory."""
+        """Write a partition of the DataFrame to staged files, one per partition of the directory."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        # Spark counts attempts from 0 again when a stream is started again.
+        # A restarted stream counts attempts from 0 again.
         attempt = f"{context.taskAttemptId() if context else 0}-{uuid.uuid4().hex[:8]}"
         arrow_schema = to_arrow_schema(self.frame.schema, timezone="UTC")
         first = next(iterator, None)
         if first is None:
-            # One file must say what the columns are, also of no rows; the commit takes it only if there is no other.
+            # An empty DataFrame needs one file for its columns. The commit uses it only if there is no other file.
             if task != 0 or self.partitioning.names:
                 return TaskFiles((), 0)
             first = pa.RecordBatch.from_pylist([], arrow_schema)
@@ -74,7 +73,7 @@ class _Tasks:
         return TaskFiles(tuple(files.files), files.rows)
 
 
-class BatchWriter(_Tasks, DataSourceArrowWriter):
+class BatchWriter(_TaskWriter, DataSourceArrowWriter):
     """``df.write.format("variant")``."""
 
     @one_line()
@@ -83,30 +82,30 @@ class BatchWriter(_Tasks, DataSourceArrowWriter):
         self.staging.commit(_files(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove what was staged."""
+        """Remove the staged files."""
         self.staging.abort()
 
 
 def _files(messages: Iterable[WriterCommitMessage | None]) -> list[StagedFile]:
-    """The files to commit: those with rows, or one without if there are no rows at all."""
+    """Return the files to commit: those with rows, or one empty file if there are no rows."""
     with_files = [message for message in messages if isinstance(message, TaskFiles) and message.files]
     with_rows = [message for message in with_files if message.rows] or with_files[:1]
     return [file for message in with_rows for file in message.files]
 
 
-class StreamWriter(_Tasks, DataSourceStreamArrowWriter):
-    """``df.writeStream.format("variant")``: every micro-batch is seen once, also if it is run again."""
+class StreamWriter(_TaskWriter, DataSourceStreamArrowWriter):
+    """``df.writeStream.format("variant")``: every micro-batch is committed once, even if it is repeated."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
-        # The committing process makes a writer of its own: the job's name must be the same there.
+        # The process that commits creates another writer, in which the name of the job must be the same.
         super().__init__(options, schema, overwrite, options.stream_id())
-        # Each batch's commit removes the directory: that it is gone does not mean that the stream has ended.
+        # Every commit removes the staging directory, so that its absence does not mean that the job has ended.
         self.staging = replace(self.staging, begun=False)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Make a micro-batch visible, unless it already is."""
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
+        """Make a micro-batch visible, unless it was committed before."""
         self.staging.commit_once(_files(messages), self.staging.job, batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove what was staged."""
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
+        """Remove the staged files."""
         self.staging.abort()

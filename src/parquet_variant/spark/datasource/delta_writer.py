@@ -1,7 +1,7 @@
-"""Delta tables as the target of the data source: tasks write data files, the driver commits one version.
+"""Writes of Delta tables by the data source, in batches and streams: tasks write files, the driver commits a version.
 
-Owns making the table, the commit of batches, and exactly-once streams. Leaves rows to `frames` and all that a table is
-to `delta`.
+Streams, and batches with ``txnAppId`` and ``txnVersion``, are committed exactly once. `frames` converts rows, and the
+package `delta` writes and commits files.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from parquet_variant.tables.storage import open_storage
 
 @dataclass
 class TaskActions(WriterCommitMessage):
-    """What a task attempt wrote: the add actions of its files."""
+    """The add actions of the files that a task attempt wrote."""
 
     adds: list[Add]
 
 
-class _DeltaTasks:
-    """What batch and stream writers share. Pickled into every task."""
+class _DeltaTaskWriter:
+    """The work of a task and the commit, which batch and stream writers share. Pickled into every task."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         self.path = options.path
@@ -54,24 +54,24 @@ class _DeltaTasks:
         self.plan = plan(current, schema=schemas, **options.write)
 
     def _actions(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
-        """Write a partition into files of the table that no version names yet."""
+        """Write a partition to data files that no version contains yet."""
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         return TaskActions(self.plan.write_files(map(self.partitioning.with_paths, self.frame.columns(iterator, task))))
 
     def _table(self, options: WriteOptions) -> Snapshot:
-        """The table; planned, if it is not there: it is made with its first rows."""
-        storage, by = open_storage(self.path), self.partitioning.names
+        """Return the table; a new table is planned, and created by the first commit."""
+        storage, partition_by = open_storage(self.path), self.partitioning.names
         if (current := existing_table(storage)) is not None:
-            check_partitioned_by(current, by)
+            check_partitioned_by(current, partition_by)
             return current
         fields = [
             StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
             for field in self.frame.schema.fields
         ] + self.partitioning.new_fields
-        # Spark's and Delta's JSON forms of a schema are the same.
+        # Delta and Spark represent a schema as the same JSON.
         columns = parse_schema(StructType(fields).json())
-        self.planned = planned_table(storage, columns, by)
+        self.planned = planned_table(storage, columns, partition_by)
         return self.planned
 
     def _commit(self, messages: list[WriterCommitMessage | None], txn: tuple[str, int] | None) -> None:
@@ -90,7 +90,7 @@ class _DeltaTasks:
             self._remove(messages)
 
     def _remove(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove files that no version will name; what is missed here, vacuum removes."""
+        """Remove files that no version will contain; `vacuum` removes those that cannot be removed here."""
         storage = open_storage(self.path)
         for add in _adds(messages):
             with suppress(OSError, VariantError):
@@ -101,18 +101,19 @@ def _adds(messages: list[WriterCommitMessage | None]) -> list[Add]:
     return [add for message in messages if isinstance(message, TaskActions) for add in message.adds]
 
 
-class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
+class DeltaBatchWriter(_DeltaTaskWriter, DataSourceArrowWriter):
     """``df.write.format("variant").option("format", "delta")``."""
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite)
+        self.transaction = options.transaction()
         sweep(self.path)
         self.staging = Staging.into(self.path).begin()
         self.plan = replace(self.plan, job=f"{self.staging.job}-")
 
     @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskActions:
-        """Write a partition; a task that ends after its job leaves nothing."""
+        """Write a partition; a task that outlives its job removes its files."""
         actions = self._actions(iterator)
         try:
             self.staging.check_running()
@@ -124,28 +125,30 @@ class DeltaBatchWriter(_DeltaTasks, DataSourceArrowWriter):
     @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
-        self._commit(messages, None)
+        self._commit(messages, self.transaction)
         self.staging.abort()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the files of this job: of tasks that ended well, and of those that Spark killed."""
-        self.staging.abort()  # first: a task that is still at work sees that, or its file is seen here
-        # After a commit that failed, what it wrote may be in the log.
+        """Remove the files of this job, also those of tasks that Spark killed."""
+        # The staging area is removed first, so that a running task notices the end of the job.
+        self.staging.abort()
+        # If all tasks had ended, the commit failed, and the log may contain the files.
         if None in messages:
             with suppress(OSError, TableError):
                 self.plan.remove_files()
-            self.staging.abort()  # the directory, now that it is empty
+            self.staging.abort()  # removes the directory, which is empty now
 
 
-class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
+class DeltaStreamWriter(_DeltaTaskWriter, DataSourceStreamArrowWriter):
     """``df.writeStream.format("variant").option("format", "delta")``: every micro-batch is committed once.
 
-    The log remembers the stream's id and the number of its last batch: a batch that is run again, because the query
-    died before Spark knew of the commit, changes nothing.
+    The log records the id of the stream and the number of its last batch. A repeated batch, which Spark runs if the
+    query ended before it recorded the commit, changes nothing.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
         super().__init__(options, schema, overwrite)
+        options.check_stream()
         self.application = options.application or options.stream_id()
 
     @one_line()
@@ -153,11 +156,11 @@ class DeltaStreamWriter(_DeltaTasks, DataSourceStreamArrowWriter):
         """Write a partition of a micro-batch."""
         return self._actions(iterator)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commit a micro-batch as one version, unless it already is."""
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
+        """Commit a micro-batch as one version, unless it was committed before."""
         self._commit(messages, (self.application, batchId))
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Remove what was written, unless a commit of it failed: that may be in the log."""
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - the name in Spark's interface
+        """Remove the files, unless the commit failed, after which the log may contain them."""
         if None in messages:
             self._remove(messages)

@@ -1,7 +1,7 @@
-"""A directory of Parquet files as a stream: the files that are there, then each new one once.
+"""Streams of directories of Parquet files: the existing files, then every new file once.
 
-Owns the offsets (which files were seen) and what a micro-batch holds. Which files count in the middle of a commit says
-the commit journal; the rows of a file are `batch_reader`'s.
+An offset is the set of the files that were read. The commit journal decides which files are visible during a commit,
+and `batch_reader` reads the rows.
 """
 
 from __future__ import annotations
@@ -28,66 +28,66 @@ from parquet_variant.spark.datasource.options import ReadOptions
 class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """``spark.readStream.format("variant")`` on a directory or glob.
 
-    The first batch is what is there, or the oldest ``maxFilesPerTrigger`` files of it; then every file whose name was
-    not there before comes once, whole and committed. An offset lists the files that were seen and are still there.
+    The first micro-batch contains all existing files, or the oldest ``maxFilesPerTrigger`` of them. Then every
+    committed file with a new name is read once. An offset lists the files that were read and still exist.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self.options = options
         self.reader = BatchReader(options, schema)
-        self.last: frozenset[str] | None = None
+        self.last_files: frozenset[str] | None = None
 
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
-        """Before everything."""
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - the name in Spark's interface
+        """Return the offset before all files."""
         return _offset(frozenset())
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """As many files as ``maxFilesPerTrigger`` says."""
-        most = self.options.max_files
-        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the name in Spark's interface
+        """Return the limit from the option ``maxFilesPerTrigger``."""
+        max_files = self.options.max_files
+        return ReadAllAvailable() if max_files is None else ReadMaxFiles(max_files)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Take note of the files that are there now: the query ends with them."""
-        self.last = frozenset(self._there())
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the name in Spark's interface
+        """Record the existing files, with which the query ends."""
+        self.last_files = frozenset(self._existing_files())
 
-    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - Spark's name
-        """The files seen before and the new ones, the oldest first.
+    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - the name in Spark's interface
+        """Return the files that were read before and the new files, the oldest first.
 
-        Raises `VariantFileError` with reason ``"not-append"`` if files that were seen have been put together into new
-        ones.
+        Raises `VariantFileError` with reason ``"not-append"`` if files that were read have been compacted into new
+        files.
         """
-        seen, there = _files(start), self._there()
-        new = [path for path in there if path not in seen and (self.last is None or path in self.last)]
-        gone = seen - there.keys()
-        if gone and (file := next((path for path in new if posixpath.basename(path).startswith(COMPACTED)), None)):
+        read, existing = _files(start), self._existing_files()
+        new = [path for path in existing if path not in read and (self.last_files is None or path in self.last_files)]
+        removed = read - existing.keys()
+        if removed and (file := next((path for path in new if posixpath.basename(path).startswith(COMPACTED)), None)):
             raise VariantFileError(
-                f"{file} holds rows of files that this stream has read, put together by optimize: start the stream "
-                "with a new checkpoint; of a Delta table, compaction changes no stream",
+                f"optimize has compacted files that this stream has read into {file}: start the stream with a new "
+                "checkpoint (compaction of Delta tables does not affect streams)",
                 reason="not-append",
                 file=file,
             )
         if not new:
             return start
         if isinstance(limit, ReadMaxFiles):
-            new = _oldest(there, new)[: limit.max_files]
-        return _offset((seen - gone) | frozenset(new))
+            new = _oldest(existing, new)[: limit.max_files]
+        return _offset((read - removed) | frozenset(new))
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
-        """The files of a micro-batch; the same whenever it is asked for."""
-        new, there = _files(end) - _files(start), self._there()
-        if gone := sorted(new - there.keys()):
+        """Return the files of a micro-batch, which are the same for every call with the same offsets."""
+        new, existing = _files(end) - _files(start), self._existing_files()
+        if missing := sorted(new - existing.keys()):
             raise VariantFileError(
-                f"{gone[0]} is to be read by this stream, and is no longer there: start it with a new checkpoint",
+                f"{missing[0]} was removed before this stream read it: start the stream with a new checkpoint",
                 reason="no-such-file",
-                file=gone[0],
+                file=missing[0],
             )
-        return self.reader.partitions_of_files([there[path] for path in sorted(new)])
+        return self.reader.partitions_of_files([existing[path] for path in sorted(new)])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition; runs in a task."""
+        """Yield the rows of a partition; runs in a task."""
         return self.reader.read(partition)
 
-    def _there(self) -> dict[str, ParquetSource]:
+    def _existing_files(self) -> dict[str, ParquetSource]:
         try:
             return {source.path: source for source in locate(self.options.sources)}
         except VariantFileError as error:
@@ -96,15 +96,16 @@ class DirectoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return {}
 
 
-def _oldest(there: dict[str, ParquetSource], paths: list[str]) -> list[str]:
-    """The paths in the order in which their files were last written."""
-    system = there[paths[0]].filesystem
-    times = {info.path: info.mtime_ns or 0 for info in system.get_file_info(paths) if info.type == pafs.FileType.File}
+def _oldest(files: dict[str, ParquetSource], paths: list[str]) -> list[str]:
+    """Return the paths in the order of the modification times of their files."""
+    filesystem = files[paths[0]].filesystem
+    infos = filesystem.get_file_info(paths)
+    times = {info.path: info.mtime_ns or 0 for info in infos if info.type == pafs.FileType.File}
     return sorted(paths, key=lambda path: (times.get(path, 0), path))
 
 
 def _offset(files: frozenset[str]) -> dict[str, Any]:
-    """What Spark keeps: names are long and alike, so they are compressed."""
+    """Return the offset as Spark stores it. The names are compressed, because they are long and similar."""
     text = "\n".join(sorted(files)).encode()
     return {"count": len(files), "files": base64.b64encode(zlib.compress(text, 9)).decode() if files else ""}
 

@@ -1,13 +1,13 @@
-"""The options of the `variant` data source, as Spark hands them over: text by name.
+"""The options of the `variant` data source, which Spark passes as strings by name.
 
-Owns their names, what they mean and the errors for those that nobody knows. Leaves doing what they say to the reader
-and the writer.
+This module parses and checks the options. The readers and writers apply them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,57 +17,110 @@ from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
 from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log
 from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import split_type
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-# What Spark adds by itself, or users give for Spark.
-_OF_SPARK = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
+# Options that Spark adds, or that users set for Spark.
+_SPARK_OPTIONS = frozenset({"path", "paths", "checkpointlocation", "queryname", "truncate", "serialization.format"})
+_DEFAULT_PARTITION_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The options of a write."""
+    """The options of a write.
 
-    path: str  # The directory.
-    column: str | None  # The JSON or VARIANT column; by default the only one there is.
-    schema: ShreddingSchema | None  # What to shred; None if it is to be inferred from each file's first rows.
-    write: Mapping[str, Any] = field(default_factory=dict)  # Arguments of `VariantWriter`.
-    checkpoint: str | None = None  # A stream's checkpoint directory, as the user named it.
-    delta: bool = False  # Whether the target is a Delta table.
-    partition_by: tuple[str, ...] = ()  # Partition columns: names of columns, or JSON paths such as ``day=$.ts:date``.
-    # The id under which a Delta table remembers a stream's batches; by default it is the query's own.
+    Parameters
+    ----------
+    path
+        The directory or table.
+    column
+        The JSON or VARIANT column; by default the only one.
+    schema
+        The shredding schema; None to infer it from the first rows of each file.
+    write
+        Arguments of `VariantWriter`.
+    checkpoint
+        The checkpoint directory of a stream, as the user named it.
+    delta
+        The target is a Delta table.
+    partition_by
+        Partition columns: names of columns, or JSON paths such as ``day=$.ts:date``.
+    application
+        The id under which a Delta table records the batches of a stream (by default the id of the query), or a write
+        with `transaction_version`.
+    transaction_version
+        The version of a batch write, which is committed once for the same application and version.
+    """
+
+    path: str
+    column: str | None
+    schema: ShreddingSchema | None
+    write: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: str | None = None
+    delta: bool = False
+    partition_by: tuple[str, ...] = ()
     application: str | None = None
+    transaction_version: int | None = None
 
     def stream_id(self) -> str:
-        """A name for the stream: the same when it is started again, another one for another checkpoint.
+        """Return a name for the stream, which is the same after a restart and different for another checkpoint.
 
-        Raises `VariantError` with reason ``"bad-option"`` if there is no checkpoint to tell streams apart by.
+        Raises `VariantError` with reason ``"bad-option"`` without a checkpoint.
         """
         if self.checkpoint is None:
             raise VariantError(
-                "a stream needs the option checkpointLocation, by which its batches are known", reason="bad-option"
+                "a stream requires the option checkpointLocation, which identifies its batches: set it",
+                reason="bad-option",
             )
         identity = self.checkpoint
         filesystem, path = filesystem_of(absolute(self.checkpoint))
-        # Spark keeps the query's id there; a checkpoint that was deleted and made again gets another.
+        # Spark stores the id of the query there. A new checkpoint in the same directory has another id.
         with suppress(OSError), filesystem.open_input_stream(f"{path}/metadata") as stream:
             identity = stream.read().decode()
         return hashlib.sha256(identity.encode()).hexdigest()[:12]
 
+    def transaction(self) -> tuple[str, int] | None:
+        """Return the application and version of a batch write.
+
+        Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
+        """
+        if self.application is None and self.transaction_version is None:
+            return None
+        if self.application is None or self.transaction_version is None:
+            missing = "txnAppId" if self.application is None else "txnVersion"
+            raise VariantError(
+                f"an idempotent write requires the options txnAppId and txnVersion: set {missing}, too",
+                reason="bad-option",
+            )
+        if not self.delta:
+            raise VariantError(
+                "the options txnAppId and txnVersion apply to Delta tables: remove them, or write a Delta table",
+                reason="bad-option",
+            )
+        return self.application, self.transaction_version
+
+    def check_stream(self) -> None:
+        """Raise `VariantError` for an option that applies to batches only."""
+        if self.transaction_version is not None:
+            raise _bad(
+                "txnVersion", str(self.transaction_version), "it applies to batches; streams number their batches"
+            )
+
     @classmethod
     def of(cls, options: Mapping[str, str]) -> WriteOptions:
-        """Read the options; names in any case.
+        """Parse the options; names are case-insensitive.
 
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value.
         """
-        texts = _Texts(options, _WRITE_OPTIONS, "write")
+        texts = _OptionTexts(options, _WRITE_OPTIONS, "write")
         write = {name: value for option, name, read in _FOR_WRITER if (value := texts.value(option, read)) is not None}
-        WriterOptions.of(write)  # on the driver, not in the first task
+        WriterOptions.of(write)  # raises in the driver, not in the first task
         layout = texts.value("layout")
         if layout not in (None, "final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
         path = texts.path()
-        return cls(
+        parsed = cls(
             path,
             texts.value("column"),
             ShreddingSchema.variant() if layout == "unshredded" else texts.value("schema", _schema),
@@ -76,116 +129,159 @@ class WriteOptions:
             is_delta(texts.by_name, path),
             tuple(texts.value("partitionBy", _names) or ()),
             texts.value("txnAppId"),
+            texts.value("txnVersion", _integer),
         )
+        if parsed.checkpoint is None:
+            parsed.transaction()
+        return parsed
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of a read."""
+    """The options of a read.
 
-    sources: tuple[str, ...]  # Files, directories or globs.
-    column: str | None  # The variant column that `paths` go into; by default the only one.
-    # Output column to variant path and, where it is not left to the read's schema, type. The option is called
-    # ``columns`` or ``paths``; the latter Spark refuses beside ``load(path)`` in sessions where
-    # ``spark.sql.legacy.pathOptionBehavior.enabled`` is false; registering the data source sets it.
+    Parameters
+    ----------
+    sources
+        Files, directories or globs.
+    column
+        The Variant column of `paths`; by default the only one.
+    paths
+        Output column -> path into the Variant and type; the type is None if the read schema determines it. The option
+        is ``columns`` or ``paths``. Spark refuses ``paths`` together with ``load(path)`` in sessions with
+        ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
+    partition_bytes
+        Compressed bytes of the required columns that one task reads.
+    delta
+        The source is a Delta table.
+    version, timestamp
+        The version of the table; by default the newest.
+    zone
+        The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
+        session, so that `pv.spark.read` sets this option.
+    starting_version
+        The first version that a stream reads; by default its first batch is the whole table.
+    where
+        A filter on the output columns. Rows that do not match are not returned, and files and row groups without
+        matching rows are skipped.
+    merge_schema
+        Read the columns of all files, with null if a file lacks a column, instead of those of the first file.
+    partitions
+        Directories such as ``day=2026-01-31/`` are columns; not with ``recursiveFileLookup``, as in Spark.
+    max_files, max_bytes
+        The maximum of files, and of their bytes, in a micro-batch of a stream; by default all new files.
+    """
+
+    sources: tuple[str, ...]
+    column: str | None
     paths: Mapping[str, tuple[str, str | None]] | None
-    partition_bytes: int = 64 << 20  # Compressed bytes of the needed columns that one task reads.
-    delta: bool = False  # Whether the source is a Delta table.
-    # Which version of it; by default the newest.
+    partition_bytes: int = _DEFAULT_PARTITION_BYTES
+    delta: bool = False
     version: int | None = None
     timestamp: str | None = None
-    # The time zone of casts between instants and local times. A data source is not told the session's, so
-    # `pv.spark.read` gives it as an option.
     zone: str = "UTC"
-    # The first version that a stream reads; by default all that is there is its first batch.
     starting_version: int | None = None
-    # A filter on the output columns, as text; rows that do not satisfy it are not given, and files and row groups that
-    # hold none are not read.
     where: str | None = None
-    # Whether the columns are those of all files, null where a file lacks one; else those of the first file.
     merge_schema: bool = False
-    partitions: bool = True  # Whether ``day=2026-01-31/`` is a column; not with ``recursiveFileLookup``, as in Spark.
-    max_files: int | None = None  # Files of a directory that a stream takes at a time; by default all that are new.
+    partitions: bool = True
+    max_files: int | None = None
+    max_bytes: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str], stream: bool | None = None) -> ReadOptions:
-        """Read the options, of a stream, of a batch, or of either; names in any case.
+        """Parse the options of a stream, of a batch, or of either (None); names are case-insensitive.
 
-        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or a value that cannot be read.
+        Raises `VariantError` with reason ``"bad-option"`` for an unknown name or an invalid value, and
+        `PredicateError` for a filter that cannot be parsed.
         """
-        texts = _Texts(options, _READ_OPTIONS, "read")
-        for name, of_streams in _VERSIONS.items():
-            if stream is not None and of_streams != stream and (text := texts.value(name)) is not None:
-                hint = "it is of streams; use versionAsOf" if of_streams else "streams have startingVersion"
+        texts = _OptionTexts(options, _READ_OPTIONS, "read")
+        for name, is_for_streams in _VERSIONS.items():
+            if stream is not None and is_for_streams != stream and (text := texts.value(name)) is not None:
+                hint = (
+                    "it applies to streams; use versionAsOf"
+                    if is_for_streams
+                    else "it applies to batches; use startingVersion"
+                )
                 raise _bad(name, text, hint)
         columns, text = "columns", texts.value("paths") or ""
         if text.lstrip().startswith("["):
-            # Not our option: `load([…])` says so, that several files or directories are to be read.
+            # Spark sets this option for `load([...])`, which reads several files or directories.
             sources = tuple(absolute(source) for source in texts.value("paths", json.loads))
         else:
             sources = (texts.path(),)
             columns = "columns" if texts.value("columns") or not text else "paths"
         delta = len(sources) == 1 and is_delta(texts.by_name, sources[0])
-        if not delta and (wrong := [name for name in _VERSIONS if texts.value(name) is not None]):
-            raise _bad(wrong[0], texts.value(wrong[0]), "it is of Delta tables, and this is none")
-        if delta and (most := texts.value("maxFilesPerTrigger")) is not None:
-            raise _bad("maxFilesPerTrigger", most, "it is of directories; a Delta table's stream goes by versions")
+        if not delta:
+            for name in (*_VERSIONS, "maxBytesPerTrigger"):
+                if (text := texts.value(name)) is not None:
+                    raise _bad(name, text, f"it applies to Delta tables, and {sources[0]} is not a Delta table")
         zone = texts.value("timeZone") or "UTC"
-        zone_of(zone)  # on the driver
+        zone_of(zone)  # raises in the driver
+        if (where := texts.value("where")) is not None:
+            parse_predicate(where)  # raises before the query runs
         return cls(
             sources,
             texts.value("column"),
             texts.value(columns, _projection) if texts.value(columns) else None,
-            texts.value("partitionBytes", _at_least_one) or 64 << 20,
+            texts.value("partitionBytes", _positive) or _DEFAULT_PARTITION_BYTES,
             delta,
-            texts.value("versionAsOf", _whole),
+            texts.value("versionAsOf", _integer),
             texts.value("timestampAsOf"),
             zone,
-            texts.value("startingVersion", _whole),
-            texts.value("where"),
-            bool(texts.value("mergeSchema", _flag)),
-            not texts.value("recursiveFileLookup", _flag),
-            texts.value("maxFilesPerTrigger", _at_least_one),
+            texts.value("startingVersion", _integer),
+            where,
+            bool(texts.value("mergeSchema", _boolean)),
+            not texts.value("recursiveFileLookup", _boolean),
+            texts.value("maxFilesPerTrigger", _positive),
+            texts.value("maxBytesPerTrigger", _bytes),
         )
 
 
 def is_delta(options: Mapping[str, str], path: str) -> bool:
-    """Whether the option `format` says so, or the log is there."""
-    kind = options.get("format")
-    if kind not in (None, "parquet", "delta"):
-        raise _bad("format", str(kind), "use parquet or delta")
-    if kind is not None or any(character in path for character in "*?["):
-        return kind == "delta"
+    """Return whether the option `format` is ``"delta"``, or the path is a Delta table."""
+    format_name = options.get("format")
+    if format_name not in (None, "parquet", "delta"):
+        raise _bad("format", str(format_name), "use parquet or delta")
+    if format_name is not None or any(character in path for character in "*?["):
+        return format_name == "delta"
     return has_delta_log(path)
 
 
-def _flag(text: str) -> bool:
-    """``true`` or ``false``, in any case."""
+def _boolean(text: str) -> bool:
+    """Parse ``true`` or ``false``, case-insensitively."""
     try:
         return {"true": True, "false": False}[text.strip().lower()]
     except KeyError:
         raise ValueError("true or false") from None
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError("a whole number") from None
+        raise ValueError("an integer") from None
 
 
-def _at_least_one(text: str) -> int:
-    number = _whole(text)
+def _positive(text: str) -> int:
+    number = _integer(text)
     if number < 1:
-        raise ValueError("a positive number")
+        raise ValueError("a positive integer")
     return number
 
 
+def _bytes(text: str) -> int:
+    """Parse a number of bytes, also with a unit as Spark writes it (``10g``)."""
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
+        raise ValueError("a positive number of bytes, such as 10485760 or 10m")
+    return int(match[1]) << (10 * " kmgtp".index(match[2] or " "))
+
+
 def _names(text: str) -> list[str]:
-    """Names as a JSON list, or with commas between them; each once."""
+    """Parse names from a JSON list, or separated by commas, without duplicates."""
     names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
     if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
-        raise ValueError("names with commas between them, each once")
+        raise ValueError("names separated by commas, without duplicates")
     return list(names)
 
 
@@ -194,69 +290,76 @@ def _schema(text: str) -> ShreddingSchema:
 
 
 def _projection(text: str) -> dict[str, tuple[str, str | None]]:
-    read = json.loads(text)
-    if not isinstance(read, dict):
+    columns = json.loads(text)
+    if not isinstance(columns, dict):
         raise ValueError("not an object")
     paths = {}
-    for name, column in read.items():
-        path, kind = split_type(column) if isinstance(column, str) else column
-        if not isinstance(path, str) or not isinstance(kind, str | None):
+    for name, column in columns.items():
+        path, type_name = split_type(column) if isinstance(column, str) else column
+        if not isinstance(path, str) or not isinstance(type_name, str | None):
             raise ValueError(f"column {name}")
-        paths[name] = (path, kind)
+        paths[name] = (path, type_name)
     return paths
 
 
 def is_ordinary(path: tuple[str, str | None]) -> bool:
-    """Whether an output column is an ordinary column of the files, not a path: a name alone, without ``$``."""
+    """Return whether an output column is an ordinary column of the files: a name without a type and without ``$``."""
     return path[1] is None and not path[0].startswith("$")
 
 
-# Option, argument of `VariantWriter`, and how its text is read.
+_SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
+# Option, argument of `VariantWriter`, and the function that parses the text.
 _FOR_WRITER = (
     ("compression", "compression", str),
-    ("compressionLevel", "compression_level", _whole),
-    ("rowGroupBytes", "row_group_bytes", _whole),
+    ("compressionLevel", "compression_level", _integer),
+    ("rowGroupBytes", "row_group_bytes", _integer),
     ("sortBy", "sort_by", _names),
     ("bloomFilters", "bloom_filters", _names),
     ("writer", "writer", str),
 )
-_OF_FILES = [option for option, *_ in _FOR_WRITER]
-_WRITE_OPTIONS = ("column", "schema", "layout", *_OF_FILES, "format", "partitionBy", "txnAppId")
-_VERSIONS = {"versionAsOf": False, "timestampAsOf": False, "startingVersion": True}  # whether it is of streams
-_OF_TABLES = ("format", *_VERSIONS)
-_OF_FOLDERS = ("mergeSchema", "recursiveFileLookup", "maxFilesPerTrigger")
-_READ_OPTIONS = ("column", "columns", "paths", "where", "partitionBytes", "timeZone", *_OF_FOLDERS, *_OF_TABLES)
-_OBJECT = """an object of column to path and type, as {"mag": ["$.properties.mag", "double"]}"""
+_FILE_OPTIONS = [option for option, *_ in _FOR_WRITER]
+_WRITE_OPTIONS = ("column", "schema", "layout", *_FILE_OPTIONS, "format", "partitionBy", "txnAppId", "txnVersion")
+# Option -> True if it applies to streams, False if it applies to batches.
+_VERSIONS = {"versionAsOf": False, "timestampAsOf": False, "startingVersion": True}
+_TABLE_OPTIONS = ("format", *_VERSIONS, "maxFilesPerTrigger", "maxBytesPerTrigger")
+_DIRECTORY_OPTIONS = ("mergeSchema", "recursiveFileLookup")
+_READ_OPTIONS = (
+    *("column", "columns", "paths", "where", "partitionBytes", "timeZone"),
+    *_DIRECTORY_OPTIONS,
+    *_TABLE_OPTIONS,
+)
+_OBJECT = """an object of column to path and type, such as {"mag": ["$.properties.mag", "double"]}"""
 _EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 
 _NO_TABLES = (
-    "Spark does not tell a Python data source the path of a catalog's table, so such a table cannot be read: use "
+    "Spark does not pass the path of a catalog table to a Python data source, so that such a table cannot be read: use "
     "CREATE TEMPORARY VIEW name USING variant OPTIONS (path '...')"
 )
 
 
-class _Texts:
-    """What is given, by name: in any case, as in Spark, and with the underscores of our parameters, too."""
+class _OptionTexts:
+    """The texts of options by name, which is case-insensitive, as in Spark, and may contain underscores."""
 
-    def __init__(self, options: Mapping[str, str], known: tuple[str, ...], what: str) -> None:
+    def __init__(self, options: Mapping[str, str], names: tuple[str, ...], operation: str) -> None:
         self.by_name = {name.lower().replace("_", ""): value for name, value in options.items()}
-        if "provider" in self.by_name:  # which Spark names where a table is made, and nothing at all where one is read
+        # Spark sets the provider when a table is created, and no option at all when it is read.
+        if "provider" in self.by_name:
             raise VariantError(_NO_TABLES, reason="bad-option")
-        unknown = self.by_name.keys() - _OF_SPARK - {name.lower() for name in known}
+        unknown = self.by_name.keys() - _SPARK_OPTIONS - {name.lower() for name in names}
         if unknown:
             name = min(unknown)
-            raise VariantError(f"unknown {what} option {name!r}: {choice_of(name, known)}", reason="bad-option")
+            raise VariantError(f"unknown {operation} option {name!r}: {choice_of(name, names)}", reason="bad-option")
 
     def value(self, option: str, read: Callable[[str], Any] = str) -> Any:
-        """What an option says; None if it is not there."""
+        """Return the value of an option; None if it is not set."""
         text = self.by_name.get(option.lower())
         try:
             return None if text is None else read(text)
         except (ValueError, TypeError) as error:
-            raise _bad(option, str(text), f"give {_EXPECTED.get(option, 'another value')} ({error})") from None
+            raise _bad(option, str(text), f"use {_EXPECTED.get(option, 'another value')} ({error})") from None
 
     def path(self) -> str:
-        """Where the files are."""
+        """Return the path of the files or the table."""
         if not self.by_name.get("path"):
             raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
         return absolute(self.by_name["path"])

@@ -22,17 +22,17 @@ class Partitioning:
 
     Parameters
     ----------
-    given
-        Names of columns, or ``day=$.ts:date``.
+    columns
+        Names of columns, or paths such as ``day=$.ts:date``.
     schema
-        The DataFrame's.
+        The schema of the DataFrame.
     column
         The Variant column.
 
     Raises
     ------
     VariantError
-        With reason ``"bad-option"`` for a column that is not there, or cannot be a directory's name.
+        With reason ``"bad-option"`` for a column that does not exist, or whose values cannot be names of directories.
     """
 
     def __init__(self, columns: Sequence[str], schema: StructType, column: str) -> None:
@@ -43,32 +43,32 @@ class Partitioning:
         for name in self.names:
             if name in self.paths.names:
                 if name in types:
-                    raise _bad(f"{name!r} is a column of the DataFrame already: choose another name for the path")
+                    raise _bad(f"the DataFrame already has a column {name!r}: choose another name for the path")
                 continue
             if name not in types:
-                raise _bad(f"there is no column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type")
+                raise _bad(f"unknown column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type")
             if name == column or isinstance(types[name], VariantType | StructType | ArrayType | MapType):
-                raise _bad(f"column {name!r} is no scalar: partition by a path, such as {name}=$.path:type")
+                raise _bad(f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type")
         if self.names and set(types) <= set(self.names):
-            raise _bad("no column would be left for the files")
+            raise _bad("the files would contain no column: remove one of the partition columns")
 
     @property
     def new_fields(self) -> list[StructField]:
-        """The columns that the DataFrame does not have."""
+        """The partition columns that the DataFrame does not contain."""
         return [StructField(field.name, from_arrow_type(field.type)) for field in self.paths.fields]
 
     def with_paths(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """A batch's columns and those of the paths."""
+        """Return the columns of a batch, and the partition columns extracted from paths."""
         return {**columns, **(self.paths.values(columns[self.column]) if self.paths else {})}
 
     def split(self, columns: Mapping[str, Any]) -> Iterator[tuple[dict[str, str | None], dict[str, Any]]]:
-        """A batch's rows by partition, without the partition columns."""
-        whole = self.with_paths(columns)
+        """Yield the rows of a batch by partition, without the partition columns."""
+        file_columns = self.with_paths(columns)
         if not self.names:
-            yield {}, whole
+            yield {}, file_columns
             return
-        keys: dict[str, pa.Array] = {name: whole.pop(name) for name in self.names}
-        yield from split_columns(keys, whole)
+        keys: dict[str, pa.Array] = {name: file_columns.pop(name) for name in self.names}
+        yield from split_columns(keys, file_columns)
 
 
 def _bad(message: str) -> VariantError:

@@ -1,7 +1,4 @@
-"""The columns of a read for which the user gave no schema, in Spark's types.
-
-Owns the way from options and the first files to a schema. Leaves reading to `batch_reader` and `delta_reader`.
-"""
+"""The schema of a read, in Spark's types, if the user did not set one: from the options and the files."""
 
 from __future__ import annotations
 
@@ -22,14 +19,14 @@ from parquet_variant.sql_query.kinds import holds_variants
 
 
 def read_schema(options: ReadOptions) -> StructType:
-    """The columns of a read for which the user gave no schema: the typed paths, or else the columns of the first file.
+    """Return the typed paths of a read, or the columns of the first file (of all files with ``mergeSchema``).
 
-    Raises `VariantError` for a path without a type, or a column of a type that Spark does not have.
+    Raises `VariantError` for a path without a type, or a column of a type that Spark does not support.
     """
     if options.paths is not None:
         ordinary: dict[str, DataType] = {}
         if any(map(is_ordinary, options.paths.values())):
-            ordinary = {field.name: field.dataType for field in _whole_schema(options).fields}
+            ordinary = {field.name: field.dataType for field in _all_columns(options).fields}
         fields = []
         for name, typed_path in options.paths.items():
             if is_ordinary(typed_path) and typed_path[0] in ordinary:
@@ -37,20 +34,20 @@ def read_schema(options: ReadOptions) -> StructType:
             else:
                 fields.append(StructField(name, _type_of_path(name, *typed_path)))
         return StructType(fields)
-    schema = _whole_schema(options)
+    schema = _all_columns(options)
     variants = [field.name for field in to_arrow_schema(schema, timezone="UTC") if holds_variants(field.type)]
     if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
         raise VariantError(
-            f"{options.column} is no VARIANT column: choose from {', '.join(variants) or 'none'}",
+            f"{options.column} is not a VARIANT column: choose from {', '.join(variants) or 'none'}",
             reason="no-such-column",
         )
     return schema
 
 
-def _whole_schema(options: ReadOptions) -> StructType:
-    """All columns of a directory or table.
+def _all_columns(options: ReadOptions) -> StructType:
+    """Return all columns of a directory or table.
 
-    Raises `VariantError` for a column of a type that Spark does not have, and for files that differ.
+    Raises `VariantError` for a column of a type that Spark does not support, and for files whose types differ.
     """
     if options.delta:
         return table_schema(options)
@@ -63,42 +60,43 @@ def _whole_schema(options: ReadOptions) -> StructType:
                 if fields.setdefault(field.name, column) != column:
                     raise VariantError(
                         f"column {field.name} is {column.dataType.simpleString()} in {source.path}, and "
-                        f"{fields[field.name].dataType.simpleString()} before: name the columns to read in schema()",
+                        f"{fields[field.name].dataType.simpleString()} in other files: name the columns in schema()",
                         reason="files-differ",
                     )
     return StructType(list(fields.values()))
 
 
-def _type_of_path(name: str, path: str, kind: str | None) -> DataType:
-    if kind is None:
+def _type_of_path(name: str, path: str, type_name: str | None) -> DataType:
+    if type_name is None:
         raise VariantError(
-            f"column {name} has no type: give one in the option paths, as [path, type], or in schema()",
+            f"column {name} has no type: set one in the option columns, as [path, type], or in schema()",
             reason="bad-option",
         )
-    arrow = arrow_type(kind)
+    arrow = arrow_type(type_name)
     if arrow is not None and holds_variants(arrow):
         raise VariantError(
-            f"{path} as {kind}: a path is not cast to a type with VARIANTs inside in Spark; name a type without "
-            "variant, cast to variant and use variant_explode, or use the engine duckdb",
+            f"Spark cannot cast {path} to {type_name}, a type that contains VARIANTs: use a type without variant, cast "
+            "to variant and use variant_explode, or use the engine duckdb",
             reason="unsupported-type",
         )
     return VariantType() if arrow is None else from_arrow_type(arrow)
 
 
 def _spark_type(field: pa.Field) -> DataType:
-    kind = field.type
+    data_type = field.type
     if (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION_NAME.encode():
         return VariantType()
-    if pa.types.is_struct(kind):
-        return StructType([StructField(child.name, _spark_type(child), child.nullable) for child in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return ArrayType(_spark_type(kind.value_field), kind.value_field.nullable)
-    if pa.types.is_map(kind):
-        return MapType(_spark_type(kind.key_field), _spark_type(kind.item_field), kind.item_field.nullable)
+    if pa.types.is_struct(data_type):
+        return StructType([StructField(child.name, _spark_type(child), child.nullable) for child in data_type])
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        return ArrayType(_spark_type(data_type.value_field), data_type.value_field.nullable)
+    if pa.types.is_map(data_type):
+        key, item = data_type.key_field, data_type.item_field
+        return MapType(_spark_type(key), _spark_type(item), item.nullable)
     try:
-        return from_arrow_type(kind)
+        return from_arrow_type(data_type)
     except Exception as error:
         raise VariantError(
-            f"column {field.name} is {kind}, which Spark does not have: name the columns to read in schema()",
+            f"column {field.name} is {data_type}, which Spark does not support: name the other columns in schema()",
             reason="unsupported-type",
         ) from error

@@ -1,7 +1,7 @@
-"""The data source ``variant``: what Spark calls to read and write directories of Parquet files with Variant columns.
+"""`VariantDataSource`: the entry points of the data source ``variant``, and the documentation of its options.
 
-Owns the entry points and their options as users see them. Leaves reading to `batch_reader`, writing to `batch_writer`,
-which are imported when they are needed: Spark imports this module where it looks for data sources, in every session.
+The readers and writers are imported on first use, because Spark imports this module in every session when it looks for
+data sources.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from parquet_variant.spark.worker_end import end_quietly
 
 
 def make_active(spark: SparkSession) -> None:
-    """Make the session that of this thread: in no other does Spark look for the sources that Python writes.
+    """Make the session active in this thread, because Spark looks for Python data sources in the active session.
 
-    A thread of the user's has none, nor has the main one after an interrupt, which costs it its thread in the JVM.
+    Threads that the user starts have no active session, nor has the main thread after an interrupt.
     """
     from parquet_variant.spark.engine import is_connect
 
@@ -34,38 +34,42 @@ def make_active(spark: SparkSession) -> None:
 
 
 class VariantDataSource(DataSource):
-    """Spark finds it where the package is installed; elsewhere ``spark.dataSource.register(VariantDataSource)`` does.
+    """The data source ``variant`` for ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream``.
 
-    Reading (``spark.read.format("variant")``): the variant columns are VARIANT, other columns as they are. With the
-    option ``paths`` (or ``columns``), a JSON object of output column to path and type, the columns are typed and only
-    what they need is read; ``.schema("mag double")`` may give the types instead. The option ``where``, such as
-    ``"mag > 5"``, filters the rows and skips files and row groups that hold none. Options: ``column``,
-    ``partitionBytes``, ``timeZone`` (of casts; UTC by default), ``mergeSchema``, ``recursiveFileLookup``. Columns of
-    Hive partitions are typed, and ``where`` opens only the partitions that it allows.
+    Spark finds the data source if the package is installed. Otherwise register it with
+    ``spark.dataSource.register(VariantDataSource)``.
 
-    Writing (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column that
-    the option ``column`` names is shredded, other columns are written as they are. Options: ``schema`` (DDL or JSON of
-    a `ShreddingSchema`; by default each file's is inferred from its first rows), ``layout``, ``compression``,
-    ``compressionLevel``, ``rowGroupBytes``, ``sortBy``, ``bloomFilters``, ``writer``. Spark lets no Python data
-    source be written with other modes; `pv.spark.write` has them. Streams (``df.writeStream.format("variant")``) need
-    the option ``checkpointLocation``; a micro-batch that is run again is not written again.
+    **Reading** (``spark.read.format("variant")``): Variant columns are VARIANT, other columns keep their types. With
+    the option ``columns`` (or ``paths``), a JSON object of output column to path and type, the columns are typed and
+    only the required data is read; ``.schema("mag double")`` may set the types instead. The option ``where``, such as
+    ``"mag > 5"``, filters the rows and skips files, row groups and partitions without matching rows. Further options:
+    ``column``, ``partitionBytes``, ``timeZone`` (of casts; default: UTC), ``mergeSchema``, ``recursiveFileLookup``.
 
-    Delta tables: with the option ``format`` as ``"delta"``, or where a table is already, all of this reads and writes
-    the table; one that is not there is made. The option ``partitionBy`` partitions tables and directories, by columns
-    or paths: ``"country, day=$.ts:date"``. Reads take ``versionAsOf`` or ``timestampAsOf``; streams are written with
-    ``txnAppId`` and read, with ``startingVersion``, version by version. A stream of a directory is of its files, each
-    of which comes once, at most ``maxFilesPerTrigger`` at a time.
+    **Writing** (``df.write.format("variant").mode("append")``, or ``"overwrite"``): the VARIANT or JSON string column
+    that the option ``column`` names is shredded. Further options: ``schema`` (DDL or JSON of a `ShreddingSchema`; by
+    default inferred from the first rows of each file), ``layout``, ``compression``, ``compressionLevel``,
+    ``rowGroupBytes``, ``sortBy``, ``bloomFilters``, ``writer``. The option ``partitionBy`` names columns or paths:
+    ``"country, day=$.ts:date"``. Spark does not allow other modes for Python data sources; use `pv.spark.write`.
+
+    **Streams**: ``df.writeStream.format("variant")`` requires the option ``checkpointLocation``; a repeated micro-batch
+    is not written again. A stream of a directory reads every file once, at most ``maxFilesPerTrigger`` at a time.
+
+    **Delta tables**: the option ``format="delta"``, or a path that is a table, selects the table; a write creates a new
+    one. Batch reads accept ``versionAsOf`` or ``timestampAsOf``. Streams accept ``startingVersion``,
+    ``maxFilesPerTrigger`` and ``maxBytesPerTrigger``. Writes with ``txnAppId`` and ``txnVersion`` are committed once,
+    also inside ``foreachBatch``.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        self.end = end_quietly()  # Spark plans reads and writes in workers of their own, which get this object
+        # Spark sends this object to the workers that plan reads and writes.
+        self.end = end_quietly()
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes. Spark asks when the source is registered: the moment to allow its option `paths`."""
-        # Where Spark finds it, there is no session and nothing to allow; a managed session may forbid it: then the
-        # option is called `columns`.
+        """Return the name of the format, and allow the option `paths`, because Spark calls this when it registers."""
+        # Without a session there is nothing to allow. A managed session may forbid the setting; then only the option
+        # `columns` works.
         with suppress(Exception):
             session = SparkSession.active()
             make_active(session)
@@ -74,7 +78,7 @@ class VariantDataSource(DataSource):
 
     @one_line()
     def schema(self) -> StructType:
-        """The columns of a read for which the user gave no schema."""
+        """Return the columns of a read without a schema."""
         from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.read_schema import read_schema
 
@@ -82,7 +86,7 @@ class VariantDataSource(DataSource):
 
     @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Plan a read."""
+        """Return the reader of a batch."""
         from parquet_variant.spark.datasource.options import ReadOptions
 
         options = ReadOptions.of(self.options, stream=False)
@@ -94,14 +98,14 @@ class VariantDataSource(DataSource):
 
         return BatchReader(options, schema)
 
-    # Not on one line: PySpark's runner then fails itself, on a reader that was never made, and only that would show.
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Begin to read a stream."""
+    # Without `one_line`, with which PySpark would only report that the reader is missing.
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
+        """Return the reader of a stream."""
         from parquet_variant.spark.datasource.options import ReadOptions
 
         options = ReadOptions.of(self.options, stream=True)
         if options.delta:
-            from parquet_variant.spark.datasource.delta_reader import DeltaStreamReader
+            from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 
             return DeltaStreamReader(options, schema)
         from parquet_variant.spark.datasource.directory_stream import DirectoryStreamReader
@@ -110,7 +114,7 @@ class VariantDataSource(DataSource):
 
     @one_line()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Begin a write."""
+        """Return the writer of a batch."""
         from parquet_variant.spark.datasource.options import WriteOptions
 
         options = WriteOptions.of(self.options)
@@ -123,8 +127,8 @@ class VariantDataSource(DataSource):
         return BatchWriter(options, schema, overwrite)
 
     @one_line()
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        """Begin to write a stream."""
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - the name in Spark's interface
+        """Return the writer of a stream."""
         from parquet_variant.spark.datasource.options import WriteOptions
 
         options = WriteOptions.of(self.options)

@@ -1,1 +1,1 @@
-"""The public operations on Spark, by what they do: ingest, read, sql, write, change."""
+"""The public operations on Spark: ingest, read, sql, write and change."""

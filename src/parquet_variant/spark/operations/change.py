@@ -1,14 +1,14 @@
-"""Files and tables changed by Spark jobs: delete, update and merge, optimize and rewrite; a task a file, old or new.
+"""Changes of files and tables as Spark jobs with one task per file: delete, update, merge, optimize and rewrite.
 
-Owns the engine's side of it. Leaves what changes, and the commit, to `delta.dml`, what is put together to
-`parquet.optimize` and `delta.optimize`, and what becomes of a file to `parquet.rewrite`.
+The functions call the operations of the same names in `delta` and `parquet` with a Spark engine. The driver commits.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from parquet_variant.delta.dml.delete import delete as delete_rows
@@ -21,6 +21,7 @@ from parquet_variant.io.filesystems import absolute
 from parquet_variant.parquet.operations.optimize import OptimizeResult
 from parquet_variant.parquet.operations.optimize import optimize as optimize_directory
 from parquet_variant.parquet.operations.rewrite import rewrite as rewrite_files
+from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
 from parquet_variant.spark.datasource.options import is_delta
@@ -40,23 +41,32 @@ def delete(
     progress: Progress | None = None,
     **options: Any,
 ) -> ChangeResult:
-    """`delta.delete` as a Spark job; the driver commits when all tasks are done.
+    """Delete rows of a Delta table as a Spark job; the driver commits when all tasks are done.
 
     Parameters
     ----------
     spark
-        A session; its workers must have parquet-variant installed and see the table.
+        A session whose workers have parquet-variant installed and can access the table.
     table
         Path or URL.
     where, **options
-        As for `delta.delete`.
+        As for `pv.delta.delete`.
     progress
-        Called with the step, the tasks done and the tasks in all, from another thread.
+        Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
 
     Returns
     -------
     ChangeResult
+        The numbers of rows and files that changed, and the version.
+
+    Raises
+    ------
+    DeltaError
+        As `pv.delta.delete` does.
+    VariantError
+        For an unknown option.
     """
+    _check_options(delete_rows, options)
     return delete_rows(absolute(table), where, engine=SparkEngine(spark, progress), **options)
 
 
@@ -69,7 +79,8 @@ def update(
     progress: Progress | None = None,
     **options: Any,
 ) -> ChangeResult:
-    """`delta.update` as a Spark job; parameters and result as `delete`, `updates` as for `delta.update`."""
+    """Update rows of a Delta table as a Spark job, with the parameters of `delete` and `pv.delta.update`."""
+    _check_options(update_rows, options)
     return update_rows(absolute(table), updates, where, engine=SparkEngine(spark, progress), **options)
 
 
@@ -82,7 +93,11 @@ def merge(
     progress: Progress | None = None,
     **options: Any,
 ) -> Merge:
-    """`delta.merge` whose ``execute`` runs as a Spark job; `source` may be a DataFrame, too, which is collected."""
+    """Begin a merge into a Delta table, as `pv.delta.merge` does, whose ``execute`` runs as a Spark job.
+
+    `source` may also be a DataFrame, which is collected in the driver.
+    """
+    _check_options(merge_into, options)
     rows = with_variants(source.toArrow()) if hasattr(source, "toArrow") else source
     return replace(merge_into(absolute(table), rows, condition, **options), engine=SparkEngine(spark, progress))
 
@@ -90,68 +105,77 @@ def merge(
 def optimize(
     spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
 ) -> OptimizeResult | DeltaOptimizeResult:
-    """Put small files together and shred anew what pays, on Spark: profile and rewrite.
+    """Compact small files as Spark jobs, re-shredding columns where that saves space.
 
-    A Delta table gets it in one commit, which the driver makes when all tasks are done; a task that runs again leaves
-    files that no commit names.
+    The driver commits the changes of a Delta table as one version when all tasks are done. A repeated task may leave
+    files that no version contains; `vacuum` removes them.
 
     Parameters
     ----------
     spark
-        A session; its workers must have parquet-variant installed and see the directory.
+        A session whose workers have parquet-variant installed and can access the directory.
     path
         A directory of Parquet files, or a Delta table.
     progress
-        Called with the step, the tasks done and the tasks in all, from another thread.
+        Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
     **options
-        All other options of `parquet.optimize` or, for a Delta table, of `delta.optimize`.
+        Other options of `pv.parquet.optimize` or, for a Delta table, of `pv.delta.optimize`.
 
     Returns
     -------
     parquet.OptimizeResult or delta.OptimizeResult
+        The numbers of files and bytes before and after.
 
     Raises
     ------
     VariantFileError
-        For a path that is no directory of Parquet files.
+        For a path that is not a directory of Parquet files.
     DeltaError
-        As `delta.optimize`.
+        As `pv.delta.optimize` does.
     """
-    engine, where = SparkEngine(spark, progress), absolute(path)
-    if not is_delta({}, where):
-        return optimize_directory(where, engine=engine, **options)
-    return optimize_table(where, engine=engine, **options)
+    engine, source = SparkEngine(spark, progress), absolute(path)
+    if not is_delta({}, source):
+        return optimize_directory(source, engine=engine, **options)
+    return optimize_table(source, engine=engine, **options)
 
 
 def rewrite(
     spark: SparkSession, source: Any, dest: Any, *, progress: Progress | None = None, **options: Any
 ) -> list[FileInfo]:
-    """Rewrite files into another layout, schema or annotation, as `parquet.rewrite` does, on Spark.
+    """Rewrite files to another layout, schema or annotation as a Spark job, as `pv.parquet.rewrite` does.
 
     Parameters
     ----------
     spark
-        A session; its workers must have parquet-variant installed and see the files on both sides.
+        A session whose workers have parquet-variant installed and can access both paths.
     source, dest
-        A file, directory, glob, URI or list of these; and where the new files go.
+        A file, directory, glob, URI or list of these; and the destination of the new files.
     progress
-        Called with the step, the files done and the files in all, from another thread.
+        Callback that is called from another thread with the step, the files that are done and the number of files.
     **options
-        All other options of `parquet.rewrite`: ``layout``, ``schema``, ``column``, ``annotation``, ``compression``, …
+        Other options of `pv.parquet.rewrite`: ``layout``, ``schema``, ``column``, ``annotation``, ``compression``, …
 
     Returns
     -------
     list of FileInfo
-        One a file.
+        One entry per file.
 
     Raises
     ------
     VariantFileError
-        If there is nothing to read, or the destination exists.
+        If no file is found, or the destination exists.
     ConflictError, MalformedVariantError
-        For values that are not valid, with file and row.
+        For invalid values, with file and row.
     """
-    # The workers may stand in another directory than the driver.
-    one = isinstance(source, str | os.PathLike)
-    named = absolute(source) if one else [absolute(each) for each in source]
-    return rewrite_files(named, absolute(dest), engine=SparkEngine(spark, progress), **options)
+    # Absolute paths, because the working directory of the workers may differ from that of the driver.
+    is_one = isinstance(source, str | os.PathLike)
+    sources = absolute(source) if is_one else [absolute(path) for path in source]
+    return rewrite_files(sources, absolute(dest), engine=SparkEngine(spark, progress), **options)
+
+
+def _check_options(operation: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise `VariantError` in the driver for an option that neither the operation nor the writer of files has."""
+    parameters = signature(operation).parameters
+    writer_options = {name: value for name, value in options.items() if name not in parameters}
+    writer_options.pop("file_bytes", None)
+    WriterOptions.of(writer_options)

@@ -1,8 +1,8 @@
-"""The pipeline on Spark: JSON files in, shredded Parquet files, a Delta table or Vortex files out.
+"""`pv.spark.ingest`: JSON files to shredded Parquet files, a Delta table or Vortex files, on Spark.
 
-Owns the public operation. One job profiles the splits and merges the profiles, one writes, and the driver commits; the
-text is read in the Python workers and never passes through the JVM. Leaves the options and the steps to
-`ingestion.request` and `ingestion.job`, and running tasks to `engine`.
+One job profiles the splits and merges the profiles, one job writes, and the driver commits. The Python workers read the
+text, which does not pass through the JVM. `ingestion.request` checks the options, `ingestion.job` runs the steps, and
+`engine` runs the tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parquet_variant.spark.task_errors import from_spark_errors
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OF_THE_DISK = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
+_DISK_ERROR = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
 
 
 @with_keywords(IngestOptions, IngestRequest, TextOptions)
@@ -47,29 +47,29 @@ def ingest(
     Parameters
     ----------
     spark
-        A session; its workers must have parquet-variant installed and see the sources and `dest`.
+        A session whose workers have parquet-variant installed and can access the sources and `dest`.
     sources, dest, format
-        As for `pv.ingest`; with `json_column` also a DataFrame, which is computed once. Vortex files are
-        written to a disk that all workers share.
+        As for `pv.ingest`; with `json_column` also a DataFrame, which is computed once. Vortex files are written to a
+        disk that all workers share.
     progress
-        Called with the step, the tasks done and the tasks in all, from another thread.
+        Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
     **options
-        As for `pv.ingest`. Of up to 64 MiB of text the driver infers the schema, of more a job does; the parts
-        of the input are as many as there are cores, and a task each.
+        As for `pv.ingest`. The driver infers the schema from up to 64 MiB of text; a job does for more. By default the
+        input is divided into one part per core.
 
     Returns
     -------
     IngestResult
-        With the schema, and counts of rows, files and bad records.
+        The schema, and the numbers of rows, files and invalid lines.
 
     Raises
     ------
     VariantError
-        As `pv.ingest`.
+        As `pv.ingest` does.
     """
-    # The workers may stand in another directory than the driver.
+    # Absolute paths, because the working directory of the workers may differ from that of the driver.
     target = absolute(dest)
-    with _named(sources, target, options.get("json_column")) as files:
+    with _source_paths(sources, target, options.get("json_column")) as files:
         request = IngestRequest.of(files, target, format=format, **options)
         if _is_dataframe(sources):
             request = replace(request, text=replace(request.text, of_dataframe=True))
@@ -77,35 +77,37 @@ def ingest(
 
 
 @contextmanager
-def _named(sources: Any, dest: str, json_column: str | None) -> Iterator[list[str]]:
-    """The sources by name; a DataFrame as Parquet files beside the destination, for as long as the job runs."""
+def _source_paths(sources: Any, dest: str, json_column: str | None) -> Iterator[list[str]]:
+    """Return the paths of the sources. A DataFrame is written to temporary Parquet files next to the destination."""
     from pyspark.sql.types import BinaryType, StringType
 
     if not _is_dataframe(sources):
-        named = [sources] if isinstance(sources, str | os.PathLike) else sources
-        yield [absolute(each) for each in named]
+        paths = [sources] if isinstance(sources, str | os.PathLike) else sources
+        yield [absolute(path) for path in paths]
         return
     if json_column is None:
-        raise VariantError("of a DataFrame name the column that holds JSON: json_column=", reason="bad-option")
+        raise VariantError(
+            "a DataFrame requires json_column=, the name of the column that contains JSON", reason="bad-option"
+        )
     if json_column not in sources.columns:
         names = ", ".join(sources.columns)
         raise VariantError(
             f"the DataFrame has no column {json_column}: its columns are {names}", reason="no-such-column"
         )
-    kind = sources.schema[json_column].dataType
-    if not isinstance(kind, StringType | BinaryType):
+    data_type = sources.schema[json_column].dataType
+    if not isinstance(data_type, StringType | BinaryType):
         raise SchemaError(
-            f"the column {json_column} is {kind.simpleString()}, not text: name one that holds JSON (pv.spark.write "
-            "takes Variants)",
+            f"column {json_column} is {data_type.simpleString()}, not strings or bytes: name the column that contains "
+            "JSON (to write Variants, use pv.spark.write)",
             reason="not-text",
         )
     staging = staging_beside(dest.rstrip("/"))
-    aside = f"{staging.directory}/rows"
+    directory = f"{staging.directory}/rows"
     try:
         staging.begin()
         with from_spark_errors(), _disk_errors(dest):
-            sources.write.option("maxRecordsPerFile", 0).parquet(aside)
-        yield [f"{aside}/*.parquet"]
+            sources.write.option("maxRecordsPerFile", 0).parquet(directory)
+        yield [f"{directory}/*.parquet"]
     finally:
         staging.discard()
 
@@ -118,10 +120,10 @@ def _is_dataframe(sources: Any) -> bool:
 
 @contextmanager
 def _disk_errors(dest: str) -> Iterator[None]:
-    """What the JVM says of a disk on which it cannot write, as our writers say it."""
+    """Raise the JVM's errors about a disk that cannot be written as the error of our writers."""
     try:
         yield
     except Exception as error:
-        if (why := _OF_THE_DISK.search(str(error))) is None:
+        if (reason := _DISK_ERROR.search(str(error))) is None:
             raise
-        raise cannot_write(dest, why[0]) from None
+        raise cannot_write(dest, reason[0]) from None

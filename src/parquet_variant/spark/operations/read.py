@@ -1,6 +1,6 @@
-"""Reading typed paths into a DataFrame by one call, by whatever reader is fastest for each file.
+"""`pv.spark.read`: typed paths as a DataFrame, with the fastest reader for each file.
 
-Owns the call and the union of the readers' rows. Leaves reading to the data source and to `struct_view`.
+The result is the union of the rows of the data source and of `struct_view`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.filesystems import absolute
+from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.struct_view import plan_read, struct_view
 from parquet_variant.spark.task_errors import from_spark_errors
@@ -32,6 +33,7 @@ def read(
     partition_bytes: int | None = None,
     version: int | None = None,
     timestamp: str | None = None,
+    merge_schema: bool = False,
     engine: Literal["auto", "python", "jvm"] = "auto",
 ) -> DataFrame:
     """Read Parquet files with Variant columns, or a Delta table.
@@ -43,25 +45,36 @@ def read(
     path
         A file, directory or glob.
     columns
-        Output columns by name, each a path and type: ``{"mag": ("$.properties.mag", "double")}``; the type ``variant``
-        gives the value as VARIANT. By default all columns, each Variant as VARIANT.
+        Output columns: name -> path and type, such as ``{"mag": ("$.properties.mag", "double")}``; with the type
+        ``variant`` the column is VARIANT. By default all columns, with Variants as VARIANT.
     where
-        A filter on the output columns, as for `parquet.scan`: the data source reads all files then, and skips those
-        and the row groups that hold no such row. (A filter put on the DataFrame skips in files that the JVM reads.)
+        A filter on the output columns, as for `pv.parquet.scan`. The data source then reads all files, and skips files
+        and row groups without matching rows. (A filter of the DataFrame skips row groups in files that the JVM reads.)
     column
-        The variant column that the paths go into, if there are several.
+        The Variant column of the paths, if there are several.
     partition_bytes
-        Compressed bytes that one task of the data source reads; 64 MiB by default.
+        Compressed bytes that one task of the data source reads (default: 64 MiB).
     version, timestamp
-        Of a Delta table: this version, or the one of that time; by default the newest.
+        The version of a Delta table, or its time; by default the newest version.
+    merge_schema
+        Without `columns`, read the columns of all files, with null if a file lacks a column, instead of those of the
+        first file.
     engine
-        ``"python"``: the data source reads all files; ``"jvm"``: the JVM reads all files alone, or it is an error;
-        ``"auto"``: each file is read by the JVM where that is sound (`plan_read` tells). The rows are the same.
+        ``"python"``: the data source reads all files. ``"jvm"``: the JVM reads all files, or an error is raised.
+        ``"auto"``: the JVM reads a file if the result is the same (see `plan_read`).
+
+    Returns
+    -------
+    DataFrame
+        The output columns.
 
     Raises
     ------
     VariantError
-        For a path, type or file that cannot be used, when the DataFrame is made or run; or an engine that cannot.
+        For an invalid path, type or file, when the DataFrame is created or executed; or if the JVM cannot read a file
+        with ``engine="jvm"``.
+    PredicateError
+        For a filter that cannot be parsed.
     """
     from parquet_variant.spark.datasource.source import VariantDataSource
 
@@ -69,10 +82,13 @@ def read(
     spark.dataSource.register(VariantDataSource)
     reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
     options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}
-    options |= {"versionAsOf": version, "timestampAsOf": timestamp}
+    options |= {"versionAsOf": version, "timestampAsOf": timestamp, "mergeSchema": "true" if merge_schema else None}
+    if where is not None:
+        parse_predicate(where)  # raises before Spark plans the read
     options["columns"] = None if columns is None else json.dumps(columns)
     reader = reader.options(**{name: value for name, value in options.items() if value is not None})
-    source = absolute(path)  # of the driver, not of wherever the JVM was started
+    # Absolute, because the working directory of the JVM may differ.
+    source = absolute(path)
     plan = None
     if columns is not None and where is None and engine != "python" and not ReadOptions.of({"path": source}).delta:
         plan = plan_read(source, columns, column=column)
@@ -80,9 +96,12 @@ def read(
         reasons = (
             "; ".join(sorted(set(plan.python.values())))
             if plan is not None
-            else "only paths into Parquet files, without where"
+            else "it reads only paths in Parquet files, and without where="
         )
-        raise VariantError(f"the JVM alone cannot read {source}: {reasons}; use engine auto", reason="no-struct-view")
+        raise VariantError(
+            f"the JVM cannot read {source} without the data source ({reasons}): use engine='auto'",
+            reason="no-struct-view",
+        )
     with from_spark_errors():
         frames: list[DataFrame] = []
         with suppress(VariantError) if engine == "auto" else nullcontext():

@@ -1,6 +1,6 @@
-"""`sql`: a query with paths into Variants, run by Spark over the columns that it needs.
+"""`pv.spark.sql`: a query with paths into Variants, which Spark executes over the required columns.
 
-Owns naming each table's columns for the data source. Leaves the query to `sql_query`, and reading to `read`.
+`sql_query` parses and rewrites the query, and `read` reads the tables.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 
 def sql(spark: SparkSession, query: str, /, **tables: Any) -> DataFrame:
-    """Answer a query; of each table only the paths that it needs are read, as typed columns.
+    """Execute a query, reading only the required paths of each table, as typed columns.
 
     Parameters
     ----------
     spark
         The session.
     query
-        Spark's SQL with paths: ``v:a.b[0]::string``. A path in FROM stands in backticks: ``FROM `events/` ``.
+        Spark SQL with paths: ``v:a.b[0]::string``. Paths of tables are quoted with backticks: ``FROM `events/` ``.
     **tables
-        What names in FROM stand for: paths of Parquet files or Delta tables. Other names are the session's.
+        Paths of Parquet files or Delta tables by the names that FROM uses. Other names are tables of the session.
 
     Returns
     -------
     DataFrame
-        A path's column is called by its last key; a Variant is a VARIANT.
+        The column of a path is named by the last key of the path; a Variant is a VARIANT.
 
     Raises
     ------
     SqlError
-        If the text is no query, or asks of a Variant what only typed values have.
+        If the text is not a query, or applies an operation to a Variant that requires a typed value.
     VariantError
         For a table that Spark cannot read by its path.
     """
@@ -53,7 +53,7 @@ def sql(spark: SparkSession, query: str, /, **tables: Any) -> DataFrame:
 
 
 def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
-    """The DataFrame of a planned query."""
+    """Return the DataFrame of a planned query."""
     from pyspark.errors import AnalysisException, ParseException
 
     for use in planned.rewritten.uses:
@@ -65,8 +65,8 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 
 
 def readers_of(use: TableUse) -> ReadPlan:
-    """Who reads which file of a table that a query names: the JVM alone, or the data source."""
-    columns, column = _asked(use)
+    """Return which reader reads each file of a table in a query: the JVM or the data source."""
+    columns, column = _data_source_columns(use)
     if not is_delta(use.table.path):
         return plan_read(use.table.path, columns, column=column)
     from parquet_variant.delta import snapshot
@@ -76,62 +76,68 @@ def readers_of(use: TableUse) -> ReadPlan:
 
 
 def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
-    columns, column = _asked(use)
+    columns, column = _data_source_columns(use)
     table, predicate = use.table, planned.rewritten.predicate(use)
     if len(_variants(use)) > 1:
-        # Of a Delta table the scan gives one Variant beside ordinary columns; whole rows have all.
-        named = None if is_delta(table.path) else columns
-        whole = read(spark, table.path, named, version=table.version, timestamp=table.timestamp)
-        return whole.select(*(_taken(each).alias(name) for name, each in use.needed.items()))
-    # Spark filters all rows once more, so an early filter is only of use where the JVM does not read alone.
+        # The scan of a Delta table returns one Variant and ordinary columns, whole rows contain all Variants.
+        row_columns = None if is_delta(table.path) else columns
+        rows = read(spark, table.path, row_columns, version=table.version, timestamp=table.timestamp)
+        return rows.select(*(_extracted(needed).alias(name) for name, needed in use.needed.items()))
+    # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
     where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
     return read(spark, table.path, columns, where, column=column, version=table.version, timestamp=table.timestamp)
 
 
-def _asked(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
-    """The columns of a table as the data source takes them, and the Variant column that paths go into."""
+def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:
+    """Return the columns of a table for the option ``columns``, and the Variant column of the paths."""
     table, variants = use.table, _variants(use)
     if table.path is None:
-        raise VariantError(f"{table.name} is no path: Spark reads files and tables by their paths", reason="bad-option")
-    if odd := [each.column for each in use.needed.values() if each.path is None and each.column.startswith("$")]:
         raise VariantError(
-            f"the column {odd[0]} of {table.name} is named like a path, by which Spark asks: use the engine duckdb",
+            f"{table.name} is not a path, and Spark reads files and tables by their paths: write the table to files, "
+            "or use the engine duckdb",
             reason="bad-option",
         )
-    if len(variants) > 1:  # the data source takes paths into one: the columns whole
-        names = dict.fromkeys(each.column.partition(".")[0] for each in use.needed.values())
+    needed_columns = use.needed.values()
+    if path_like := [column.column for column in needed_columns if not column.path and column.column.startswith("$")]:
+        raise VariantError(
+            f"the name of the column {path_like[0]} of {table.name} looks like a path: use the engine duckdb",
+            reason="bad-option",
+        )
+    if len(variants) > 1:
+        # The data source extracts paths of one Variant column only, so that the columns are read as a whole.
+        names = dict.fromkeys(column.column.partition(".")[0] for column in needed_columns)
         return {name: name for name in names}, None
-    # The engine's text asks for rows alone where it needs no column.
+    # A query that needs no column, such as count(*), reads a path that does not exist.
     needed = use.needed or {"_": NeededColumn(table.columns.variants[0], VariantPath(("_",)), pa.bool_())}
     if not use.needed:
         variants = {table.columns.variants[0]}
     columns: dict[str, tuple[str, str] | str] = {
-        name: each.column
-        if each.path is None
-        else (str(each.path), "variant" if each.type is None else sql_type_name(each.type))
-        for name, each in needed.items()
+        name: column.column
+        if column.path is None
+        else (str(column.path), "variant" if column.type is None else sql_type_name(column.type))
+        for name, column in needed.items()
     }
     return columns, next(iter(variants), None)
 
 
 def _variants(use: TableUse) -> set[str]:
-    """The Variant columns that paths go into."""
-    return {each.column for each in use.needed.values() if each.path is not None}
+    """Return the Variant columns from which paths are extracted."""
+    return {column.column for column in use.needed.values() if column.path is not None}
 
 
-def _taken(each: NeededColumn) -> Column:
-    """What is needed of a Variant, taken out of the whole value by Spark."""
+def _extracted(needed: NeededColumn) -> Column:
+    """Return an expression by which Spark extracts a path from the whole Variant."""
     from pyspark.sql.functions import col, try_variant_get
 
-    column = col(".".join(map(backquoted, each.column.split("."))))
-    if each.path is None:
+    column = col(".".join(map(backquoted, needed.column.split("."))))
+    if needed.path is None:
         return column
-    if any(step is WILDCARD or (isinstance(step, str) and set(step) & set("'\"")) for step in each.path.segments):
+    if any(step is WILDCARD or (isinstance(step, str) and set(step) & set("'\"")) for step in needed.path.segments):
         raise VariantError(
-            f"Spark has no path {each.path}, and takes several Variant columns apart itself: ask for one column in a "
-            "query, or use the engine duckdb",
+            f"Spark does not support the path {needed.path}, which it must extract in a query with several Variant "
+            "columns: query one Variant column at a time, or use the engine duckdb",
             reason="several-variant-columns",
         )
-    steps = [f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in each.path.segments]
-    kind = "variant" if each.type is None else sql_type_name(each.type)
-    return try_variant_get(column, "$" + "".join(steps), kind)
+    steps = [f"[{step}]" if isinstance(step, int) else f"['{step}']" for step in needed.path.segments]
+    type_name = "variant" if needed.type is None else sql_type_name(needed.type)
+    return try_variant_get(column, "$" + "".join(steps), type_name)

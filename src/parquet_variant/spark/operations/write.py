@@ -1,7 +1,7 @@
-"""Writing a DataFrame with one schema for the whole job, and with every mode that Spark users know.
+"""`pv.spark.write`: write a DataFrame with one shredding schema for the whole job, in all modes of Spark.
 
-Owns the inference over a DataFrame, as one job that counts in the executors and merges there, and the modes that Spark
-denies to Python data sources. Leaves the write itself to the data source.
+This module infers the schema in one job, which profiles and merges in the executors, and implements the modes that
+Spark does not allow for Python data sources. The data source writes the rows.
 """
 
 from __future__ import annotations
@@ -46,37 +46,40 @@ def write(
     Parameters
     ----------
     df
-        With a VARIANT column or a string column of JSON; other columns are written as they are.
+        A DataFrame with a VARIANT column or a string column of JSON; other columns are written without conversion.
     dest
-        The directory.
+        The directory or table.
     column
-        The VARIANT or JSON column; by default the only one there is.
+        The VARIANT or JSON column; by default the only one.
     schema
-        What to shred, as an object or DDL. By default it is inferred from the DataFrame, which is then computed twice.
+        The shredding schema, as an object or DDL. By default it is inferred from the DataFrame, which is then computed
+        twice.
     policy
-        How to infer it; see `infer_shredding_schema`.
+        The policy that infers the schema; see `infer_shredding_schema`.
     mode
-        If `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+        What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     format
-        ``"parquet"`` or ``"delta"``; a Delta table is made if it is not there.
+        ``"parquet"`` or ``"delta"``; a Delta table is created if it does not exist.
     **options
-        Options of the data source, such as ``compression="zstd"`` or ``rowGroupBytes=64 << 20``.
+        Options of the data source, such as ``compression="zstd"``, ``rowGroupBytes=64 << 20``, or ``txnAppId`` and
+        ``txnVersion`` for a write to a Delta table that is committed once, also inside ``foreachBatch``.
 
     Raises
     ------
     VariantFileError, DeltaError
         If `dest` holds data and the mode is ``"error"``.
     VariantError
-        For a column that is not there, or an option that nobody knows.
+        For a column that does not exist, or an unknown option.
     JsonError
-        For a row that is no JSON.
+        For a row that is not valid JSON.
     """
+    from parquet_variant.spark.datasource.options import WriteOptions
     from parquet_variant.spark.datasource.source import VariantDataSource, make_active
     from parquet_variant.spark.frames import choose_column
 
     check_choice("format", format, ("parquet", "delta"))
     target = absolute(dest)
-    if _leave_alone(target, mode, format):
+    if _is_ignored(target, mode, format):
         return
     column, _ = choose_column(df.schema, column)
     schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
@@ -86,13 +89,15 @@ def write(
         name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else str(value)
         for name, value in options.items()
     }
-    writer = df.write.format("variant").options(**settings, format=format, column=column, schema=schema.to_json())
+    settings |= {"format": format, "column": column, "schema": schema.to_json()}
+    WriteOptions.of({**settings, "path": target})  # raises before Spark plans the write
+    writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
 
 
-def _leave_alone(dest: str, mode: Mode, format: str) -> bool:
-    """Look at the destination as the mode asks; whether it holds data that is to stay as it is."""
+def _is_ignored(dest: str, mode: Mode, format: str) -> bool:
+    """Check the destination, and return whether it holds data and the mode is ``"ignore"``."""
     if format == "parquet":
         return open_staging(dest, mode) is None
     from parquet_variant.ingestion.destinations.delta import open_table
@@ -101,56 +106,64 @@ def _leave_alone(dest: str, mode: Mode, format: str) -> bool:
 
 
 def infer_schema(df: DataFrame, column: str | None = None, policy: Any = None) -> ShreddingSchema:
-    """Infer what to shred of a DataFrame's column, as one job over all of its rows.
+    """Infer the shredding schema of a column of a DataFrame, as one job over all rows.
 
     Parameters
     ----------
     df
-        With a VARIANT column or a string column of JSON.
+        A DataFrame with a VARIANT column or a string column of JSON.
     column
-        That column; by default the only one there is.
+        The VARIANT or JSON column; by default the only one.
     policy
-        How to infer; see `infer_shredding_schema`.
+        The policy that infers the schema; see `infer_shredding_schema`.
+
+    Returns
+    -------
+    ShreddingSchema
+        The schema for all rows.
 
     Raises
     ------
     VariantError
-        For a column that is not there.
+        For a column that does not exist, or a DataFrame without rows.
     JsonError
-        For a row that is no JSON.
+        For a row that is not valid JSON.
     """
     from parquet_variant.shredding.infer import infer
 
-    seen = profile(df, column)
-    if not seen.rows:
-        raise VariantError("the DataFrame has no rows to infer a schema from: give one with schema=", reason="no-rows")
-    return infer(seen, policy).schema
+    df_profile = profile(df, column)
+    if not df_profile.rows:
+        raise VariantError(
+            "the DataFrame has no rows from which a schema could be inferred: set schema=", reason="no-rows"
+        )
+    return infer(df_profile, policy).schema
 
 
 def profile(df: DataFrame, column: str | None = None) -> Profile:
-    """Count what is at which path of a column, over all of its rows, as one job.
+    """Profile the paths of a column, as one job over all rows.
 
-    The executors profile batches and merge them, first those of a partition and then partitions in a tree: only merged
-    profiles reach the driver. Rows, their order and partitions do not change the result.
+    The executors profile batches and merge the profiles of each partition, then of the partitions in a tree, so that
+    only merged profiles reach the driver. The order of rows and the partitions do not affect the result.
 
     Parameters
     ----------
     df
-        With a VARIANT column or a string column of JSON.
+        A DataFrame with a VARIANT column or a string column of JSON.
     column
-        That column; by default the only one there is.
+        The VARIANT or JSON column; by default the only one.
 
     Returns
     -------
     Profile
-        Of no rows, if the DataFrame has none. Pass it to `parquet_variant.shredding.infer.infer`.
+        One entry per path; a DataFrame without rows has an empty profile. Pass it to
+        `parquet_variant.shredding.infer.infer`.
 
     Raises
     ------
     VariantError
-        For a column that is not there.
+        For a column that does not exist.
     JsonError
-        For a row that is no JSON.
+        For a row that is not valid JSON.
     """
     from pyspark.sql.functions import arrow_udf
 
@@ -161,16 +174,16 @@ def profile(df: DataFrame, column: str | None = None) -> Profile:
     end = QuietEnd()
 
     @arrow_udf("binary")
-    def profiled(values: pa.Array) -> pa.Array:
+    def batch_profile(values: pa.Array) -> pa.Array:
         _ = end
-        # One profile a batch, in its first row: Arrow UDFs need no pandas, `mapInArrow` does.
+        # The first row of a batch contains its profile. An Arrow UDF does not need pandas; `mapInArrow` does.
         with to_spark_errors():
             pickled = pickle.dumps(Profile.of_array(parse_json(values) if is_json else from_spark(values)))
         return pa.array([pickled, *[None] * (len(values) - 1)], pa.binary())
 
-    # Non-deterministic, or Spark would run it again on just the rows that the filter leaves.
-    once = profiled.asNondeterministic()
-    profiles = df.select(once(df[column]).alias("profile")).where("profile IS NOT NULL")
+    # Non-deterministic, because Spark would otherwise run it again on the rows that the filter returns.
+    profile_once = batch_profile.asNondeterministic()
+    profiles = df.select(profile_once(df[column]).alias("profile")).where("profile IS NOT NULL")
     with from_spark_errors():
         if is_connect(df.sparkSession):
             return reduce(_with_batch, profiles.toLocalIterator(), Profile())
