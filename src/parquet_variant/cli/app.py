@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     usage_error: Any = typer.BadParameter.__base__
     try:
         with optional_libraries("this command"):
-            code = build(_named(words))(words, prog_name="variant", standalone_mode=False)
+            code = build(_commands_for(words))(words, prog_name="variant", standalone_mode=False)
         if code == INTERRUPTED:  # Typer returns this for Ctrl-C
             raise KeyboardInterrupt
         sys.stdout.flush()
@@ -109,7 +109,7 @@ def _reader_left() -> int:
     return 0
 
 
-def _named(words: list[str]) -> tuple[str, ...]:
+def _commands_for(words: list[str]) -> tuple[str, ...]:
     """Return the commands to build: only the named one if the others are not needed."""
     return (words[0],) if words[0] in COMMANDS and "_VARIANT_COMPLETE" not in os.environ else COMMANDS
 

@@ -67,13 +67,13 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     result = [keys[index] if ok else None for index, ok in zip(indices.tolist(), valid.tolist(), strict=True)]
     if nested.any():
         rows = np.flatnonzero(valid & nested[indices])
-        known: dict[tuple[bytes, bytes], bytes | None] = {}
+        keys_of_nested: dict[tuple[bytes, bytes], bytes | None] = {}
         for row, value in zip(rows.tolist(), VariantArray(storage.take(from_numpy(rows))), strict=True):
             assert value is not None
             place = value.metadata, value.value
-            if place not in known:
-                known[place] = sort_key(value)
-            result[row] = known[place]
+            if place not in keys_of_nested:
+                keys_of_nested[place] = sort_key(value)
+            result[row] = keys_of_nested[place]
     return pa.array(result, pa.binary())
 
 

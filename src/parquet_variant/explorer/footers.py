@@ -164,10 +164,10 @@ def _add_groups(file: OpenFile, variant: VariantColumn, numbers: dict[str, int],
             assert node.leaf is not None
             chunk = group.column(node.leaf)
             leaf.pad(at)
-            _add(leaf, leaf_statistics(chunk, node), chunk.total_compressed_size, chunk.total_uncompressed_size)
+            _add_chunk(leaf, leaf_statistics(chunk, node), chunk.total_compressed_size, chunk.total_uncompressed_size)
 
 
-def _add(leaf: Leaf, statistics: LeafStatistics, size: int, plain: int) -> None:
+def _add_chunk(leaf: Leaf, statistics: LeafStatistics, size: int, plain: int) -> None:
     leaf.bytes += size
     leaf.plain += plain
     leaf.values += statistics.values

@@ -108,15 +108,15 @@ Predicate = Compare | Like | IsNull | Constant | Not | And | Or
 
 def check_like(pattern: str, error: type[VariantError]) -> None:
     """Raise `error` unless each backslash of a LIKE pattern escapes ``%``, ``_`` or a backslash, as Spark requires."""
-    rest = pattern
-    while "\\" in rest:
-        rest = rest.partition("\\")[2]
-        if rest[:1] not in ("%", "_", "\\"):
-            where = f"before {rest[0]!r}" if rest else "at the end"
+    tail = pattern
+    while "\\" in tail:
+        tail = tail.partition("\\")[2]
+        if tail[:1] not in ("%", "_", "\\"):
+            where = f"before {tail[0]!r}" if tail else "at the end"
             raise error(
                 f"invalid LIKE pattern {pattern!r}: a backslash {where}; it escapes %, _ and itself, write it twice"
             )
-        rest = rest[1:]
+        tail = tail[1:]
 
 
 def joined(kind: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
@@ -251,15 +251,15 @@ def _bind_exact(compare: Compare, kind: pa.DataType) -> Predicate:
         return Constant(column, {"=": False, "<>": True, "<": is_greater, "<=": is_greater}.get(op, not is_greater))
     sign, digits, exponent = Decimal(literal).as_tuple()
     scale = kind.scale if pa.types.is_decimal(kind) else 0
-    whole = int(Decimal((sign, digits, 0)))  # not from text, since Python limits int() to 4,300 digits
+    unscaled = int(Decimal((sign, digits, 0)))  # not from text, since Python limits int() to 4,300 digits
     assert isinstance(exponent, int)
     shift = exponent + scale
     if shift >= 0:
-        units, remainder = whole * 10 ** min(shift, 100), 0  # No exact type has 100 more digits.
+        units, remainder = unscaled * 10 ** min(shift, 100), 0  # No exact type has 100 more digits.
     elif -shift > len(digits):
-        units, remainder = (-1 if whole < 0 else 0), abs(whole)  # Less than one unit.
+        units, remainder = (-1 if unscaled < 0 else 0), abs(unscaled)  # Less than one unit.
     else:
-        units, remainder = divmod(whole, 10**-shift)
+        units, remainder = divmod(unscaled, 10**-shift)
     return _bind_units(compare, kind, units, bool(remainder))
 
 

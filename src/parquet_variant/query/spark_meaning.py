@@ -144,8 +144,8 @@ class _Meaning:
         }
 
     def concat(self, arguments: _Arguments) -> exp.Expr:
-        first, *others = map(self.text, arguments) if arguments else [exp.Literal.string("")]
-        for argument in others:
+        first, *further = map(self.text, arguments) if arguments else [exp.Literal.string("")]
+        for argument in further:
             first = exp.DPipe(this=first, expression=argument)
         return exp.paren(first)
 

@@ -302,11 +302,11 @@ def check_fields(kind: pa.DataType | None, column: str, fields: Sequence[str]) -
             return
         if not pa.types.is_struct(kind):
             raise SqlError(f"{column} is {sql_type_name(kind)}, not a struct, so it has no field {name}")
-        found = next((child for child in kind if child.name.lower() == name.lower()), None)
-        if found is None:
+        child_field = next((child for child in kind if child.name.lower() == name.lower()), None)
+        if child_field is None:
             names = ", ".join(child.name for child in kind)
             raise SqlError(f"{column} has no field {name}: choose from {names}")
-        column, kind = f"{column}.{name}", found.type
+        column, kind = f"{column}.{name}", child_field.type
 
 
 def _takes_variant(node: exp.Expr) -> bool:

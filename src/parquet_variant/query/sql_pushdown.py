@@ -107,10 +107,10 @@ def _like(node: exp.Like, find_column: FindColumn) -> Predicate | None:
 
 def _comparison(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
     op = _OPERATORS[type(node)]
-    left, right = _unwrapped(node.this), _unwrapped(node.expression)
-    compared, other = find_column(left), right
+    first, second = _unwrapped(node.this), _unwrapped(node.expression)
+    compared, other = find_column(first), second
     if compared is None:
-        compared, other, op = find_column(right), left, _FLIPPED.get(op, op)
+        compared, other, op = find_column(second), first, _FLIPPED.get(op, op)
     if compared is None or compared[1] is None:
         return None
     column, kind = compared
@@ -182,8 +182,8 @@ def _compares_alike(kind: pa.DataType, literal: Any, node: exp.Expr) -> bool:
     if pa.types.is_decimal(kind):  # one decimal type must hold both
         exponent = Decimal(literal).as_tuple().exponent
         assert isinstance(exponent, int)
-        whole = max(kind.precision - kind.scale, _MAX_DIGITS + exponent)
-        return whole + max(kind.scale, -exponent) <= 38
+        integer_digits = max(kind.precision - kind.scale, _MAX_DIGITS + exponent)
+        return integer_digits + max(kind.scale, -exponent) <= 38
     return pa.types.is_integer(kind) or pa.types.is_float64(kind)
 
 

@@ -54,14 +54,14 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
         return None
     sides = [_Side(values, operand, *results[id(operand)]) for operand in operands]
     if len({side.typed_class for side in sides}) == 1 and sides[0].typed_class is not None:
-        chosen = {id(side.node): side.typed for side in sides}
+        replacement = {id(side.node): side.typed for side in sides}
     else:
-        chosen = {id(side.node): side.key() for side in sides}
+        replacement = {id(side.node): side.key() for side in sides}
     for key in _OPERANDS:
         if isinstance(part := node.args.get(key), exp.Expr):
-            node.set(key, chosen[id(part)])
+            node.set(key, replacement[id(part)])
     if node.expressions:
-        node.set("expressions", [chosen[id(part)] for part in node.expressions])
+        node.set("expressions", [replacement[id(part)] for part in node.expressions])
     return node
 
 

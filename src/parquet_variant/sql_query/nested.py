@@ -46,7 +46,7 @@ def taken_from(kind: Kind, node: exp.Bracket | exp.Dot) -> Kind:
 
 
 def nested_kind(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
-    """Rewrite an expression over nested values, and return the Variants in its result; `NOT_NESTED` for others.
+    """Rewrite an expression over nested values, and return the Variants in its result; `NOT_NESTED` for further.
 
     `name`: the name of the function in lower case, if sqlglot has no class for it.
     """
@@ -103,13 +103,13 @@ def _of_map(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
 
 def _of_struct(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
     """Rewrite a function over a struct, and return the Variants in its result."""
-    struct, *others = node.expressions
+    struct, *further = node.expressions
     kind = values.expression(struct)[1]
     if name == "struct_extract":
         values.children(node, [struct])
-        return field_of(kind, others[0].name) if others else None
+        return field_of(kind, further[0].name) if further else None
     values.children(node, node.expressions)
-    added = [(part.name, values.expression(part)[1]) for part in others if isinstance(part, exp.PropertyEQ)]
+    added = [(part.name, values.expression(part)[1]) for part in further if isinstance(part, exp.PropertyEQ)]
     if kind is None and all(part is None for _, part in added):
         return None
     if kind is None:

@@ -32,7 +32,7 @@ def as_json(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
 
 def as_text(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
     """Return the text of a value, in which each Variant is written as its cast to string."""
-    text = partial(_typed, values)
+    text = partial(_cast_variant, values)
     if is_variant(kind):
         return text(value, pa.string())
     return exp.cast(_replaced(value, kind, None, lambda variant, _: text(variant, pa.string())), "TEXT")
@@ -45,13 +45,13 @@ def cast_inside(values: ValueRewriter, node: exp.Cast, value: exp.Expr, kind: Ki
     if node.is_type(*exp.DataType.TEXT_TYPES):
         return as_text(values, value, kind)
     target = sql_type(node.to, values.engine)
-    inside = _replaced(value, kind, target, lambda variant, part: _typed(values, variant, part or pa.string()))
+    inside = _replaced(value, kind, target, lambda variant, part: _cast_variant(values, variant, part or pa.string()))
     copy = node.copy()
     copy.set("this", inside)
     return copy
 
 
-def _typed(values: ValueRewriter, variant: exp.Expr, kind: pa.DataType) -> exp.Expr:
+def _cast_variant(values: ValueRewriter, variant: exp.Expr, kind: pa.DataType) -> exp.Expr:
     term = VariantTerm(variant, VariantPath(), kind, cast=True)
     return exp.Anonymous(this=values.rewriter.getter(term), expressions=[variant])
 

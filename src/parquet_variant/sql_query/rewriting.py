@@ -73,7 +73,7 @@ def rewrite(
     of `bind`.
     """
     tree = parse_sql(text, engine)
-    return _Rewriter(bind, engine, zone).whole(tree)
+    return _Rewriter(bind, engine, zone).rewrite(tree)
 
 
 class _Rewriter:
@@ -82,7 +82,7 @@ class _Rewriter:
         self.rewritten = Rewritten()
         self.result: exp.Expr | None = None  # The SELECT whose rows are the result.
 
-    def whole(self, tree: exp.Expr) -> Rewritten:
+    def rewrite(self, tree: exp.Expr) -> Rewritten:
         inner, prefix = tree, ""
         if isinstance(tree, (exp.Describe, exp.Summarize)):
             inner, prefix = tree.this, f"{type(tree).__name__.upper()} "
@@ -131,25 +131,25 @@ class _Rewriter:
             name = cte.alias.lower()
             recursive = clause.args.get("recursive") and isinstance(cte.this, exp.SetOperation)
             outputs = self.query(cte.this, scope, cte if recursive else None)
-            scope.ctes[name] = _named(outputs, cte.args.get("alias"))
+            scope.ctes[name] = _renamed(outputs, cte.args.get("alias"))
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: exp.CTE | None) -> Outputs:
-        left = self.query(node.this, scope)
+        outputs = self.query(node.this, scope)
         if recursive is not None:
-            scope.ctes[recursive.alias.lower()] = _named(left, recursive.args.get("alias"))
-        right = self.query(node.expression, scope)
-        variants = [output.name or "?" for output in (*(left or ()), *(right or ())) if output.kind is not None]
+            scope.ctes[recursive.alias.lower()] = _renamed(outputs, recursive.args.get("alias"))
+        added = self.query(node.expression, scope)
+        variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
             raise SqlError(
                 f"{node.key.upper()} cannot compare {variants[0]}, a Variant: cast it, as in {variants[0]}::string, or "
                 "write UNION ALL"
             )
-        if left is not None and right is not None and len(left) == len(right) and not node.args.get("by_name"):
-            left = [
-                OutputColumn(a.name, b.kind if a.kind is None else a.kind) for a, b in zip(left, right, strict=True)
+        if outputs is not None and added is not None and len(outputs) == len(added) and not node.args.get("by_name"):
+            outputs = [
+                OutputColumn(a.name, b.kind if a.kind is None else a.kind) for a, b in zip(outputs, added, strict=True)
             ]
-        self._modifiers(node, scope, left)
-        return left
+        self._modifiers(node, scope, outputs)
+        return outputs
 
     def _modifiers(self, node: exp.Expr, scope: Scope, outputs: Outputs) -> None:
         """Rewrite ORDER BY, LIMIT and OFFSET of a set operation or subquery, which name its outputs."""
@@ -199,7 +199,7 @@ class _Rewriter:
             self._relation(node.this, scope)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, scope)  # DuckDB takes a correlated one without LATERAL
-            outputs = _named(outputs, node.args.get("alias"))
+            outputs = _renamed(outputs, node.args.get("alias"))
             scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
         elif isinstance(node, exp.Lateral):
             self._lateral(node, scope)
@@ -275,7 +275,7 @@ class _Rewriter:
         if not isinstance(node.this, exp.Subquery):
             scope.relations.append(self._function(node, node.this, scope))
             return
-        outputs = _named(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
+        outputs = _renamed(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
         scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
 
     def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> Relation:
@@ -287,13 +287,13 @@ class _Rewriter:
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         if call is not node:
             values.children(node, skip=("this",))
-        return Relation(node.alias_or_name, _named(columns, node.args.get("alias")) or (), is_open=True)
+        return Relation(node.alias_or_name, _renamed(columns, node.args.get("alias")) or (), is_open=True)
 
     def _table(self, node: exp.Table, scope: Scope) -> Relation:
         name = ".".join(part.name for part in node.parts)
         alias = node.args.get("alias")
         if name.lower() in scope.ctes and len(node.parts) == 1:
-            outputs = _named(scope.ctes[name.lower()], alias)
+            outputs = _renamed(scope.ctes[name.lower()], alias)
             return Relation(node.alias or name, outputs or (), is_open=outputs is None)
         path = node.parts[-1].name if len(node.parts) == 2 and node.parts[0].name.lower() in _FORMATS else name
         table = self.bind(path)
@@ -305,7 +305,7 @@ class _Rewriter:
         nested = table.columns.nested
         columns += [OutputColumn(column, table.kind(column), place) for column, place in nested.items()]
         shown = node.alias or _stem(name)
-        relation = Relation(shown, _named(columns, alias) or (), use)
+        relation = Relation(shown, _renamed(columns, alias) or (), use)
         use_alias = exp.TableAlias(this=exp.to_identifier(shown, quoted=True))
         if alias is not None and alias.args.get("columns"):
             raise SqlError(
@@ -365,8 +365,8 @@ class _Rewriter:
         """Return the name of the engine's function for a path of a Variant, or for a function over Variants."""
         request = term and (term.path, term.type, term.cast)
         for getter in self.rewritten.getters:  # the same path has the same function, since GROUP BY compares calls
-            known = getter.term and (getter.term.path, getter.term.type, getter.term.cast)
-            if getter.function == function and known == request:
+            existing = getter.term and (getter.term.path, getter.term.type, getter.term.cast)
+            if getter.function == function and existing == request:
                 return getter.name
         name = f"_variant_function_{next(_NUMBERS)}"  # unique in the process, whose queries share DuckDB's functions
         self.rewritten.getters.append(Getter(name, term, function))
@@ -413,7 +413,7 @@ def _parts(node: exp.Expr) -> set[str]:
     return {key for key, value in node.args.items() if value}
 
 
-def _named(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
+def _renamed(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
     names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
     if outputs is None:
@@ -465,9 +465,11 @@ def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
     """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
     names = [column.name for column in join.args.get("using") or ()]
     if str(join.args.get("method") or "").upper() == "NATURAL":
-        left = {(column.name or "").lower() for relation in scope.relations[:start] for column in relation.columns}
+        names_on_left = {
+            (column.name or "").lower() for relation in scope.relations[:start] for column in relation.columns
+        }
         right = [column for relation in scope.relations[start:] for column in relation.columns]
-        names += [column.name for column in right if column.name and column.name.lower() in left]
+        names += [column.name for column in right if column.name and column.name.lower() in names_on_left]
     for name in names:
         scope.merged.add(name.lower())
         for hit in scope.everywhere(name):

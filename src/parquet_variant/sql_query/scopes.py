@@ -179,12 +179,12 @@ def unique_names(names: Sequence[str]) -> list[str]:
     unique: list[str] = []
     taken: set[str] = set()
     for name in names:
-        chosen, number = name, 0
-        while chosen in taken or (number and chosen.lower() in map(str.lower, taken)):
+        candidate, number = name, 0
+        while candidate in taken or (number and candidate.lower() in map(str.lower, taken)):
             number += 1
-            chosen = f"{name}_{number}"
-        taken.add(chosen)
-        unique.append(chosen)
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        unique.append(candidate)
     return unique
 
 

@@ -169,8 +169,8 @@ class SelectList(Values):
         if self._star_has_variants():
             raise SqlError(f"{node.key.upper()} BY ALL with a star that has a Variant: list the columns")
         is_group = isinstance(node, exp.Group)
-        chosen = [item for item in self.items.values() if not (is_group and has_aggregate(item.node))]
-        new = [item.node if item.kind is not None else item.value.copy() for item in chosen]
+        keys_of_all = [item for item in self.items.values() if not (is_group and has_aggregate(item.node))]
+        new = [item.node if item.kind is not None else item.value.copy() for item in keys_of_all]
         for key in new:
             self.done.setdefault(id(key), (key, key, None))
         node.set("all", None)

@@ -138,8 +138,8 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
     def walk(schema: ShreddingSchema, path: VariantPath) -> None:
         fields = dict(schema.fields) if schema.kind == "object" else {}
         for key, child in fields.items():
-            others = [other for other in by_case.get(key.lower(), ()) if other not in fields]
-            candidates.extend((path / other, path / key) for other in others)
+            twins = [other for other in by_case.get(key.lower(), ()) if other not in fields]
+            candidates.extend((path / other, path / key) for other in twins)
             walk(child, path / key)
 
     walk(shredding, VariantPath())
@@ -147,8 +147,8 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
         return []
     counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
     row = sql(f"SELECT {counts} FROM t", t=table).arrow()
-    found = [column[0].as_py() for column in row.columns]
-    return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, found, strict=True) if count]
+    values = [column[0].as_py() for column in row.columns]
+    return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
 
 
 def _subscripts(path: VariantPath) -> str:

@@ -172,9 +172,9 @@ def _parquet_table(source: Any, name: str) -> BoundTable:
 
     sources = tuple(locate(source))
     with open_file(sources[0]) as file:
-        found = [variant for variant in find_variants(file.schema) if not variant.repeated]
-        nested = {variant.name: tuple(variant.path) for variant in found if len(variant.path) > 1}
-        variants = [variant.name for variant in found]
+        columns_found = [variant for variant in find_variants(file.schema) if not variant.repeated]
+        nested = {variant.name: tuple(variant.path) for variant in columns_found if len(variant.path) > 1}
+        variants = [variant.name for variant in columns_found]
         order = tuple(dict.fromkeys([*(node.name for node in file.schema.children), *dict(sources[0].partition)]))
     plain_columns = tuple(Selected(column, None, column=column) for column in order if column not in variants)
     ordinary = {column.name: column.type for column in with_types(sources[0], plain_columns) if column.type is not None}

@@ -129,11 +129,11 @@ class Values:
             outputs = self.rewriter.query(node, self.scope)
             return node, outputs[0].kind if outputs and len(outputs) == 1 else None
         if isinstance(node, exp.Lambda):
-            return node, self.lambda_kind(node, [each.name for each in node.expressions])
+            return node, self.lambda_kind(node, [name.name for name in node.expressions])
         if isinstance(node, exp.Star):
             return node, None
         if isinstance(node, exp.Columns):
-            if any(_may_hold_variants(each) for each in self.scope.visible()):
+            if any(map(_may_hold_variants, self.scope.visible())):
                 raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
             return node, None
         if isinstance(node, exp.Binary) and node.this.is_star:
@@ -165,7 +165,7 @@ class Values:
             key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
             value, kind = self.expression(node.args[key])
             node.set(key, value)
-            names = [each for each in node.iter_expressions() if isinstance(each, exp.Identifier)]
+            names = [part for part in node.iter_expressions() if isinstance(part, exp.Identifier)]
             self.children(node, names, skip=(key,))
             return node, kind
         if isinstance(node, exp.Exists):
@@ -181,7 +181,7 @@ class Values:
         if isinstance(node, exp.Coalesce):
             return node, self.alike(node, [node.this, *node.expressions])
         if isinstance(node, exp.Case):
-            branches = [each.args["true"] for each in node.args.get("ifs") or ()] + [node.args.get("default")]
+            branches = [branch.args["true"] for branch in node.args.get("ifs") or ()] + [node.args.get("default")]
             return node, self.alike(node, branches)
         if isinstance(node, exp.If):
             return node, self.alike(node, [node.args["true"], node.args.get("false")])
@@ -256,13 +256,13 @@ class Values:
         """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
         if not node.expressions:
             return None
-        first, *others = node.expressions
+        first, *further = node.expressions
         if not is_variant(self.expression(first)[1]):
             return None
-        if others and name != "variant_contains":
-            if len(others) > 1 or not (isinstance(others[0], exp.Literal) and others[0].is_string):
+        if further and name != "variant_contains":
+            if len(further) > 1 or not (isinstance(further[0], exp.Literal) and further[0].is_string):
                 raise SqlError(f"{written(node, self.engine)}: the second argument of {name} is a path in quotes")
-            first = exp.Anonymous(this="variant_get", expressions=[first, others[0]])
+            first = exp.Anonymous(this="variant_get", expressions=[first, further[0]])
         value = self.expression(first)[0]
         if name == "variant_exists":
             return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
@@ -271,7 +271,7 @@ class Values:
         if name == "to_json":
             return self.call("to_json", value), None
         if name == "variant_contains":
-            return self._contains(node, value, others), None
+            return self._contains(node, value, further), None
         return self.call(OF_ONE_VARIANT[name], value), None
 
     def _arrow(self, node: exp.JSONExtract | exp.JSONExtractScalar) -> SqlError:
@@ -284,10 +284,10 @@ class Values:
             f"{written(node.this, self.engine)}{path}{cast}"
         )
 
-    def _contains(self, node: exp.Expr, value: exp.Expr, others: list[exp.Expr]) -> exp.Expr:
-        if len(others) != 1:
+    def _contains(self, node: exp.Expr, value: exp.Expr, further: list[exp.Expr]) -> exp.Expr:
+        if len(further) != 1:
             raise SqlError(f"{written(node, self.engine)}: variant_contains takes a Variant and the value to look for")
-        needle, kind = self.expression(others[0])
+        needle, kind = self.expression(further[0])
         if kind is None:
             as_text = exp.cast(exp.Anonymous(this="to_json", expressions=[needle]), "TEXT")
             needle = self.call("parse_json", as_text)
@@ -307,13 +307,13 @@ class Values:
         """Rewrite an expression that returns one of its parts, which must hold the same Variants; return these."""
         text = written(node, self.engine)
         values = [
-            each for each in parts if each is not None and not isinstance(each, exp.Null) and each != _NO_ELEMENTS
+            part for part in parts if part is not None and not isinstance(part, exp.Null) and part != _NO_ELEMENTS
         ]
-        kinds = [self.expression(each)[1] for each in values]
-        if any(each is not None for each in kinds) and not all(each == kinds[0] for each in kinds):
+        kinds = [self.expression(value)[1] for value in values]
+        if any(kind is not None for kind in kinds) and not all(kind == kinds[0] for kind in kinds):
             raise SqlError(f"{text} mixes a Variant with other values: cast the Variant, as in ::string")
-        for each in node.args.get("ifs") or ():
-            self.children(each, [each.args["true"]])
+        for branch in node.args.get("ifs") or ():
+            self.children(branch, [branch.args["true"]])
         convert = self.by_key if self.engine == "duckdb" and isinstance(node, exp.Anonymous) else None
         self.children(node, parts, skip=("ifs",), convert=convert)
         return kinds[0] if kinds else None
@@ -325,7 +325,7 @@ class Values:
         skip: tuple[str, ...] = (),
         convert: Convert | None = None,
     ) -> None:
-        """Rewrite the parts of an expression; those in `allowed` may hold Variants, others are converted or refused."""
+        """Rewrite the parts of an expression; others than `allowed` are converted or refused if they hold Variants."""
         ids = {id(part) for part in allowed}
         for key, argument in list(node.args.items()):
             if key in skip:
@@ -519,10 +519,10 @@ class Values:
         return pa.string() if isinstance(node, _TEXT_NODES[-2:]) else None
 
 
-def _reference(relation: Relation, name: str, use: TableUse, **known: object) -> exp.Expr:
+def _reference(relation: Relation, name: str, use: TableUse, **facts: object) -> exp.Expr:
     """Return a column of a table, with the facts that later steps need."""
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
-    column.meta.update(known, **{USE: use.number})
+    column.meta.update(facts, **{USE: use.number})
     return column
 
 
@@ -563,7 +563,7 @@ def _ask_for_rows_alone(query: exp.Expr) -> None:
     """Select a literal in place of all columns in a query of EXISTS, so that no column is read for it."""
     if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
         items = query.expressions
-        if all(isinstance(each, exp.Star) and not any(each.args.values()) for each in items):
+        if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
             query.set("expressions", [exp.Literal.number(1)])
 
 

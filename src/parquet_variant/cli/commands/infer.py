@@ -12,7 +12,7 @@ import typer
 from parquet_variant.choices import SortBy
 from parquet_variant.cli.options.common import (
     AllowOutside,
-    Also,
+    AlsoTypes,
     Column,
     JsonOptions,
     PolicyOptions,
@@ -49,7 +49,7 @@ def command(
     ] = False,
     top: Top = None,
     sort: Sort = None,
-    also: Also = None,
+    also: AlsoTypes = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show the difference from --policy auto without settings.")
     ] = False,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from parquet_variant.cli.failure import DATA_PROBLEM
-from parquet_variant.cli.options.common import AllowOutside, Also, AsJson, Column, Path, Threads, read_types
+from parquet_variant.cli.options.common import AllowOutside, AlsoTypes, AsJson, Column, Path, Threads, read_types
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
@@ -32,7 +32,7 @@ def inspect(
             metavar="SRC", help="The original JSON: compare typed shares with the predicted ones; repeatable."
         ),
     ] = None,
-    also: Also = None,
+    also: AlsoTypes = None,
     top: Annotated[int | None, typer.Option(help="Number of paths to list.", min=1, show_default=False)] = None,
     sort: Annotated[SortBy, typer.Option(help="Order of the paths, largest first.")] = "file",
     allow_outside: AllowOutside = False,

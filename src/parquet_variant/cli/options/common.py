@@ -24,7 +24,7 @@ Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
     bool, typer.Option("--allow-outside", help="Delta tables: also read files outside the table (shallow clones).")
 ]
-Also: TypeAlias = Annotated[
+AlsoTypes: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(metavar="PATH:TYPE", help="Show what typing this path would cost and save; repeatable."),
 ]

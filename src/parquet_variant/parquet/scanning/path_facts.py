@@ -29,10 +29,10 @@ def common_type(sources: Iterable[ParquetSource], column: str, path: VariantPath
     common: pa.DataType | None = None
     for source in sources:
         with open_file(source) as file:
-            found = _type_in_file(file, column, path)
-        if found is None or (common is not None and found != common):
+            file_type = _type_in_file(file, column, path)
+        if file_type is None or (common is not None and file_type != common):
             return None
-        common = found
+        common = file_type
     return common
 
 
