@@ -6,14 +6,12 @@ Collecting metrics is `tables.file_metrics`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.metadata.schema import Schema
 from parquet_variant.iceberg.metadata.types import (
     VARIANT,
@@ -27,7 +25,7 @@ from parquet_variant.iceberg.metadata.types import (
     children,
 )
 from parquet_variant.iceberg.metadata.values import raw_values, to_bytes
-from parquet_variant.iceberg.writing.properties import WriteProperties
+from parquet_variant.iceberg.writing.properties import WriteProperties, truncation
 from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.format.statistics import footer_metadata
 from parquet_variant.parquet.writing.writer import FileInfo
@@ -36,7 +34,6 @@ from parquet_variant.shredding.statistics import ValueBounds, lower_text, upper_
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import bounds_to_bytes
 
-_TRUNCATE = re.compile(r"truncate\((\d+)\)")
 Place = tuple[str, ...]
 
 
@@ -88,22 +85,6 @@ def manifest_metrics(
         if size:
             made.column_sizes[number] = size
     return made
-
-
-def truncation(mode: str, column: str) -> int | None:
-    """Return how many characters of bounds a mode keeps; None for all.
-
-    Raises `IcebergError`: reason ``"bad-property"``.
-    """
-    if mode in ("none", "counts", "full"):
-        return None
-    match = _TRUNCATE.fullmatch(mode)
-    if match is None or int(match[1]) < 1:
-        raise IcebergError(
-            f"the metrics mode of column {column!r} is {mode!r}: use none, counts, truncate(n) or full",
-            reason="bad-property",
-        )
-    return int(match[1])
 
 
 def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, NestedField]]:

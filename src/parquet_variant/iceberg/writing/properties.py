@@ -5,6 +5,7 @@ Owns `WriteProperties`. Properties of commits are read in `commit` and `manifest
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ _ONLY = {
     "write.spark.fanout.enabled": None,
 }
 _REFUSED = ("write.location-provider.impl", "encryption.key-id", "write.object-storage.path")
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _OBJECT_STORAGE = "write.object-storage.enabled"
 
 
@@ -55,6 +57,11 @@ class WriteProperties:
             self._choice(name, ("merge-on-read", "copy-on-write"), "merge-on-read")
         for name in _ISOLATION:
             self._choice(name, ("serializable", "snapshot"), "serializable")
+        for name, value in self.properties.items():
+            if name == f"{_METRICS}default" or name.startswith(f"{_METRICS}column."):
+                truncation(value.lower(), name)
+        for name in (TARGET_BYTES, _ROW_GROUP, _LEVEL):
+            self.number(name, 0)
         _ = self.codec
 
     @cached_property
@@ -133,3 +140,20 @@ class WriteProperties:
                 f"the table property {name} is {value!r}: use {' or '.join(choices)}", reason="bad-property"
             )
         return value
+
+
+def truncation(mode: str, name: str) -> int | None:
+    """Return how many characters of bounds a metrics mode keeps; None for all.
+
+    `name`: the property or column, for errors.
+    Raises `IcebergError`: reason ``"bad-property"``.
+    """
+    if mode in ("none", "counts", "full"):
+        return None
+    match = _TRUNCATE.fullmatch(mode)
+    if match is None or int(match[1]) < 1:
+        raise IcebergError(
+            f"the metrics mode {mode!r} of {name} is unknown: use none, counts, truncate(n) or full",
+            reason="bad-property",
+        )
+    return int(match[1])

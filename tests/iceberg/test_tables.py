@@ -1,0 +1,458 @@
+"""Tables in directories: pruning, deletes of version 2, evolution, damage, paths outside, kills at every step."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import parquet_variant as pv
+from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.iceberg.metadata.puffin import read_footer
+from parquet_variant.iceberg.reading.deletes import PATH_ID, POSITION_ID
+from parquet_variant.iceberg.reading.planning import plan_files
+from parquet_variant.iceberg.writing.commit import commit_snapshot
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.tables.path_bounds import bounds_from_bytes
+
+
+def events(numbers: Any) -> dict[str, Any]:
+    numbers = list(numbers)
+    texts = [json.dumps({"n": number, "s": f"x{number:03}"}) for number in numbers]
+    return {"id": pa.array(numbers, pa.int64()), "k": [f"k{n % 3}" for n in numbers], "v": pv.parse_json(texts)}
+
+
+def ids(table: Any, **options: Any) -> list[int]:
+    return sorted(pv.iceberg.read_table(table, ["id"], **options)["id"].to_pylist())
+
+
+def write_file(path: Path, columns: dict[str, tuple[int, pa.Array]]) -> int:
+    fields = [pa.field(name, array.type, metadata={"PARQUET:field_id": str(i)}) for name, (i, array) in columns.items()]
+    pq.write_table(pa.table([array for _, array in columns.values()], schema=pa.schema(fields)), path)
+    return path.stat().st_size
+
+
+# ---- deletes of version 2
+
+
+def add_deletes(table: Path, deletes: DataFile) -> None:
+    base = pv.iceberg.snapshot(table)
+    commit_snapshot(base, SnapshotChange("delete", vectors=(deletes,)))
+
+
+def test_position_deletes_are_applied_and_become_vectors(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, events(range(10)))
+    (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
+    path = tmp_path / "data" / "deletes.parquet"
+    positions = {"file_path": (PATH_ID, pa.array([file.path] * 2)), "pos": (POSITION_ID, pa.array([0, 3]))}
+    size = write_file(path, positions)
+    add_deletes(tmp_path, DataFile(f"file://{path}", "parquet", 2, size, content=Content.POSITION_DELETES))
+    assert ids(tmp_path) == [1, 2, 4, 5, 6, 7, 8, 9]
+    assert pv.iceberg.delete(tmp_path, "id = 1 OR id = 3").rows_deleted == 1
+    assert ids(tmp_path) == [2, 4, 5, 6, 7, 8, 9]
+    (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
+    assert file.deletes.vector is not None and file.deletes.vector.file.record_count == 3
+    pv.iceberg.append(tmp_path, events([0, 3]))
+    assert ids(tmp_path) == [0, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_equality_deletes_apply_to_older_files_alone(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, {**events(range(6)), "x": [None, 1, 2, None, 4, 5]})
+    path = tmp_path / "data" / "deletes.parquet"
+    x_id = pv.iceberg.snapshot(tmp_path).schema.get("x").id  # type: ignore[union-attr]
+    size = write_file(path, {"k": (2, pa.array(["k0", "k2"])), "x": (x_id, pa.array([None, 5], pa.int64()))})
+    content = Content.EQUALITY_DELETES
+    add_deletes(tmp_path, DataFile(f"file://{path}", "parquet", 2, size, content=content, equality_ids=(2, x_id)))
+    assert ids(tmp_path) == [1, 2, 4]
+    pv.iceberg.append(tmp_path, {**events([0]), "x": pa.array([None], pa.int64())})
+    assert ids(tmp_path) == [0, 1, 2, 4]
+    assert pv.iceberg.extract(tmp_path, {"n": "$.n:int"}, "n < 3").to_pydict() == {"n": [1, 2, 0]}
+    assert pv.iceberg.delete(tmp_path, "id < 3").rows_deleted == 3
+    assert ids(tmp_path) == [4]
+    pv.iceberg.optimize(tmp_path)
+    assert ids(tmp_path) == [4]
+
+
+# ---- bounds and pruning
+
+
+def test_variants_have_bounds_only_for_paths_of_one_type(tmp_path: Path) -> None:
+    texts = ['{"a": 1, "b": 1, "c": "x", "d": null}', '{"a": 5, "b": "two", "c": "y", "d": 3}', '{"a": 3, "c": "z"}']
+    schema = "a bigint, b bigint, c string, d bigint"
+    pv.iceberg.write(tmp_path, {"v": pv.parse_json(texts)}, schema=schema)
+    (file,) = plan_files(pv.iceberg.snapshot(tmp_path), metrics=True).files
+    lower, upper = (bounds_from_bytes(side[1]) for side in (file.file.lower_bounds, file.file.upper_bounds))
+    assert {str(p): b.to_python() for p, b in lower.items()} == {"$['a']": 1, "$['c']": "x"}
+    assert {str(p): b.to_python() for p, b in upper.items()} == {"$['a']": 5, "$['c']": "z"}
+
+
+def test_every_shredded_file_has_a_bound(tmp_path: Path) -> None:
+    texts = ['{"a": 1}', '{"a": "x"}']
+    pv.iceberg.write(tmp_path, {"v": pv.parse_json(texts)}, schema="a bigint")
+    (file,) = plan_files(pv.iceberg.snapshot(tmp_path), metrics=True).files
+    assert bounds_from_bytes(file.file.lower_bounds[1]) == {}
+    assert pv.iceberg.read(tmp_path).to_pylist() == [{"a": 1}, {"a": "x"}]
+
+
+def test_files_have_field_ids_on_the_variant_and_none_inside(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, {**events(range(3)), "l": [[1], [], None], "s": [{"a": 1}] * 3})
+    (file,) = plan_files(pv.iceberg.snapshot(tmp_path)).files
+    from parquet_variant.parquet.format.files import ParquetSource, open_file
+
+    filesystem, path = pv.iceberg.snapshot(tmp_path).table.files.filesystem(file.path)
+    with open_file(ParquetSource(path, filesystem, file.size)) as opened:
+        arrow = opened.reader.schema_arrow
+    assert [f.metadata[b"PARQUET:field_id"] for f in arrow] == [b"1", b"2", b"3", b"4", b"5"]
+    assert all(not (f.metadata or {}).get(b"PARQUET:field_id") for f in arrow.field("v").type)
+    assert arrow.field("l").type.value_field.metadata[b"PARQUET:field_id"] == b"6"
+    assert arrow.field("s").type.field(0).metadata[b"PARQUET:field_id"] == b"7"
+
+
+PREDICATES = [
+    "id < {a}", "id = {a}", "id >= {a} AND id < {b}", "k = 'k{c}'", "k <> 'k1' AND id > {a}", "id IN ({a}, {b})",
+    "n > {a}", "n = {a} OR n = {b}", "n IS NULL", "NOT (id < {a})", "s = 'x{a:03}'", "s LIKE 'x0%'", "k IS NOT NULL",
+    "d < DATE '2024-01-{day:02}'", "d = DATE '2024-01-{day:02}' AND n < {b}", "f > {a}.5", "f <= {a}", "m = 'm{c}'",
+]  # fmt: skip
+PARTITIONS = [
+    [], ["k"], ["bucket(3, id)"], ["truncate(7, id)"], ["day(d)"], ["month(d)", "k"], ["truncate(2, k)"], ["year(d)"],
+    ["f"], ["bucket(2, k)", "truncate(10, id)"],
+]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_pruned_equals_unpruned(seed: int) -> None:
+    import tempfile
+
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        pv.iceberg.write(folder, table_of(chance, range(8)), partition_by=chance.choice(PARTITIONS))
+        for start in (8, 20, 30):
+            if chance.random() < 0.4:
+                pv.iceberg.set_partitioning(folder, chance.choice(PARTITIONS))
+            pv.iceberg.append(folder, table_of(chance, range(start, start + chance.randrange(1, 8))))
+        if chance.random() < 0.5:
+            pv.iceberg.delete(folder, "id % 5 = 2")
+        if chance.random() < 0.3:
+            pv.iceberg.rename_column(folder, "m", "m2")
+            pv.iceberg.rename_column(folder, "m2", "m")
+        columns = {"id": "id", "k": "k", "n": "$.n:int", "s": "$.s:string", "d": "d", "f": "f", "m": "m"}
+        for text in chance.sample(PREDICATES, 5):
+            a = chance.randrange(40)
+            where = text.format(a=a, b=a + chance.randrange(9), c=chance.randrange(4), day=chance.randrange(1, 29))
+            fast = pv.iceberg.scan(folder, columns, where)
+            slow = pv.iceberg.scan(folder, columns, where, skipping=False)
+            assert by_id(fast.to_table()) == by_id(slow.to_table()), where
+
+
+def by_id(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def table_of(chance: random.Random, numbers: range) -> dict[str, Any]:
+    import datetime as dt
+
+    values = []
+    for number in numbers:
+        value: dict[str, Any] = {"s": f"x{number:03}"}
+        if chance.random() < 0.9:
+            value["n"] = number if chance.random() < 0.95 else "odd"
+        values.append(json.dumps(value))
+    days = [None if n % 11 == 7 else dt.date(2024, 1 + n % 2, 1 + n % 28) for n in numbers]
+    floats = [None if n % 9 == 5 else float("nan") if n % 7 == 3 else n / 2 for n in numbers]
+    return {
+        "id": pa.array(list(numbers), pa.int64()),
+        "k": [None if n % 10 == 4 else f"k{n % 3}" for n in numbers],
+        "v": pv.parse_json(values),
+        "d": pa.array(days, pa.date32()),
+        "f": pa.array(floats, pa.float64()),
+        "m": [f"m{n % 4}" for n in numbers],
+    }
+
+
+# ---- evolution
+
+
+def test_schemas_evolve_by_field_id(tmp_path: Path) -> None:
+    nested = {"s": [{"a": 1, "b": "x"}] * 2, "l": [[{"c": 1}], []], "n": pa.array([1, 2], pa.int32())}
+    pv.iceberg.write(tmp_path, nested)
+    pv.iceberg.rename_column(tmp_path, "s.a", "renamed")
+    pv.iceberg.add_columns(tmp_path, {"s.extra": "int", "l.element.d": "string"}, defaults={"s.extra": 9})
+    pv.iceberg.drop_column(tmp_path, "s.b")
+    pv.iceberg.widen_column(tmp_path, "n", "long")
+    pv.iceberg.move_column(tmp_path, "n")
+    pv.iceberg.add_columns(tmp_path, {"v": "variant", "n2": "double"}, defaults={"n2": 1.5})
+    pv.iceberg.rename_column(tmp_path, "n", "m")
+    pv.iceberg.add_columns(tmp_path, {"n": "string"})
+    rows = pv.iceberg.read_table(tmp_path).to_pylist()
+    assert rows[0] == {
+        "m": 1, "s": {"renamed": 1, "extra": 9}, "l": [{"c": 1, "d": None}], "v": None, "n2": 1.5, "n": None,
+    }  # fmt: skip
+    pv.iceberg.append(tmp_path, {"m": [3], "v": pv.parse_json(["7"])})
+    last = pv.iceberg.read_table(tmp_path, ["m", "n2", "n"]).to_pylist()[-1]
+    assert last == {"m": 3, "n2": 1.5, "n": None}
+    found = pv.iceberg.extract(tmp_path, {"m": "m", "n2": "n2", "v": "$:int"}, "m > 1 AND n2 = 1.5")
+    assert found.to_pylist() == [{"m": 2, "n2": 1.5, "v": None}, {"m": 3, "n2": 1.5, "v": 7}]
+    first = pv.iceberg.history(tmp_path)[-1]["snapshot_id"]
+    assert pv.iceberg.read_table(tmp_path, snapshot_id=first).column_names == ["s", "l", "n"]
+
+
+def test_files_without_field_ids_are_read_by_the_name_mapping(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, {"id": [1], "s": [{"a": 1}]})
+    path = tmp_path / "data" / "imported.parquet"
+    pq.write_table(pa.table({"old_id": [7], "s": [{"a": 5}]}), path)
+    file = DataFile(f"file://{path}", "parquet", 1, path.stat().st_size)
+    commit_snapshot(pv.iceberg.snapshot(tmp_path), SnapshotChange("append", added=(file,)))
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.read_table(tmp_path)
+    assert caught.value.reason == "bad-data-file"
+    mapping = [
+        {"field-id": 1, "names": ["id", "old_id"]},
+        {"field-id": 2, "names": ["s"], "fields": [{"field-id": 3, "names": ["a"]}]},
+    ]
+    pv.iceberg.set_properties(tmp_path, {"schema.name-mapping.default": json.dumps(mapping)})
+    rows = pv.iceberg.read_table(tmp_path).to_pylist()
+    assert rows == [{"id": 1, "s": {"a": 1}}, {"id": 7, "s": {"a": 5}}]
+    assert pv.iceberg.extract(tmp_path, ["id", "s"], "id = 7").to_pylist() == [{"id": 7, "s": {"a": 5}}]
+
+
+def test_changes_of_rows_keep_row_ids(tmp_path: Path) -> None:
+    for mode in ("merge-on-read", "copy-on-write"):
+        table = tmp_path / mode
+        properties = {f"write.{operation}.mode": mode for operation in ("delete", "update", "merge")}
+        pv.iceberg.write(table, events(range(6)), properties=properties)
+        before = row_ids(table)
+        pv.iceberg.update(table, {"v:s": "'new'"}, "id = 2")
+        pv.iceberg.delete(table, "id = 5")
+        merge = pv.iceberg.merge(table, events([1, 9]), "target.id = source.id")
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        pv.iceberg.optimize(table, rewrite_all=True)
+        after = row_ids(table)
+        assert {k: after[k][0] for k in (0, 1, 2, 3, 4)} == {k: before[k][0] for k in (0, 1, 2, 3, 4)}
+        assert after[9][0] > max(number for number, _ in before.values())
+        assert (after[0][1], after[2][1], after[1][1]) == (1, 2, 4)
+        assert 5 not in after
+
+
+def row_ids(table: Path) -> dict[int, tuple[int, int]]:
+    rows = pv.iceberg.read_table(table, ["id", "_row_id", "_last_updated_sequence_number"]).to_pylist()
+    return {row["id"]: (row["_row_id"], row["_last_updated_sequence_number"]) for row in rows}
+
+
+def test_time_travel_by_time_branch_and_tag(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, events([1]))
+    when = pv.iceberg.history(tmp_path)[0]["timestamp"]
+    pv.iceberg.branch(tmp_path, "audit")
+    pv.iceberg.append(tmp_path, events([2]), branch="audit")
+    pv.iceberg.tag(tmp_path, "one")
+    pv.iceberg.append(tmp_path, events([3]))
+    assert ids(tmp_path) == [1, 3]
+    assert ids(tmp_path, branch="audit") == [1, 2]
+    assert ids(tmp_path, tag="one") == [1]
+    assert ids(tmp_path, timestamp=when) in ([1], [1, 3])
+    assert pv.iceberg.delete(tmp_path, "id = 1", branch="audit").rows_deleted == 1
+    assert (ids(tmp_path), ids(tmp_path, branch="audit")) == ([1, 3], [2])
+    for options in ({"snapshot_id": 5}, {"tag": "two"}, {"branch": "one"}, {"timestamp": 5}):
+        with pytest.raises(IcebergError) as caught:
+            pv.iceberg.read_table(tmp_path, **options)  # type: ignore[arg-type]
+        assert caught.value.reason == "unknown-snapshot"
+
+
+def test_expired_snapshots_take_their_files_along(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, events(range(5)))
+    pv.iceberg.tag(tmp_path, "kept")
+    pv.iceberg.overwrite(tmp_path, events([7]))
+    pv.iceberg.overwrite(tmp_path, events([8]))
+    before = len(list((tmp_path / "data").rglob("*.parquet")))
+    assert len(pv.iceberg.expire_snapshots(tmp_path, older_than="2999-01-01").snapshots) == 1
+    assert len(list((tmp_path / "data").rglob("*.parquet"))) == before - 1
+    assert (ids(tmp_path), ids(tmp_path, tag="kept")) == ([8], [0, 1, 2, 3, 4])
+    assert pv.iceberg.remove_orphan_files(tmp_path, older_than="2999-01-01") == []
+    pv.iceberg.set_properties(tmp_path, {"gc.enabled": "false"})
+    with pytest.raises(IcebergError):
+        pv.iceberg.expire_snapshots(tmp_path, older_than="2999-01-01")
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"write.format.default": "orc"},
+        {"write.location-provider.impl": "x"},
+        {"write.delete.mode": "maybe"},
+        {"write.parquet.compression-codec": "tiny"},
+        {"write.wap.enabled": "true"},
+        {"write.metadata.metrics.default": "some"},
+        {"write.target-file-size-bytes": "big"},
+        {"a": 1},
+    ],
+)
+def test_properties_that_cannot_be_acted_on_are_refused_by_name(tmp_path: Path, properties: dict[str, Any]) -> None:
+    with pytest.raises(TableError) as caught:
+        pv.iceberg.write(tmp_path, events([1]), properties=properties)
+    assert next(iter(properties)) in str(caught.value)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_metrics_modes_are_followed(tmp_path: Path) -> None:
+    properties = {
+        "write.metadata.metrics.default": "counts",
+        "write.metadata.metrics.column.k": "truncate(1)",
+        "write.metadata.metrics.column.id": "none",
+    }
+    pv.iceberg.write(tmp_path, {**events(range(3)), "x": [1, 2, None]}, properties=properties)
+    (file,) = plan_files(pv.iceberg.snapshot(tmp_path), metrics=True).files
+    assert (file.file.lower_bounds[2], file.file.upper_bounds[2]) == (b"k", b"l")
+    assert set(file.file.lower_bounds) == {2, 3}  # a shredded Variant always has one
+    assert file.file.null_value_counts == {2: 0, 3: 0, 4: 1}
+    assert ids(tmp_path) == [0, 1, 2]
+
+
+def rewrite_metadata(table: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = max((table / "metadata").glob("v*.metadata.json"))
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def test_files_outside_of_the_table_are_refused(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "t", tmp_path / "elsewhere"
+    pv.iceberg.write(outside, events([5]))
+    pv.iceberg.write(inside, events([1]))
+    (file,) = plan_files(pv.iceberg.snapshot(outside)).files
+    commit_snapshot(
+        pv.iceberg.snapshot(inside), SnapshotChange("append", added=(replace(file.file, first_row_id=None),))
+    )
+    for read in (pv.iceberg.read_table, lambda t, **o: pv.iceberg.extract(t, ["id"], **o)):
+        with pytest.raises(IcebergError) as caught:
+            read(inside)
+        assert caught.value.reason == "outside-table"
+    assert ids(inside, allow_outside=True) == [1, 5]
+    dotted = replace(file.file, path=f"file://{inside}/data/../../elsewhere/x.parquet", first_row_id=None)
+    commit_snapshot(pv.iceberg.snapshot(inside), SnapshotChange("append", added=(dotted,)))
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.read_table(inside)
+    assert caught.value.reason == "outside-table"
+    link = inside / "data" / "link.parquet"
+    link.symlink_to(file.path.removeprefix("file://"))
+    pv.iceberg.write(tmp_path / "u", events([1]))
+    linked = tmp_path / "u" / "data" / "link.parquet"
+    linked.symlink_to(file.path.removeprefix("file://"))
+    entry = replace(file.file, path=f"file://{linked}", first_row_id=None)
+    commit_snapshot(pv.iceberg.snapshot(tmp_path / "u"), SnapshotChange("append", added=(entry,)))
+    with pytest.raises(TableError):
+        pv.iceberg.read_table(tmp_path / "u")
+    rewrite_metadata(inside, lambda d: d["snapshots"][-1].update({"manifest-list": "file:///etc/passwd"}))
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.read_table(inside)
+    assert caught.value.reason == "outside-table"
+
+
+def test_damaged_files_are_errors_that_name_them(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    pv.iceberg.write(tmp_path / "t", events(range(20)))
+    pv.iceberg.delete(tmp_path / "t", "id % 2 = 0")
+    files = [
+        p for p in (tmp_path / "t").rglob("*") if p.is_file() and not p.name.endswith(("v1.metadata.json", ".text"))
+    ]
+    assert {p.suffix for p in files} >= {".puffin", ".avro", ".parquet", ".json"}
+    for path in files:
+        whole = path.read_bytes()
+        for _ in range(12):
+            damaged = bytearray(whole)
+            for _ in range(chance.randrange(1, 4)):
+                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+            if chance.random() < 0.3:
+                del damaged[chance.randrange(len(damaged)) :]
+            path.write_bytes(bytes(damaged))
+            try:
+                pv.iceberg.read_table(tmp_path / "t")
+            except VariantError as error:
+                assert str(error)
+        path.write_bytes(whole)
+    missing = next(p for p in files if p.suffix == ".puffin")
+    vector = missing.read_bytes()
+    assert read_footer(vector, "f")["blobs"][0]["type"] == "deletion-vector-v1"
+    missing.write_bytes(vector[:4] + bytes(len(vector) - 4))
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.read_table(tmp_path / "t")
+    assert caught.value.reason == "bad-deletion-vector" and missing.name in str(caught.value)
+    missing.unlink()
+    with pytest.raises(IcebergError) as caught:
+        pv.iceberg.read_table(tmp_path / "t")
+    assert caught.value.reason == "missing-file"
+
+
+# ---- kills
+
+
+STEPS: dict[str, Callable[[str], Any]] = {
+    "append": lambda table: pv.iceberg.append(table, events([100, 101])),
+    "delete": lambda table: pv.iceberg.delete(table, "id < 3"),
+    "update": lambda table: pv.iceberg.update(table, {"k": "'u'"}, "id = 4"),
+    "optimize": lambda table: pv.iceberg.optimize(table, rewrite_all=True),
+    "expire": lambda table: pv.iceberg.expire_snapshots(table, older_than="2999-01-01"),
+}
+
+
+def run_and_die(step: str, table: str, calls: int) -> None:
+    """Run a step, and die before the n-th change of the disk."""
+    left = [calls]
+
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in ("link", "replace", "rename", "unlink", "fsync"):
+        setattr(os, name, dying(getattr(os, name)))
+    STEPS[step](table)
+    os._exit(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", list(STEPS))
+def test_a_kill_leaves_the_old_table_or_the_new_one(tmp_path: Path, step: str) -> None:
+    pv.iceberg.write(tmp_path / "base", events(range(6)))
+    pv.iceberg.append(tmp_path / "base", events(range(6, 8)))
+    old = contents(tmp_path / "base")
+    seen = set()
+    for calls in range(40):
+        table = tmp_path / f"t{calls}"
+        pv.iceberg.write(table, events(range(6)))
+        pv.iceberg.append(table, events(range(6, 8)))
+        assert contents(table) == old
+        process = multiprocessing.get_context("fork").Process(target=run_and_die, args=(step, str(table), calls))
+        process.start()
+        process.join(60)
+        now = contents(table)
+        seen.add(repr(now))
+        assert len(seen | {repr(old)}) <= 2, calls
+        assert pv.iceberg.append(table, events([500])).committed
+        if process.exitcode == 0:
+            break
+    else:
+        pytest.fail("the step never finished")
+
+
+def contents(table: Path) -> list[str]:
+    return sorted(map(repr, pv.iceberg.read_table(table, ["id", "k"]).to_pylist()))
