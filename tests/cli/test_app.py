@@ -56,7 +56,7 @@ def test_an_unexpected_error_is_one_line_unless_debug_is_given(
     done = variant("inspect", "x")
     assert (done.code, done.error) == (
         1,
-        "unexpected ZeroDivisionError: a b (run it again with --debug to see where)",
+        "unexpected ZeroDivisionError: a b (run again with --debug for the traceback)",
     )
     with pytest.raises(ZeroDivisionError):
         main(["inspect", "x", "--debug"])

@@ -108,7 +108,7 @@ def test_a_destination_that_cannot_be_made(variant: Run, tmp_path: Path, usgs_sa
     done = variant("ingest", usgs_sample, "/proc/nowhere/out")
     assert done.code == 1
     assert "'/proc/nowhere'" in done.error
-    assert "permit writing there" in done.error
+    assert "writing there" in done.error
 
 
 def test_a_destination_that_exists(variant: Run, tmp_path: Path, earthquakes: Path, usgs_sample: Path) -> None:
@@ -138,7 +138,7 @@ def test_errors_for_machines_are_json(variant: Run, tmp_path: Path) -> None:
 def test_options_that_do_not_fit_are_named(variant: Run, tmp_path: Path, earthquakes: Path, usgs_sample: Path) -> None:
     out = tmp_path / "out"
     cases = [
-        (["ingest", usgs_sample, out, "--policy", "nope"], 1, "there is no policy 'nope'"),
+        (["ingest", usgs_sample, out, "--policy", "nope"], 1, "unknown policy 'nope'"),
         (["ingest", usgs_sample, out, "--schema", "a nonsense"], 1, "nonsense"),
         (["ingest", usgs_sample, out, "--schema", "missing.ddl"], 1, "there is no schema file missing.ddl"),
         (["ingest", usgs_sample, out, "--compression", "nope"], 1, "nope"),

@@ -81,7 +81,7 @@ def test_optimize_vacuum_history_restore(variant: Run, table: Path) -> None:
 
     done = variant("vacuum", table, "--hours", 0)
     assert (done.code, "retention" in done.error) == (1, True)
-    assert "2 files would go" in variant("vacuum", table, "--hours", 0, "--force", "--dry-run").out
+    assert "2 files would be deleted" in variant("vacuum", table, "--hours", 0, "--force", "--dry-run").out
 
     versions = [row["version"] for row in variant("history", table, "--json").rows]
     assert versions == sorted(versions, reverse=True)
@@ -130,7 +130,7 @@ def test_optimize_judges_and_rewrites_a_directory(variant: Run, tmp_path: Path) 
         rows = pv.parse_json([f'{{"n": {n}, "s": "text {n}"}}' for n in range(100)])
         pv.parquet.write(tmp_path / f"{number}.parquet", rows, schema="n bigint")
     judged = variant("optimize", tmp_path, "--dry-run").out
-    assert judged.startswith("shredding again pays: saves ")
+    assert judged.startswith("re-shredding pays: it saves ")
     assert "hot  $['s']: not shredded -> string" in judged
     done = variant("optimize", tmp_path, "--json").json
     assert (done["files_removed"], done["files_added"], done["drift"]["pays"]) == (3, 1, True)

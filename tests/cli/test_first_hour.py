@@ -47,12 +47,12 @@ def test_a_place_that_is_taken(variant: Run, tmp_path: Path, usgs_sample: Path) 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x.parquet").write_bytes(b"x")
     error = variant("ingest", usgs_sample, tmp_path / "out").error
-    assert error.endswith("choose another destination, or --mode append or --mode overwrite")
+    assert error.endswith("--mode append or --mode overwrite")
 
 
 def test_a_delta_table_is_not_written_as_parquet(variant: Run, tmp_path: Path, usgs_sample: Path) -> None:
     assert variant("ingest", usgs_sample, tmp_path / "t", "--format", "delta").code == 0
-    assert variant("ingest", usgs_sample, tmp_path / "t").error.endswith("write to it with --format delta")
+    assert variant("ingest", usgs_sample, tmp_path / "t").error.endswith("--format delta")
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_a_path_more_in_files(variant: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", ["$.note", "note"])
 def test_a_path_more_without_a_type(variant: Run, earthquakes: Path, given: str) -> None:
-    assert "write it as PATH:TYPE" in variant("inspect", earthquakes, "--also", given).error
+    assert "write PATH:TYPE" in variant("inspect", earthquakes, "--also", given).error
