@@ -54,6 +54,7 @@ _NAMES = {
     "shredding.profile": "Profile",
     "sql_query.sql": "sql",
     "sql_query.sql_view": "sql_view",
+    "sql_query.typed_view": "TypedView typed",
     "types": "VariantType",
     # Public packages.
     "delta": "delta",

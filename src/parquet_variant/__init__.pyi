@@ -82,6 +82,8 @@ from parquet_variant.shredding.policies.workload import WorkloadPolicy as Worklo
 from parquet_variant.shredding.profile import Profile as Profile
 from parquet_variant.sql_query.sql import sql as sql
 from parquet_variant.sql_query.sql_view import sql_view as sql_view
+from parquet_variant.sql_query.typed_view import TypedView as TypedView
+from parquet_variant.sql_query.typed_view import typed as typed
 from parquet_variant.types import VariantType as VariantType
 
 __all__ = [
@@ -103,6 +105,7 @@ __all__ = [
     "SparkPolicy",
     "TableError",
     "TilesPolicy",
+    "TypedView",
     "Variant",
     "VariantArray",
     "VariantError",
@@ -155,6 +158,7 @@ __all__ = [
     "try_variant_normalize",
     "try_variant_set",
     "try_variant_type",
+    "typed",
     "unshred_variant",
     "validate",
     "variant_array_append",

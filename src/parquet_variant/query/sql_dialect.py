@@ -24,7 +24,7 @@ _MAX_DEPTH = 400
 _QUERIES = (exp.Query, exp.Describe, exp.Values, exp.Summarize, exp.Pivot)
 # DuckDB's other functions in FROM read files, change settings or open URLs, and some end the process.
 _IN_FROM = ("range", "generate_series", "unnest", "repeat", "repeat_row", "json_each", "json_tree")
-_VARIANT_ROWS = ("variant_explode", "variant_explode_outer", "flatten")
+_VARIANT_ROWS = ("typed", "variant_explode", "variant_explode_outer", "flatten")
 
 
 class SqlError(VariantError):

@@ -46,7 +46,7 @@ def taken_from(kind: Kind, node: exp.Bracket | exp.Dot) -> Kind:
 
 
 def nested_kind(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
-    """Rewrite an expression over nested values, and return the Variants in its result; `NOT_NESTED` for other expressions.
+    """Rewrite an expression over nested values, and return the Variants in its result; `NOT_NESTED` for others.
 
     `name`: the name of the function in lower case, if sqlglot has no class for it.
     """

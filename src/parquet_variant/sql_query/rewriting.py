@@ -26,6 +26,7 @@ from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
 from parquet_variant.sql_query.select_list import SelectList
 from parquet_variant.sql_query.tables import BoundTable
+from parquet_variant.sql_query.typed_view import typed_table
 from parquet_variant.sql_query.values import USE, Values
 from parquet_variant.sql_query.variant_functions import EXPLODES
 
@@ -193,6 +194,8 @@ class _Rewriter:
             shown = node.args["pivots"][-1].alias or node.alias_or_name
             node.replace(self._pivoted(node, scope))
             scope.relations.append(Relation(shown, (), is_open=True))
+        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "typed":
+            self._typed(node, scope)
         elif isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
             scope.relations.append(self._table(node, scope))
         elif grouped and not node.alias:  # (a JOIN b ON …): both names are visible outside
@@ -299,23 +302,47 @@ class _Rewriter:
         table = self.bind(path)
         if table is None:
             return Relation(node.alias_or_name, (), is_open=True)
+        return self._use(node, table, node.alias or _stem(name))
+
+    def _use(self, node: exp.Table, table: BoundTable, shown: str) -> Relation:
+        """Number a place that names a table, and write the name of its relation there."""
+        alias = node.args.get("alias")
         use = TableUse(len(self.rewritten.uses) + 1, table)
         self.rewritten.uses.append(use)
         columns = [OutputColumn(column, table.kind(column)) for column in table.order]
         nested = table.columns.nested
         columns += [OutputColumn(column, table.kind(column), place) for column, place in nested.items()]
-        shown = node.alias or _stem(name)
         relation = Relation(shown, _renamed(columns, alias) or (), use)
-        use_alias = exp.TableAlias(this=exp.to_identifier(shown, quoted=True))
         if alias is not None and alias.args.get("columns"):
-            raise SqlError(
-                f"{shown}({', '.join(column.name for column in alias.columns)}): rename columns in a subquery"
-            )
+            names = ", ".join(column.name for column in alias.columns)
+            raise SqlError(f"{shown}({names}): rename columns in a subquery")
         for key in ("db", "catalog"):
             node.set(key, None)
         node.set("this", exp.to_identifier(use.relation))
-        node.set("alias", use_alias)
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(shown, quoted=True)))
         return relation
+
+    def _typed(self, node: exp.Table, scope: Scope) -> None:
+        """Bind ``typed(t)``, also with ``column := 'v'`` and ``names := 'path'``."""
+        options = {
+            part.name: part.expression.name for part in node.this.expressions if isinstance(part, exp.PropertyEQ)
+        }
+        arguments = [part for part in node.this.expressions if not isinstance(part, exp.PropertyEQ)]
+        if (
+            len(arguments) != 1
+            or not isinstance(arguments[0], (exp.Column, exp.Literal))
+            or set(options) - {"column", "names"}
+        ):
+            raise SqlError(
+                "typed takes a table: typed(t), typed('events/'), or typed(t, column := 'v', names := 'path')"
+            )
+        name = arguments[0].name
+        table = self.bind(name)
+        if table is None:
+            raise SqlError(f"typed({name}) needs a table that this query binds, such as typed('events/')")
+        names: Any = options.get("names", "short")
+        typed = typed_table(table, options.get("column"), names)
+        scope.relations.append(self._use(node, typed, node.alias or _stem(name)))
 
     # ---- filters
 

@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
@@ -20,6 +19,7 @@ from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
+from parquet_variant.sql_query.typed_view import typed_paths
 
 if TYPE_CHECKING:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -95,7 +95,7 @@ def sql_view(
             "or `variant query`",
             reason="bad-option",
         )
-    selected = read_selection(columns) if columns is not None else _all(table, shredding, os.fspath(path))
+    selected = read_selection(columns) if columns is not None else _all(table, variants[0], os.fspath(path))
     check_names(selected)
     hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
     comments = [
@@ -196,37 +196,13 @@ def _has_empty_key(schema: ShreddingSchema) -> bool:
     return "" in names or any(map(_has_empty_key, children))
 
 
-def _all(table: BoundTable, shredding: ShreddingSchema | None, path: str) -> tuple[Selected, ...]:
-    """Return the ordinary columns and the shredded paths of the first file, with arrays as whole columns."""
-    if shredding is None:
-        raise VariantError(
-            f"the Delta table {path} has no files to take columns from: name the columns of the view", reason="no-files"
-        )
-    paths: list[tuple[VariantPath, pa.DataType]] = []
-
-    def walk(schema: ShreddingSchema, at: VariantPath) -> None:
-        if schema.kind == "object":
-            for key, child in schema.fields:
-                walk(child, at / key)
-        elif schema.kind in ("array", "primitive"):
-            paths.append((at, schema.to_arrow()))
-
-    walk(shredding, VariantPath())
-    keys = [[str(segment) for segment in at.segments] or ["value"] for at, _ in paths]
-    last_keys = [key[-1].lower() for key in keys]
+def _all(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:
+    """Return the ordinary columns and the shredded paths, with the names of `typed`."""
+    schema = table.schema_of(variant)
+    if schema.kind == "variant":
+        raise VariantError(f"{path} has no shredded paths: name the columns of the view", reason="no-files")
     ordinary = [Selected(name, None, kind, name) for name, kind in table.columns.ordinary.items()]
-    taken = [column.name.lower() for column in ordinary]
-    unique: list[str] = []
-    for key in keys:
-        is_unique = last_keys.count(key[-1].lower()) == 1 and key[-1].lower() not in taken
-        base = (key[-1] if is_unique else "_".join(key)) or "_"  # no engine has a column named ""
-        name, number = base, 1
-        while name.lower() in taken:  # engines ignore letter case
-            number += 1
-            name = f"{base}_{number}"
-        taken.append(name.lower())
-        unique.append(name)
-    return (*ordinary, *(Selected(name, at, kind) for name, (at, kind) in zip(unique, paths, strict=True)))
+    return (*ordinary, *typed_paths(schema, [column.name for column in ordinary]))
 
 
 def _value(column: Selected, variant: str, engine: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,8 +30,10 @@ from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse
 if TYPE_CHECKING:
     from parquet_variant.delta.log.snapshot import Snapshot
     from parquet_variant.parquet.format.files import ParquetSource
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
+_INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
 Plan = Callable[[Mapping[str, NeededColumn], Predicate | None, ScanOptions], Batches]
 
 
@@ -83,6 +85,28 @@ class BoundTable:
             return common_type(self.parquet_files(), name, path)
         except VariantError:  # whoever reads the file reports it
             return None
+
+    def schema_of(self, variant: str) -> ShreddingSchema:
+        """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
+        from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+        schemas = [
+            ShreddingSchema.from_parquet(source.path, variant, filesystem=source.filesystem)
+            for source in self.parquet_files()
+        ]
+        shredded = [schema for schema in schemas if schema.kind != "variant"]
+        return reduce(ShreddingSchema.merge, shredded) if shredded else self._inferred_schema(variant)
+
+    def _inferred_schema(self, variant: str) -> ShreddingSchema:
+        from parquet_variant.functions.shred_variant import infer_shredding_schema
+        from parquet_variant.shredding.policies.auto import AutoPolicy
+
+        plan = self.scan({"v": self.needs(variant, VariantPath())}, None, ScanOptions())
+        rows = next(iter(plan.batches()), None)
+        values = (
+            VariantArray.from_arrow(rows, "v")[:_INFERRED_ROWS] if rows is not None else VariantArray.from_pylist([])
+        )
+        return infer_shredding_schema(values, AutoPolicy(min_row_share=0.0))
 
     def kind(self, name: str) -> Kind:
         """Return the Variants in a column."""

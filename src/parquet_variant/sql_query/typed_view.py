@@ -1,0 +1,169 @@
+"""`typed`: a table whose columns are the ordinary columns and the shredded paths of a Variant.
+
+Owns which columns there are, their names, and the view object. Leaves scans to `tables`, and statements for other
+engines to `sql_view`, which has the same columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.path import VariantPath
+from parquet_variant.query.selection import Selected
+from parquet_variant.sql_query.batches import ScanOptions
+from parquet_variant.sql_query.tables import BoundTable, bind_table
+
+if TYPE_CHECKING:
+    from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+Names = Literal["short", "path"]
+
+
+def typed(
+    source: Any,
+    *,
+    column: str | None = None,
+    names: Names = "short",
+    version: int | None = None,
+    timestamp: Any = None,
+) -> TypedView:
+    """View a table of Variants as typed columns: the ordinary columns, and one column per shredded path.
+
+    In SQL it is ``FROM typed(t)``. A value of another type than that of its column is null.
+
+    Parameters
+    ----------
+    source
+        A path, Delta table, `VariantArray` or Arrow table, as for `sql`. The paths of data that is not shredded are
+        inferred from its values.
+    column
+        The Variant column, if there are several.
+    names
+        ``"short"``: the shortest end of the path that no other path has, such as ``id`` or ``user_id``; ``"path"``: all
+        keys of the path, such as ``event_user_id``.
+    version, timestamp
+        The version of a Delta table.
+
+    Returns
+    -------
+    TypedView
+        An Arrow stream with ``schema``, ``column_names`` and `TypedView.arrow`, which `sql` also accepts as a table.
+
+    Raises
+    ------
+    VariantError
+        If the table has no Variant column (``no-variant-column``), or several and none is chosen.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> events = pv.parse_json(['{"kind": "a", "user": {"id": 1}}', '{"kind": "b", "user": {"id": 2}}'])
+    >>> view = pv.typed(events)
+    >>> view.column_names, view.arrow().to_pylist()[1]
+    (['kind', 'id'], {'kind': 'b', 'id': 2})
+    >>> pv.sql("SELECT max(id) AS m FROM typed(t)", t=events).to_pylist()
+    [{'m': 2}]
+    """
+    shown = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the table"
+    return TypedView(typed_table(bind_table(source, shown, version=version, timestamp=timestamp), column, names))
+
+
+@dataclass(frozen=True)
+class TypedView:
+    """A table of Variants as typed columns, which are read when they are asked for."""
+
+    table: BoundTable
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.table.order)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and Arrow types of the columns."""
+        return pa.schema([(name, self.table.columns.ordinary[name]) for name in self.table.order])
+
+    def arrow(self) -> pa.Table:
+        """Read all columns as a pyarrow table."""
+        needed = {name: self.table.needs(name) for name in self.table.order}
+        plan = self.table.scan(needed, None, ScanOptions())
+        parts = list(plan.batches())
+        return pa.concat_tables(parts).select(self.column_names) if parts else self.schema.empty_table()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{field.name}: {field.type}" for field in self.schema)
+
+
+def typed_table(table: BoundTable, column: str | None = None, names: Names = "short") -> BoundTable:
+    """Return a bound table with the ordinary columns and the shredded paths of a Variant as its columns."""
+    check_choice("names", names, ("short", "path"))
+    variants = [name for name in table.columns.variants if column in (None, name)]
+    if not variants:
+        raise VariantError(f"{table.name} has no Variant column: typed() needs one", reason="no-variant-column")
+    if len(variants) > 1:
+        raise VariantError(
+            f"{table.name} has several Variant columns: choose one from {', '.join(variants)}", reason="no-such-column"
+        )
+    selection = typed_paths(table.schema_of(variants[0]), [*table.columns.ordinary, *table.columns.variants], names)
+    view = table.with_columns({selected.name: selected for selected in selection}, variants[0])
+    order = (*table.columns.ordinary, *(selected.name for selected in selection))
+    return replace(view, order=tuple(name for name in order if name in view.columns.ordinary))
+
+
+def typed_paths(schema: ShreddingSchema, taken: Sequence[str], names: Names = "short") -> list[Selected]:
+    """Return the shredded paths of a schema with their names and types; objects by their fields, arrays as a whole.
+
+    `taken`: the names of other columns, which no path gets.
+    """
+    paths: list[tuple[VariantPath, pa.DataType]] = []
+
+    def walk(node: ShreddingSchema, path: VariantPath) -> None:
+        if node.kind == "object":
+            for key, child in node.fields:
+                walk(child, path / key)
+        elif node.kind in ("array", "primitive"):
+            paths.append((path, node.to_arrow()))
+
+    walk(schema, VariantPath())
+    keys = [[str(segment) for segment in path.segments] or ["value"] for path, _ in paths]
+    base_names = ["_".join(path_keys) for path_keys in keys] if names == "path" else _shortest_names(keys, taken)
+    used = {name.lower() for name in taken}
+    selection = []
+    for base, (path, kind) in zip(base_names, paths, strict=True):
+        name, number = base or "_", 1  # no engine has a column named ""
+        while name.lower() in used:  # engines ignore letter case
+            number += 1
+            name = f"{base or '_'}_{number}"
+        used.add(name.lower())
+        selection.append(Selected(name, path, kind))
+    return selection
+
+
+def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list[str]:
+    """Join the fewest last keys of each path that no other path ends with.
+
+    >>> _shortest_names([["a", "id"], ["b", "id"], ["c", "n"], ["id"]], [])
+    ['a_id', 'b_id', 'n', 'id']
+    """
+    lower = [tuple(key.lower() for key in path) for path in keys]
+    counts: dict[tuple[str, ...], int] = {}
+    for path in lower:
+        for length in range(1, len(path) + 1):
+            counts[path[-length:]] = counts.get(path[-length:], 0) + 1
+    others = {name.lower() for name in taken}
+
+    def is_clear(path: tuple[str, ...], length: int) -> bool:
+        return counts[path[-length:]] == 1 and "_".join(path[-length:]) not in others
+
+    lengths = [next((length for length in range(1, len(path)) if is_clear(path, length)), len(path)) for path in lower]
+    return ["_".join(path[-length:]) for path, length in zip(keys, lengths, strict=True)]

@@ -1,0 +1,141 @@
+"""`typed`: one column per shredded path, with short names, over every kind of table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import duckdb
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+from parquet_variant.errors import VariantError
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.sql_query.typed_view import typed_paths
+
+ROWS = [
+    {
+        "kind": f"k{n % 3}",
+        "mag": n + 0.5,
+        "user": {"id": n},
+        "dev": {"id": f"x{n}"},
+        "tags": ["a"],
+        "maybe": n % 2 or None,
+    }
+    for n in range(30)
+]
+
+
+@pytest.fixture(params=["arrow", "unshredded", "shredded", "delta"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    columns = {"day": pa.array([1] * 30), "v": pv.parse_json([json.dumps(row) for row in ROWS])}
+    if request.param == "arrow":
+        return columns
+    if request.param == "delta":
+        pv.delta.write(tmp_path / "t", columns)
+        return tmp_path / "t"
+    pv.parquet.write(tmp_path / "a.parquet", columns, **({"schema": "infer"} if request.param == "shredded" else {}))
+    return tmp_path / "a.parquet"
+
+
+def test_columns_and_rows(table: Any) -> None:
+    view = pv.typed(table)
+    assert view.column_names == ["day", "dev_id", "kind", "mag", "maybe", "tags", "user_id"]
+    first = {"day": 1, "dev_id": "x0", "kind": "k0", "maybe": None, "tags": ["a"], "user_id": 0}
+    row = view.arrow().to_pylist()[0]
+    assert float(row.pop("mag")) == 0.5
+    assert row == first
+    assert pa.table(view).schema == view.schema
+    assert "user_id: int64" in repr(view)
+
+
+def test_in_sql(table: Any) -> None:
+    query = "SELECT kind, max(user_id) AS m FROM typed(t) WHERE mag > 3 GROUP BY kind ORDER BY kind"
+    assert pv.sql(query, t=table).to_pylist() == [{"kind": f"k{n}", "m": 27 + n} for n in range(3)]
+    names = pv.sql("SELECT * FROM typed(t, names := 'path') LIMIT 0", t=table).column_names
+    assert names == ["day", "dev_id", "kind", "mag", "maybe", "tags", "user_id"]
+    described = pv.sql("DESCRIBE SELECT * FROM typed(t)", t=table).to_pylist()
+    assert [column["column_name"] for column in described] == names
+    joined = "SELECT count(*) AS n FROM typed(t) a JOIN typed(t) b ON a.user_id = b.user_id AND b.kind = 'k1'"
+    assert pv.sql(joined, t=table).to_pylist() == [{"n": 10}]
+    assert pv.sql("SELECT max(mag) > 29 AS x FROM v", v=pv.typed(table)).to_pylist() == [{"x": True}]
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["$.a.id", "$.b.id", "$.id"], ["a_id", "b_id", "id"]),
+        (["$.x.a.id", "$.y.a.id"], ["x_a_id", "y_a_id"]),
+        (["$.x.a.n", "$.y.b.n", "$.y.b.m"], ["a_n", "m", "b_n"]),
+        (["$.v", "$.a"], ["a", "v_2"]),
+        (["$.ID", "$.u.id"], ["ID", "u_id"]),
+        (["$['']", "$._"], ["_", "__2"]),
+        (["$['a b'].c", "$.d.c"], ["a b_c", "d_c"]),
+    ],
+)
+def test_names_are_the_shortest_that_are_clear(paths: list[str], names: list[str]) -> None:
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        *parents, key = [str(segment) for segment in pv.VariantPath.parse(path).segments]
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[key] = "int"
+    schema = ShreddingSchema.from_json(json.dumps(_object(tree)))
+    assert sorted(selected.name for selected in typed_paths(schema, ["v"])) == sorted(names)
+
+
+def _object(tree: Any) -> Any:
+    return {"object": {key: _object(child) for key, child in tree.items()}} if isinstance(tree, dict) else tree
+
+
+def test_files_with_different_schemas_are_one_view(tmp_path: Path) -> None:
+    pv.parquet.write(tmp_path / "a.parquet", {"v": pv.parse_json(['{"a": 1, "b": "x"}'])}, schema="a int, b string")
+    pv.parquet.write(
+        tmp_path / "b.parquet", {"v": pv.parse_json(['{"a": 5000000000, "c": 2}'])}, schema="a bigint, c int"
+    )
+    rows = pv.sql("SELECT a, b, c FROM typed(t) ORDER BY a", t=tmp_path).to_pylist()
+    assert rows == [{"a": 1, "b": "x", "c": None}, {"a": 5_000_000_000, "b": None, "c": 2}]
+
+
+def test_a_view_for_duckdb_has_the_same_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, {"v": pv.parse_json([json.dumps(row) for row in ROWS])}, schema="infer")
+    with duckdb.connect() as connection:
+        connection.execute(pv.sql_view(path))
+        assert connection.sql("SELECT * FROM events").columns == pv.typed(path).column_names
+
+
+def test_the_command_prints_the_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.ndjson"
+    path.write_text("\n".join(json.dumps(row) for row in ROWS))
+    assert main(["schema", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["column", "type", "path"]
+    assert ["user_id", "bigint", "$.user.id"] in [line.split() for line in lines]
+    assert main(["schema", str(path), "--json", "--names", "path"]) == 0
+    assert {"name": "user_id", "type": "bigint", "path": "$.user.id"} in json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT 1 FROM typed()", "SELECT 1 FROM typed(1 + 1)", "SELECT 1 FROM typed(t, x := 1)"]
+)
+def test_wrong_arguments(query: str) -> None:
+    with pytest.raises(VariantError, match="typed needs a table"):
+        pv.sql(query, t=pv.parse_json(['{"a": 1}']))
+
+
+def test_a_table_without_variants() -> None:
+    with pytest.raises(VariantError, match="no Variant column"):
+        pv.typed(pa.table({"a": [1]}))
+    two = {"a": pv.parse_json(['{"x": 1}']), "b": pv.parse_json(['{"y": 1}'])}
+    with pytest.raises(VariantError, match="choose one from a, b"):
+        pv.typed(two)
+    assert pv.typed(two, column="b").column_names == ["y"]
