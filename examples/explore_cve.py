@@ -1,4 +1,4 @@
-"""CVE records explored before anything is written: what is in them, what a schema would type, as a page.
+"""Explore CVE records before writing a table: print their most frequent paths and write a page.
 
 Run: python examples/explore_cve.py cve_v5.ndjson.zst cve.html
 """
@@ -11,13 +11,13 @@ import parquet_variant as pv
 
 
 def main(source: str, page: str) -> None:
-    """Print the paths that most rows have, and write the page."""
-    found = pv.explore(source)
-    paths = found.to_dict()["paths"]
-    order = sorted(range(len(paths["key"])), key=lambda at: -paths["encoded"][at])
-    for at in [at for at in order if paths["chosen"][at] and paths["distinct"][at]][:10]:
-        print(f"{paths['key'][at] or '[*]'}: {paths['column'][at]}, in {paths['share'][at]:.0%} of the rows")
-    print(f"the rest is in {found.save(page)}")
+    """Print the most frequent paths that a schema would type, and write the page."""
+    report = pv.explore(source)
+    paths = report.to_dict()["paths"]
+    order = sorted(range(len(paths["key"])), key=lambda index: -paths["encoded"][index])
+    for index in [index for index in order if paths["chosen"][index] and paths["distinct"][index]][:10]:
+        print(f"{paths['key'][index] or '[*]'}: {paths['column'][index]}, in {paths['share'][index]:.0%} of the rows")
+    print(f"all paths are in {report.save(page)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""JSONBench's first question in ten lines: ingest, then count events by collection.
+"""The first query of JSONBench in ten lines: ingest events, then count them by collection.
 
 Run: python examples/jsonbench.py events.ndjson bluesky
 """

@@ -1,4 +1,4 @@
-"""A Parquet file with a column of JSON text becomes one with a shredded Variant column; the other columns stay.
+"""Convert a column of JSON strings in a Parquet file to a shredded Variant column; other columns are kept.
 
 Run: python examples/migrate_json_strings.py strings.parquet payload events.parquet
 """
@@ -14,7 +14,7 @@ import parquet_variant as pv
 
 
 def main(source: str, column: str, dest: str) -> None:
-    """Infer one schema from a sample, write row group by row group, and say what it saved."""
+    """Infer a schema from a sample, write row group by row group, and print the sizes."""
     file = pq.ParquetFile(source)
     schema = pv.infer_shredding_schema(pv.parse_json(next(file.iter_batches(10_000, columns=[column]))[column]))
     with pv.parquet.VariantWriter(dest) as writer:

@@ -46,7 +46,7 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     if "no-java" in done.stderr or "Java 17 or newer" in done.stderr:
         pytest.skip("no Java")
     assert done.returncode == 0, done.stderr
-    (shown,) = (block for block in blocks("") if "What was shredded" in block)
+    (shown,) = (block for block in blocks("") if "The shredding schema, with reasons" in block)
     assert without_figures(done.stdout) == without_figures(shown)
 
 

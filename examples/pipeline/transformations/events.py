@@ -1,4 +1,4 @@
-"""Log files of JSON lines into a shredded Delta table: a sink, since Spark keeps no Python source in its catalog."""
+"""Append log files of JSON lines to a shredded Delta table, as a sink: Spark's catalog has no Python data sources."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
@@ -13,5 +13,5 @@ dp.create_sink("events", "variant", {"format": "delta", "path": spark.conf.get("
 
 @dp.append_flow(target="events")
 def lines() -> DataFrame:
-    """Every line once, as a Variant; what is no JSON ends the pipeline."""
+    """Return every line once, as a Variant; invalid JSON ends the pipeline."""
     return spark.readStream.text(spark.conf.get("events.logs")).selectExpr("parse_json(value) AS event")

@@ -167,7 +167,7 @@ def _process_together(
         pass
     file_steps = (step for split in group for step in _steps_of(split, options, work, sample))
     empty = ChunkResult(work.from_tape(_null_rows(0)), [], 0)
-    return reduce(lambda left, right: left.combined(right, work), (step() for step in file_steps), empty)
+    return reduce(lambda total, result: total.combined(result, work), (step() for step in file_steps), empty)
 
 
 def _steps_of(

@@ -51,8 +51,8 @@ def find_tables(sources: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
     """Return the Delta tables and files that the sources name, without duplicates."""
     tables: dict[InputFile, None] = {}
     for source in [os.fspath(source) for source in sources]:
-        found = [InputFile(source)] if has_delta_log(source) else find_input_files(source)
-        tables.update(dict.fromkeys(found))
+        files = [InputFile(source)] if has_delta_log(source) else find_input_files(source)
+        tables.update(dict.fromkeys(files))
     return list(tables)
 
 

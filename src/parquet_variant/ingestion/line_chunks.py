@@ -93,28 +93,28 @@ def line_chunks(fill: Fill, size: int, max_line: int) -> Iterator[Bytes]:
     The caller may release a piece (`buffer_pool.release`) when nothing uses its text any more. Raises `OverflowError`
     for a line of more than ``max_line`` bytes.
     """
-    room, used = acquire(np.uint8, size), 0
-    while got := fill(room[used:].data):
-        piece_end = _last_newline(room, used, used + got) + 1
-        used += got
+    room, room_used = acquire(np.uint8, size), 0
+    while got := fill(room[room_used:].data):
+        piece_end = _last_newline(room, room_used, room_used + got) + 1
+        room_used += got
         if piece_end:
-            partial_line = room[piece_end:used]
+            partial_line = room[piece_end:room_used]
             partial_size = len(partial_line)
             next_room = acquire(np.uint8, size if 2 * partial_size <= size else size + partial_size)
             next_room[:partial_size] = partial_line
-            used = partial_size
+            room_used = partial_size
             # The partial line is copied before the piece is yielded, because the caller may release its memory.
             piece, room = room[:piece_end], next_room
             yield piece
-        elif used > max_line:
+        elif room_used > max_line:
             raise OverflowError
-        elif used == len(room):
-            larger = acquire(np.uint8, 2 * used)
-            larger[:used] = room
+        elif room_used == len(room):
+            larger = acquire(np.uint8, 2 * room_used)
+            larger[:room_used] = room
             release(room)
             room = larger
-    if used:
-        yield room[:used]
+    if room_used:
+        yield room[:room_used]
     else:
         release(room)
 

@@ -41,6 +41,6 @@ def sampled_text(split: Split, share: float, format: InputFormat | TextLayout) -
         return None
     start, end = split.byte_range or (0, split.size)
     blocks = np.arange(start // BLOCK_BYTES, -(-end // BLOCK_BYTES), dtype=np.int64) * BLOCK_BYTES
-    chosen = blocks[in_sample(blocks, share)].tolist()
-    ranges = [(max(start, block), min(end, block + BLOCK_BYTES)) for block in chosen]
+    sampled_blocks = blocks[in_sample(blocks, share)].tolist()
+    ranges = [(max(start, block), min(end, block + BLOCK_BYTES)) for block in sampled_blocks]
     return read_ranges(split.file, ranges)

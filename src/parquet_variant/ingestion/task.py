@@ -249,8 +249,8 @@ def _array(rows: Shredded) -> VariantArray:
     return rows if isinstance(rows, VariantArray) else trusted_array(rows.storage(), fits_files=True)
 
 
-def _concatenated(left: Shredded, right: Shredded) -> VariantArray:
-    return VariantArray.concat([_array(left), _array(right)])
+def _concatenated(first: Shredded, second: Shredded) -> VariantArray:
+    return VariantArray.concat([_array(first), _array(second)])
 
 
 def _open_output(location: str) -> Any:

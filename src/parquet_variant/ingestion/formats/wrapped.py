@@ -180,9 +180,9 @@ class WrappedSplitter(Splitter):
             elif piece:
                 raise self._not_an_array(repr(piece[:_SHOWN_BYTES]))
 
-    def _not_an_array(self, found: str) -> JsonError:
+    def _not_an_array(self, value: str) -> JsonError:
         return JsonError(
-            f"{self._path} does not lead to an array in every document: found {found} at "
+            f"{self._path} does not lead to an array in every document: found {value} at "
             f"{VariantPath(tuple(self._names[: self._matched]))}; change root=",
             reason="not-an-array",
         )

@@ -110,4 +110,4 @@ def read(
             return reader.load(source)
         if plan is not None and plan.python:
             frames.append(reader.load(list(plan.python)))
-        return reduce(lambda left, right: left.unionAll(right), frames)
+        return reduce(lambda union, frame: union.unionAll(frame), frames)
