@@ -71,7 +71,7 @@ def test_letter_case(tmp_path: Path) -> None:
         for line in pv.sql_view(tmp_path / "b.parquet", engine="spark").split("\n")[1:-1]
     ]
     assert len({name.lower() for name in names}) == 3
-    with pytest.raises(VariantError, match="shreds A and a, which DuckDB does not tell apart"):
+    with pytest.raises(VariantError, match="shreds A and a"):
         pv.sql_view(tmp_path / "b.parquet")
 
 
@@ -90,9 +90,9 @@ def test_the_command_prints_it(files: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("make", "wrong"),
     [
-        (lambda path: pv.sql_view(path, {"a": "$.tags[*]:string"}), "no .*"),
+        (lambda path: pv.sql_view(path, {"a": "$.tags[*]:string"}), "cannot have"),
         (lambda path: pv.sql_view(path, engine="trino"), "duckdb or spark"),
-        (lambda path: pv.sql_view(path, column="w"), "name one Variant column of v"),
+        (lambda path: pv.sql_view(path, column="w"), "choose one Variant column from v"),
         (lambda path: pv.sql_view(path / "nowhere"), "does not exist"),
     ],
 )

@@ -128,7 +128,7 @@ def test_the_command_prints_the_columns(tmp_path: Path, capsys: pytest.CaptureFi
     "query", ["SELECT 1 FROM typed()", "SELECT 1 FROM typed(1 + 1)", "SELECT 1 FROM typed(t, x := 1)"]
 )
 def test_wrong_arguments(query: str) -> None:
-    with pytest.raises(VariantError, match="typed needs a table"):
+    with pytest.raises(VariantError, match="typed takes a table"):
         pv.sql(query, t=pv.parse_json(['{"a": 1}']))
 
 

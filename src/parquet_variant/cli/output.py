@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -29,61 +29,17 @@ def print_json(value: Any) -> None:
 
 def print_json_rows(table: pa.Table) -> None:
     """Print the rows of a table as compact JSON objects, one per line, with all digits of numbers."""
-    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
-    for batch in table.to_batches(max_chunksize=4096):
-        columns = [json_texts(column, field) for column, field in zip(batch.columns, table.schema, strict=True)]
-        for texts in zip(*columns, strict=True):
-            fields = ",".join(f"{name}:{text}" for name, text in zip(names, texts, strict=True))
-            sys.stdout.write(f"{{{fields}}}\n")
+    from parquet_variant.interop.json_rows import json_rows
+
+    for text in json_rows(table):
+        sys.stdout.write(f"{text}\n")
 
 
 def print_json_values(column: pa.Array, field: pa.Field) -> None:
     """Print the values of a column as JSON, one per line."""
+    from parquet_variant.interop.json_rows import json_texts
+
     sys.stdout.writelines(f"{text}\n" for text in json_texts(column, field))
-
-
-def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
-    """Return the values of a column as JSON; SQL NULL is ``null``."""
-    from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.encoding.variant import Variant
-    from parquet_variant.functions.to_json import to_json
-    from parquet_variant.interop import display
-
-    if is_variant(field):
-        return ["null" if text is None else text for text in to_json(VariantArray(column)).to_pylist()]
-    try:
-        return [Variant.from_python(value).to_json() for value in python_values(column, field)]
-    except (OverflowError, ValueError):  # Python has no date after the year 9999
-        if holds_variants(field):
-            raise
-        return display.json_texts(column)
-
-
-def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
-    """Return the values of a column as Python objects: each Variant as `Variant`, maps as dicts."""
-    import pyarrow as pa
-
-    from parquet_variant.array.variant_array import VariantArray
-
-    if is_variant(field):
-        return list(VariantArray(column))
-    if not _is_rebuilt(field.type):
-        return list(column.to_pylist())
-    valid = column.is_valid().to_pylist()
-    if pa.types.is_struct(field.type):
-        parts = [python_values(column.field(child.name), child) for child in field.type]
-        names = [child.name for child in field.type]
-        rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
-    else:
-        bounds = list(pairwise(column.offsets.to_pylist()))
-        if pa.types.is_map(field.type):
-            keys = [_key_text(key) for key in python_values(column.keys, field.type.key_field)]
-            items = python_values(column.items, field.type.item_field)
-            rows = [dict(zip(keys[start:stop], items[start:stop], strict=True)) for start, stop in bounds]
-        else:
-            items = python_values(column.values, field.type.value_field)
-            rows = [items[start:stop] for start, stop in bounds]
-    return [row if good else None for row, good in zip(rows, valid, strict=True)]
 
 
 def print_grid(header: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Iterable[str] = ()) -> None:
@@ -122,31 +78,6 @@ def human_bytes(size: int) -> str:
             break
         value /= 1000
     return f"{size} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-
-
-def is_variant(field: pa.Field) -> bool:
-    """Return whether a field is a Variant, by its extension name."""
-    return bool((field.metadata or {}).get(b"ARROW:extension:name") == b"arrow.parquet.variant")
-
-
-def holds_variants(field: pa.Field) -> bool:
-    """Return whether a field is a Variant or has one inside."""
-    kind = field.type
-    return is_variant(field) or any(holds_variants(kind.field(index)) for index in range(kind.num_fields))
-
-
-def _is_rebuilt(kind: pa.DataType) -> bool:
-    """Return whether pyarrow's Python objects do not fit: maps are dicts here, and Variants are `Variant`."""
-    import pyarrow as pa
-
-    children = [kind.field(index) for index in range(kind.num_fields)]
-    return pa.types.is_map(kind) or any(is_variant(child) or _is_rebuilt(child.type) for child in children)
-
-
-def _key_text(key: Any) -> str:
-    from parquet_variant.encoding.variant import Variant
-
-    return key if isinstance(key, str) else Variant.from_python(key).to_json().strip('"')
 
 
 def _cell(value: Any) -> str:

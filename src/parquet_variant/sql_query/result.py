@@ -5,7 +5,7 @@ Owns the forms of a result, and the JSON of Variants in it. Leaves running the q
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -41,8 +41,9 @@ class SqlResult:
     ({'a': [1, 2]}, [{'a': 1}, {'a': 2}], 2)
     """
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, warnings: Sequence[str] = ()) -> None:
         self._table = table
+        self.warnings = tuple(warnings)  # Hints about paths that no row has.
 
     def arrow(self) -> pa.Table:
         """Return the result as a pyarrow table."""

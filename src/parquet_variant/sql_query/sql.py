@@ -30,6 +30,8 @@ from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.batches import Batches, ScanOptions
+from parquet_variant.sql_query.output_files import copy_statement, write_result
+from parquet_variant.sql_query.path_hints import missing_path_hints
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting import Rewritten, rewrite
 from parquet_variant.sql_query.scopes import TableUse, unique_names
@@ -54,7 +56,8 @@ def sql(
     query
         A SELECT (or WITH, set operation, DESCRIBE) in DuckDB's SQL, with paths into Variants:
         ``v:a.b[0]::string``, ``v['a']``, ``variant_get(v, '$.a', 'int')``. ``FROM 'events/'`` reads
-        files by their path.
+        files by their path. ``COPY (SELECT …) TO 'file.csv'`` writes the result to a file (also ``.parquet``,
+        ``.ndjson``, ``.arrow``) and returns the number of rows.
     errors
         ``"null"``: a failed cast is NULL, as with `try_variant_get`; ``"raise"``: it is an error.
     zone
@@ -86,7 +89,12 @@ def sql(
     >>> pv.sql("SELECT v:kind::string, max(v:n::int) AS n FROM t GROUP BY kind ORDER BY n", t=events).to_pylist()
     [{'kind': 'a', 'n': 2}, {'kind': 'b', 'n': 5}]
     """
-    return SqlResult(plan_sql(query, tables, errors=errors, zone=zone, threads=threads).run())
+    if (copy := copy_statement(query)) is not None:
+        planned = plan_sql(copy.query, tables, errors=errors, zone=zone, threads=threads)
+        rows = write_result(copy.file, planned.batches(as_text=False), copy.format)
+        return SqlResult(pa.table({"Count": pa.array([rows], pa.int64())}), planned.warnings)
+    planned = plan_sql(query, tables, errors=errors, zone=zone, threads=threads)
+    return SqlResult(planned.run(), planned.warnings)
 
 
 def plan_sql(
@@ -122,6 +130,7 @@ class SqlQuery:
     rewritten: Rewritten  # The text for the engine, and what it needs.
     plans: Mapping[str, Batches]  # The scan of each relation in that text.
     options: ScanOptions = field(default_factory=ScanOptions)
+    warnings: list[str] = field(default_factory=list)  # After the run, hints about paths that no row has.
 
     def run(self) -> pa.Table:
         """Run the query in DuckDB, and return the result with Variants as JSON."""
@@ -148,8 +157,15 @@ class SqlQuery:
                 reader = connection.sql(self.rewritten.text).to_arrow_reader(_BATCH_ROWS)
                 parts = (pa.table([*batch.columns], schema=batch.schema) for batch in reader)
                 names = unique_names(reader.schema.names)
+                has_values = [False] * len(names)
                 for part in chain([next(parts, empty_table(reader.schema))], parts):
+                    has_values = [
+                        seen or column.null_count < len(column)
+                        for seen, column in zip(has_values, part.columns, strict=True)
+                    ]
                     yield self._presented(part.rename_columns(names), as_text)
+                if not all(has_values):
+                    self.warnings += self._path_hints()
                 if self._states() != before:
                     raise VariantFileError(
                         "files that the query reads several times were replaced while it ran: run the query again",
@@ -167,6 +183,14 @@ class SqlQuery:
             finally:
                 if timer is not None:
                     timer.cancel()
+
+    def _path_hints(self) -> list[str]:
+        """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
+        hints: dict[str, None] = {}
+        for use in self.rewritten.uses:
+            paths = [(column.column, column.path) for column in use.needed.values() if column.path is not None]
+            hints |= dict.fromkeys(missing_path_hints(use.table, paths))
+        return list(hints)
 
     def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:
         if self.rewritten.describes:

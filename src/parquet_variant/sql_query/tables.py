@@ -17,6 +17,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import is_named, named_variants
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.path import VariantPath
@@ -53,6 +54,7 @@ class BoundTable:
     timestamp: Any = field(default=None, kw_only=True)
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
+    arrow: pa.Table | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
     # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
@@ -84,6 +86,19 @@ class BoundTable:
         try:
             return common_type(self.parquet_files(), name, path)
         except VariantError:  # whoever reads the file reports it
+            return None
+
+    def keys(self, variant: str) -> frozenset[str] | None:
+        """Return every key of the objects in a Variant column; None if they are unknown without reading values."""
+        from parquet_variant.parquet.scanning.path_facts import keys_of_files
+
+        derived = self.derived.get(variant)
+        try:
+            if self.arrow is not None and variant in self.arrow.column_names:
+                return frozenset(key for chunk in self.arrow[variant].chunks for key in keys_of_array(chunk))
+            files = self.parquet_files()
+            return keys_of_files(files, variant if derived is None else derived.column) if files else None
+        except VariantError:  # whoever reads the values reports it
             return None
 
     def schema_of(self, variant: str) -> ShreddingSchema:
@@ -359,7 +374,15 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
 
     variants = named_variants(field for field in table.schema if is_named(field) or _has_metadata(field.type))
     ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
-    return BoundTable(name, TableColumns(variants, ordinary), tuple(table.column_names), scan, skips=False)
+    columns = TableColumns(variants, ordinary)
+    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, arrow=table)
+
+
+def keys_of_array(column: pa.Array) -> frozenset[str]:
+    """Return every key of the objects in a column of Variants."""
+    metadata = VariantArray(column).to_unshredded().storage.field("metadata")
+    values = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata.unique()
+    return frozenset(key for value in values.to_pylist() if value is not None for key in decode_metadata(value))
 
 
 def _has_metadata(kind: pa.DataType) -> bool:

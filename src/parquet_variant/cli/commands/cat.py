@@ -74,10 +74,10 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
     import pyarrow as pa
 
     from parquet_variant.array.parts import nested_array
-    from parquet_variant.cli.output import is_variant
     from parquet_variant.delta import snapshot
     from parquet_variant.delta.reading.read import iter_files, selected_schema
     from parquet_variant.errors import VariantFileError
+    from parquet_variant.interop.json_rows import is_variant
 
     current = snapshot(path, **of_table)
     names = None

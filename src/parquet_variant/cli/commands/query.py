@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from parquet_variant.choices import SqlEngine
+from parquet_variant.cli.failure import report_warning
 from parquet_variant.cli.options.common import AllowOutside, AsJson, At, Column, EngineOption, Path, Threads, Version
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ def query(
     threads: Threads = None,
     allow_outside: AllowOutside = False,
     engine: EngineOption = "local",
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write a .csv, .parquet, .ndjson or .arrow file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Query by path, in SQL or with --select and --where.
@@ -61,6 +66,7 @@ def query(
     """
     from parquet_variant.cli.options.readers import read_selects
     from parquet_variant.cli.options.stdin import queryable
+    from parquet_variant.sql_query.output_files import copy_statement, format_of
 
     if sql is None and is_sql(path):
         path, sql = "", path
@@ -70,10 +76,16 @@ def query(
         raise typer.BadParameter("--where is not allowed with SQL: write the condition in the SQL")
     if engine == "spark" and (strict or allow_outside):
         raise typer.BadParameter(f"--{'strict' if strict else 'allow-outside'} needs --engine local")
+    if sql is not None and (copy := copy_statement(sql)) is not None:
+        if output is not None:
+            raise typer.BadParameter("--output is not allowed with COPY: both name a file")
+        sql, output = copy.query, copy.file
+    if output is not None:
+        format_of(output)
     selects = read_selects(select or [])
     options = {"version": version, "at": at, "column": column}
     options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
-    shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json}
+    shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
     with queryable(path, threads) as tables:
         if sql is not None:
             return _answer_sql(tables or None, sql, selects, options, shown)
@@ -128,8 +140,33 @@ def _answer_paths(
         return 0
     answer = _in_spark(path, selects, in_spark) if on_spark else None
     schema, parts = (query.schema, query.batches()) if answer is None else (answer.schema, [answer])
-    _print(schema, _limited(parts, shown["limit"]), shown["as_json"])
+    has_values = dict.fromkeys(schema.names, False)
+    _show(schema, _limited(_watched(parts, has_values), shown["limit"]), shown)
+    if shown["limit"] != 0 and not all(has_values.values()):
+        for warning in _path_hints(path, selects, where, options):
+            report_warning(warning)
     return 0
+
+
+def _watched(parts: Iterable[pa.Table], has_values: dict[str, bool]) -> Iterator[pa.Table]:
+    """Yield the parts of a result, and record which columns have values."""
+    for part in parts:
+        for name, column in zip(part.column_names, part.columns, strict=True):
+            has_values[name] |= column.null_count < len(column)
+        yield part
+
+
+def _path_hints(path: str, selects: dict[str, str], where: str | None, options: dict[str, Any]) -> list[str]:
+    """Return hints about paths of a query that no row has."""
+    from parquet_variant.query.question import Question
+    from parquet_variant.sql_query.path_hints import missing_path_hints
+    from parquet_variant.sql_query.tables import bind_table
+
+    table = bind_table(path, path, version=options["version"], timestamp=options["at"])
+    column = options["column"] or next(iter(table.columns.variants), None)
+    asked = Question.of(selects, where)
+    paths = [(column, selected.path) for selected in asked.columns if selected.path is not None and column is not None]
+    return missing_path_hints(table, paths, as_path=True)
 
 
 def _answer_sql(
@@ -147,9 +184,12 @@ def _answer_sql(
         text, details = explained(query, on_spark=on_spark)
         print_json(details) if shown["as_json"] else print(text)
         return 0
-    parts = spark_batches(query) if on_spark else query.batches(as_text=not shown["as_json"])
+    is_text = not (shown["as_json"] or shown["output"])
+    parts = spark_batches(query) if on_spark else query.batches(as_text=is_text)
     first = next(parts)
-    _print(first.schema, _limited(chain([first], parts), shown["limit"]), shown["as_json"])
+    _show(first.schema, _limited(chain([first], parts), shown["limit"]), shown)
+    for warning in query.warnings:
+        report_warning(warning)
     return 0
 
 
@@ -203,11 +243,28 @@ def _limited(parts: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]
                 return
 
 
+def _show(schema: pa.Schema, parts: Iterable[pa.Table], shown: Mapping[str, Any]) -> None:
+    """Print a result, or write it to the file of ``--output``."""
+    if shown["output"] is None:
+        _print(schema, parts, shown["as_json"])
+        return
+    from parquet_variant.cli.output import print_json
+    from parquet_variant.parquet.report_text import counted
+    from parquet_variant.sql_query.output_files import write_result
+
+    rows = write_result(shown["output"], chain([schema.empty_table()], parts))
+    if shown["as_json"]:
+        print_json({"file": shown["output"], "rows": rows})
+    else:
+        print(f"{counted(rows, 'row')} in {shown['output']}")
+
+
 def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     import pyarrow as pa
 
-    from parquet_variant.cli.output import json_texts, print_grid, print_json_rows
+    from parquet_variant.cli.output import print_grid, print_json_rows
     from parquet_variant.interop.display import display_texts
+    from parquet_variant.interop.json_rows import json_texts
 
     if as_json:
         for part in parts:
@@ -233,7 +290,7 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
-_SQL = re.compile(r"\s*(?:select|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)
+_SQL = re.compile(r"\s*(?:select|copy|with|from|values|describe|summarize|\(|--|/\*)(?:\b|\s|$|\()", re.IGNORECASE)
 
 
 def is_sql(word: str) -> bool:

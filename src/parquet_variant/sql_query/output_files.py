@@ -1,0 +1,157 @@
+"""Results of queries as files: CSV, Parquet, NDJSON and Arrow, written atomically; and ``COPY (…) TO``.
+
+Owns the formats, and recognising the statement. Leaves the query to `sql`, and Parquet files with Variants to
+`parquet.write`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.errors import VariantError
+from parquet_variant.interop.display import display_texts
+from parquet_variant.interop.json_rows import holds_variants, is_variant, json_rows, json_texts
+from parquet_variant.io.atomic_file import atomic_file
+
+FORMATS = {
+    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson",
+    ".arrow": "arrow", ".feather": "arrow",
+}  # fmt: skip
+# Types that Arrow writes as CSV readers expect; others, such as dates beyond the year 9999, become strings before.
+_WRITTEN_BY_ARROW = (
+    pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean,
+    pa.types.is_null,
+)  # fmt: skip
+_COPY = re.compile(
+    r"\s*copy\s*\((?P<query>.*)\)\s*to\s*'(?P<file>(?:[^']|'')+)'\s*(?:(?:with\s*)?\((?P<options>[^()]*)\)\s*)?;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class CopyStatement(NamedTuple):
+    """``COPY (query) TO 'file' (FORMAT format)``."""
+
+    query: str
+    file: str
+    format: str
+
+
+def copy_statement(text: str) -> CopyStatement | None:
+    """Read a COPY statement; None for any other text.
+
+    Raises `VariantError` for an unknown format or option.
+
+    >>> copy_statement("COPY (SELECT 1) TO 'a.csv'")
+    CopyStatement(query='SELECT 1', file='a.csv', format='csv')
+    """
+    if not isinstance(text, str) or text.lstrip()[:4].lower() != "copy":
+        return None
+    match = _COPY.fullmatch(text)
+    if match is None:
+        raise VariantError("invalid COPY: write COPY (SELECT …) TO 'file.csv'", reason="bad-sql")
+    file = match["file"].replace("''", "'")
+    words = (match["options"] or "").split()
+    if words and (len(words) != 2 or words[0].lower() != "format"):
+        raise VariantError(f"unsupported COPY option {' '.join(words)!r}: use (FORMAT csv)", reason="bad-sql")
+    return CopyStatement(match["query"], file, format_of(file, words[1].strip("'").lower() if words else None))
+
+
+def format_of(file: str | os.PathLike[str], name: str | None = None) -> str:
+    """Return the format of an output file, by its name or its extension.
+
+    Raises `VariantError` for an unknown format.
+
+    >>> format_of("a.JSONL"), format_of("a", "csv")
+    ('ndjson', 'csv')
+    """
+    found = {"json": "ndjson", "jsonl": "ndjson"}.get(name, name) if name else FORMATS.get(Path(file).suffix.lower())
+    if found not in FORMATS.values():
+        endings = ", ".join(FORMATS)
+        raise VariantError(f"unknown output format of {os.fspath(file)}: use one of {endings}", reason="bad-option")
+    return str(found)
+
+
+def write_result(file: str | os.PathLike[str], parts: Iterable[pa.Table], format: str | None = None) -> int:
+    """Write the parts of a result to a file, which appears only when it is complete; return the number of rows.
+
+    `file`: a local path; its extension is the format, unless `format` is given.
+    `parts`: at least one table, with Variants marked as such.
+    """
+    kind = format_of(file, format)
+    with atomic_file(file) as staged:
+        if kind == "parquet":
+            return _write_parquet(staged, pa.concat_tables(parts))
+        counted = _Counted(parts)
+        if kind == "arrow":
+            first = next(counted)
+            with pa.OSFile(str(staged), "wb") as sink, pa.ipc.new_file(sink, first.schema) as writer:
+                writer.write_table(first)
+                for part in counted:
+                    writer.write_table(part)
+        elif kind == "ndjson":
+            with staged.open("w", encoding="utf-8", newline="") as stream:
+                for part in counted:
+                    stream.writelines(f"{text}\n" for text in json_rows(part))
+        else:
+            _write_csv(staged, counted, "\t" if kind == "tsv" else ",")
+        return counted.rows
+
+
+class _Counted:
+    """An iterator of tables that counts their rows."""
+
+    def __init__(self, parts: Iterable[pa.Table]) -> None:
+        self.parts, self.rows = iter(parts), 0
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return self
+
+    def __next__(self) -> pa.Table:
+        part = next(self.parts)
+        self.rows += len(part)
+        return part
+
+
+def _write_parquet(staged: Path, table: pa.Table) -> int:
+    if any(map(holds_variants, table.schema)):
+        from parquet_variant.parquet import write
+
+        write(staged, table)
+    else:
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, staged)
+    return len(table)
+
+
+def _write_csv(staged: Path, parts: Iterator[pa.Table], delimiter: str) -> None:
+    first = _flat(next(parts))
+    options = pa_csv.WriteOptions(delimiter=delimiter)
+    with pa_csv.CSVWriter(str(staged), first.schema, write_options=options) as writer:
+        writer.write_table(first)
+        for part in parts:
+            writer.write_table(_flat(part))
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """Return a table with strings in place of values that CSV has no form for: nested values and Variants are JSON."""
+    columns: list[Any] = []
+    for column, field in zip(table.columns, table.schema, strict=True):
+        kind = field.type
+        if is_variant(field) or pa.types.is_nested(kind):
+            array = one_chunk(column)
+            texts = zip(json_texts(array, field), array.is_valid().to_pylist(), strict=True)
+            columns.append(pa.array([text if valid else None for text, valid in texts], pa.string()))
+        elif any(is_kind(kind) for is_kind in _WRITTEN_BY_ARROW):
+            columns.append(column)
+        else:
+            columns.append(pa.array(display_texts(one_chunk(column)), pa.string()))
+    return pa.table(columns, names=table.column_names)

@@ -1,0 +1,49 @@
+"""Commands and files of the journeys: a new user with a folder of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The outcome of a command line."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the output, without repeated spaces."""
+        return [" ".join(line.split()) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def sh(tmp_path: Path) -> Callable[[str], Shell]:
+    """Run a command line as a user types it, in a folder with ``events.ndjson``."""
+    rows = [
+        {"kind": ("click", "view", "buy")[number % 3], "mag": number / 2, "user": {"id": number, "name": f"u{number}"},
+         "items": [{"n": number}], "mixed": number if number % 2 else f"s{number}"}
+        for number in range(30)
+    ]  # fmt: skip
+    (tmp_path / "events.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def run(line: str) -> Shell:
+        command = f'variant() {{ "{sys.executable}" -m parquet_variant.cli "$@"; }}; {line}'
+        path = os.pathsep.join(filter(None, ["src", os.environ.get("PYTHONPATH")]))
+        environment = os.environ | {"PYTHONPATH": os.path.abspath(path) if os.pathsep not in path else path}
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+        )
+        return Shell(done.returncode, done.stdout, done.stderr)
+
+    return run

@@ -1,0 +1,116 @@
+"""The analyst's hour: questions about JSON, typed at a shell."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.journeys.conftest import Shell
+
+Sh = Callable[[str], Shell]
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+
+@pytest.fixture(params=["events.ndjson", "events", "table"])
+def source(request: pytest.FixtureRequest, sh: Sh) -> str:
+    """The events as JSON, as Parquet files, and as a Delta table."""
+    if request.param == "events":
+        assert sh("variant ingest events.ndjson events").code == 0
+    if request.param == "table":
+        assert sh("variant ingest events.ndjson table --format delta").code == 0
+    return str(request.param)
+
+
+def test_how_many_of_each_kind(sh: Sh, source: str) -> None:
+    done = sh(f'variant query {source} "SELECT v:kind, count(*) AS n FROM t GROUP BY v:kind ORDER BY v:kind"')
+    assert done.err == ""
+    assert [line.replace('"', "") for line in done.lines[2:]] == ["buy 10", "click 10", "view 10"]
+
+
+def test_the_largest_and_the_distinct_values(sh: Sh, source: str) -> None:
+    done = sh(
+        f'variant query {source} "SELECT max(v:mag) AS m, count(DISTINCT v:mixed) AS d FROM t WHERE v:user.id > 3" --json'
+    )
+    row = json.loads(done.out)
+    assert (float(row["m"]), row["d"]) == (14.5, 26)
+
+
+def test_columns_without_paths(sh: Sh, source: str) -> None:
+    done = sh(f'variant query {source} "SELECT kind, max(mag) AS m FROM typed(t) GROUP BY kind ORDER BY m"')
+    assert [line.split()[0] for line in done.lines[2:]] == ["click", "view", "buy"]
+    assert [line.split()[0] for line in sh(f"variant schema {source}").lines[2:]] == [
+        "items",
+        "kind",
+        "mag",
+        "id",
+        "name",
+    ]
+
+
+def test_a_misspelled_path_is_corrected(sh: Sh, source: str) -> None:
+    done = sh(f'variant query {source} "SELECT v:usr.id FROM t"')
+    assert done.code == 0
+    assert "did you mean v:user.id?" in done.err
+    done = sh(f"variant query {source} -s '$.user.nmae:string'")
+    assert "did you mean $.user.name?" in done.err
+    assert "did you mean" not in sh(f"variant query {source} -s '$.user.name:string'").err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson", "arrow"])
+def test_a_result_as_a_file(sh: Sh, tmp_path: Path, source: str, ending: str) -> None:
+    query = (
+        "SELECT v:user.id::int AS id, v:kind::string || chr(10) AS kind, v:items AS items FROM t ORDER BY id LIMIT 2"
+    )
+    for line in (
+        f'variant query {source} "{query}" -o out.{ending}',
+        f"variant query {source} \"COPY ({query}) TO 'out.{ending}'\"",
+    ):
+        done = sh(line)
+        assert (done.code, done.err) == (0, "")
+        assert _rows(tmp_path / f"out.{ending}") == [(0, "click\n", [{"n": 0}]), (1, "view\n", [{"n": 1}])]
+
+
+def _rows(path: Path) -> list[tuple[int, str, object]]:
+    if path.suffix == ".csv":
+        table = list(csv.reader(io.StringIO(path.read_text(), newline="")))[1:]
+        return [(int(row[0]), row[1], json.loads(row[2])) for row in table]
+    if path.suffix == ".ndjson":
+        return [tuple(json.loads(line).values()) for line in path.read_text().splitlines()]
+    import parquet_variant as pv
+
+    table = pq.read_table(path) if path.suffix == ".parquet" else pa.ipc.open_file(path).read_all()
+    items = pv.to_json(pv.VariantArray.from_arrow(table, "items")).to_pylist()
+    return list(zip(table["id"].to_pylist(), table["kind"].to_pylist(), map(json.loads, items), strict=True))
+
+
+def test_a_failed_query_leaves_the_old_file(sh: Sh, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("old")
+    assert sh('variant query events.ndjson "SELECT v:kind::int FROM t" --strict -o out.csv').code == 1
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert sh('variant query events.ndjson "SELECT 1" -o out.xyz').code == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.ndjson", "out.csv"]
+
+
+def test_values_with_line_breaks_stay_in_their_row(sh: Sh) -> None:
+    done = sh("variant query events.ndjson \"SELECT 'a' || chr(10) || 'b' AS s, 1.5::double AS n, 10 AS m\"")
+    assert done.out.splitlines() == ["s       n   m", "----  ---  --", "a\\nb  1.5  10"]
+
+
+def test_the_elements_of_arrays(sh: Sh, source: str) -> None:
+    done = sh(f'variant query {source} "SELECT sum(e.value:n::int) AS s FROM t, LATERAL variant_explode(v:items) e"')
+    assert done.lines[2:] == ["435"]
+    done = sh(f'variant query {source} "SELECT array_size(v:items) AS n, variant_type(v:user) AS k FROM t LIMIT 1"')
+    assert done.lines[2:] == ["1 object"]
+
+
+def test_json_operators_say_how_paths_are_written(sh: Sh) -> None:
+    assert "v:kind::string" in sh("variant query events.ndjson \"SELECT v->>'kind' FROM t\"").err
