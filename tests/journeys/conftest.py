@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import parquet_variant
+
 
 @dataclass(frozen=True)
 class Shell:
@@ -39,8 +41,8 @@ def sh(tmp_path: Path) -> Callable[[str], Shell]:
 
     def run(line: str) -> Shell:
         command = f'variant() {{ "{sys.executable}" -m parquet_variant.cli "$@"; }}; {line}'
-        path = os.pathsep.join(filter(None, ["src", os.environ.get("PYTHONPATH")]))
-        environment = os.environ | {"PYTHONPATH": os.path.abspath(path) if os.pathsep not in path else path}
+        source = Path(parquet_variant.__file__).parent.parent
+        environment = os.environ | {"PYTHONPATH": str(source)}
         done = subprocess.run(
             ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
         )
