@@ -7,6 +7,7 @@ strings, `kernels.shredding.json_batch` batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
@@ -38,7 +39,7 @@ def parse_json(
     *,
     schema: ShreddingSchema | str | None = None,
     dictionary: Literal["row", "batch"] = "row",
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     threads: int | None = None,
     **options: Any,
 ) -> Variant | VariantArray:
@@ -56,8 +57,9 @@ def parse_json(
         other rows; ``"batch"`` makes one metadata for all rows.
     types
         Types of strings by path: ``{"$.created_at": "timestamp"}``. Strings become dates, timestamps, UUIDs or binary;
-        those that `to_json` would not write back unchanged stay strings, unless the type ends in ``!`` (see
-        `pv.ingest`).
+        those that `to_json` would not write back unchanged stay strings. ``"timestamp!"``, ``"timestamp_ntz!"``,
+        ``"uuid!"`` and ``"number!"`` type them in any form, and `to_json` writes the canonical form. ``"auto!"``
+        instead of a mapping types each path whose strings all have one of these forms. See docs/json.md.
     threads
         Number of threads for a large column (default: one per CPU of this process). With ``dictionary="batch"`` one
         thread parses.
@@ -114,7 +116,7 @@ def try_parse_json(
     *,
     schema: ShreddingSchema | str | None = None,
     dictionary: Literal["row", "batch"] = "row",
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     threads: int | None = None,
     **options: Any,
 ) -> Variant | VariantArray | None:
@@ -148,14 +150,24 @@ def parse_json_array(
     dictionary: str,
     null_on_error: bool,
     options: dict[str, Any],
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     threads: int | None = None,
 ) -> VariantArray:
     """Parse a column of JSON text; with ``null_on_error``, invalid rows are null."""
     from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
-    from parquet_variant.shredding.typed_texts import TextTypes
+    from parquet_variant.shredding.profile import Profile
+    from parquet_variant.shredding.typed_strings import StringTypes, schema_and_types
 
-    schema = None if schema is None else ShreddingSchema.of(schema)
+    schema, schema_types = schema_and_types(schema)
+    string_types = StringTypes.of(types).with_types(schema_types)
+    if string_types.auto:
+        source = _text_column(source)
+        read = partial(
+            parse_json_array, source, schema=None, dictionary=dictionary, null_on_error=null_on_error, options=options,
+            threads=threads,
+        )  # fmt: skip
+        profile = Profile.of_array(read(types=string_types.types), threads=threads)
+        string_types = string_types.resolved(profile)
     text = _text_column(source)
     try:
         offsets, address, valid, owner = binary_parts(text)
@@ -164,7 +176,7 @@ def parse_json_array(
             f"parse_json takes strings, not {text.type}: use cast_to_variant for other types", reason="not-text"
         ) from None
     check_choice("dictionary", dictionary, ("row", "batch"))
-    json_options, text_types = JsonOptions(**options), TextTypes({} if types is None else types)
+    json_options = JsonOptions(**options)
     per_batch = dictionary == "batch"
 
     def parsed(rows: tuple[int, int]) -> pa.StructArray:
@@ -181,7 +193,7 @@ def parse_json_array(
             null_on_error=null_on_error,
             first_row=start,
         )
-        tape, _ = text_types.apply(parsed.tape)
+        tape, _ = string_types.apply(parsed.tape)
         storage = shredded_rows(tape, schema, per_batch=per_batch, first_row=start).storage()
         parsed.tape.release()
         return storage

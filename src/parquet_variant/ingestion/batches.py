@@ -32,7 +32,7 @@ from parquet_variant.ingestion.sampling import BLOCK_BYTES, in_sample, sampled_t
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.kernels.shredding.json_batch import parse_text, shredded_rows
 from parquet_variant.kernels.tapes.tape import Tape
-from parquet_variant.shredding.typed_texts import Counts
+from parquet_variant.shredding.profile import StringCounts
 
 Result = TypeVar("Result")
 # The assumed text size of a table row, by which rows are sampled.
@@ -75,7 +75,7 @@ class ChunkResult(Generic[Result]):
     bad: list[BadRecord]
     text_bytes: int
     table: pa.Table | None = None
-    typed: Counts = field(default_factory=Counter)
+    typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
 
     def combined(self, other: ChunkResult[Result], work: Pass[Result]) -> ChunkResult[Result]:
@@ -118,7 +118,7 @@ class _Parsed(Generic[Result]):
     result: Result
     rows: npt.NDArray[np.int64]
     bad: list[BadRecord]
-    typed: Counts
+    typed: StringCounts
     inexact: InexactNumbers
 
 
@@ -374,7 +374,7 @@ def _advice(file: str | None) -> str:
 
 def _result_of(
     tape: Tape, options: TextOptions, work: Pass[Result]
-) -> tuple[Result, npt.NDArray[np.int64] | None, Counts]:
+) -> tuple[Result, npt.NDArray[np.int64] | None, StringCounts]:
     """Return the result for parsed rows, the row of each value (None if unchanged), and counts of typed strings.
 
     A `root` that was not applied to the text is applied here, so that a row may give several values or none.

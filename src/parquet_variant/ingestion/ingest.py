@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Unpack
 
 from parquet_variant.array.variant_array import VariantArray
@@ -18,7 +19,7 @@ from parquet_variant.ingestion.job import IngestJob, profile_sources
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import read_arrays
+from parquet_variant.ingestion.task import profile_splits, read_arrays
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import locate
@@ -27,6 +28,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer as infer_from_profile
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.typed_strings import schema_and_types
 
 
 @with_keywords(IngestOptions, IngestRequest, TextOptions)
@@ -94,7 +96,9 @@ def ingest(
     types
         Paths or patterns of strings to type as ``date``, ``timestamp``, ``timestamp_ntz``, ``uuid`` or ``binary``
         (base64): ``{"$.created_at": "timestamp", "$..*_id": "uuid"}``. A string is typed only if `to_json` reproduces
-        it exactly; other strings remain strings. Both are counted.
+        it exactly; other strings remain strings. Both are counted. ``timestamp!``, ``timestamp_ntz!``, ``uuid!`` and
+        ``number!`` accept every form (``"2026-01-02T00:00:00Z"``), and `to_json` writes the canonical form then.
+        ``"auto!"`` instead of a mapping types the paths whose strings all have one of these forms in the sample.
     detect_timestamps
         Type all strings that are dates or timestamps. The default is True for CSV only, as in Spark.
     split_bytes
@@ -246,6 +250,9 @@ def infer(sources: Sources, policy: Any = None, **options: Any) -> InferenceResu
     >>> result.rows, result.decision("$.properties.mag").shredded
     (1707, True)
     """
+    if hinted := getattr(policy, "string_types", {}):
+        types = options.get("types") or {}
+        options["types"] = {**types, **hinted} if isinstance(types, Mapping) else {types: "", **hinted}
     return infer_from_profile(profile(sources, **options), policy)
 
 
@@ -256,7 +263,7 @@ def read_json(
     on_error: Literal["fail", "null"] = "fail",
     input_format: InputFormat = "auto",
     root: str | None = None,
-    types: Mapping[str, str] | None = None,
+    types: Mapping[str, str] | str | None = None,
     detect_timestamps: bool | None = None,
     **parse: Any,
 ) -> VariantArray:
@@ -300,16 +307,19 @@ def read_json(
     (1707, 2)
     """
     check_choice("on_error", on_error, ("fail", "null"))
+    schema, schema_types = schema_and_types(schema)
     options = TextOptions.of(
         on_error=on_error,
         input_format=input_format,
         root=root,
         parse=parse,
         types=types,
+        schema_types=schema_types,
         detect_timestamps=detect_timestamps,
     )
-    schema = None if schema is None else ShreddingSchema.of(schema)
     splits = [Split(file) for file in find_input_files(sources)]
+    if options.texts.auto:
+        options = replace(options, texts=options.texts.resolved(profile_splits(splits, options).profile))
     arrays = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]
     if not arrays:
         raise VariantFileError("the sources hold no JSON value: name files that contain at least one", reason="no-rows")

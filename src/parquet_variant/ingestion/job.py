@@ -39,7 +39,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.typed_texts import TypedText
+from parquet_variant.shredding.typed_strings import TypedStrings
 
 _MAX_SPLIT_BYTES = 128 << 20
 _MIN_SPLIT_BYTES = 4 << 20
@@ -81,6 +81,10 @@ class IngestJob:
             if self._is_one_task:
                 tasks = [list(chain(*tasks))]
             fields = self._table_fields(tasks)
+            text = self._request.text
+            if text.texts.auto:
+                text = replace(text, texts=text.texts.resolved(self._profile(engine, tasks)))
+                self._request = replace(self._request, text=text)
             inference = self._infer(engine, tasks) if self._request.schema is None else None
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
@@ -88,7 +92,7 @@ class IngestJob:
             for warning in partition_warnings(self._request, tasks):
                 (warn or _warn)(warning)
             encodings = planned_encodings(self._request, schema, tasks)
-            work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields))
+            work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields, text.texts))
             written = engine.run("write", work, tasks)
             if not any(part.rows or part.bad for part in written):
                 raise _no_value([] if self._request.text.of_dataframe else self._files)
@@ -125,6 +129,10 @@ class IngestJob:
         return tuple(fields)
 
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> InferenceResult:
+        return infer(self._profile(engine, tasks), self._request.policy)
+
+    def _profile(self, engine: Engine, tasks: list[list[Split]]) -> Profile:
+        """Return the profile of a sample of the input."""
         text_bytes = sum(split.size for task in tasks for split in task)
         if self._request.text.json_column is None:
             # Few files show the codec, because most inputs have files of one kind.
@@ -136,14 +144,17 @@ class IngestJob:
         if sample is None:
             sample = max(_MIN_SAMPLE_SHARE, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
         profiler = engine.local if round(sample * text_bytes) <= _SAMPLE_BYTES else engine
-        return infer(_profile_tasks(profiler, tasks, replace(self._request.text, sample=sample)), self._request.policy)
+        return _profile_tasks(profiler, tasks, replace(self._request.text, sample=sample))
 
 
 def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Profile:
     """Return the profile of JSON files, as an ingest computes it (see `pv.profile`)."""
     source_list = [sources] if isinstance(sources, str | os.PathLike) else sources
     files = _find_files(source_list, text)
-    profile = _profile_tasks(engine, _plan_tasks(engine, files, None, text), text)
+    tasks = _plan_tasks(engine, files, None, text)
+    profile = _profile_tasks(engine, tasks, text)
+    if text.texts.auto:
+        profile = _profile_tasks(engine, tasks, replace(text, texts=text.texts.resolved(profile)))
     if not profile.rows:
         raise _no_value(files)
     return profile
@@ -200,7 +211,7 @@ def _result(
         bytes_written=sum(part.file_bytes for part in written),
         schema=schema,
         inference=inference,
-        typed_texts=TypedText.of_counts(sum((part.typed for part in written), Counter())),
+        typed_strings=TypedStrings.of_counts(sum((part.typed for part in written), Counter())),
         inexact_numbers=inexact.count,
         first_inexact=inexact.first,
     )

@@ -27,7 +27,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import policy_named
 from parquet_variant.shredding.policies.decision import Policy
-from parquet_variant.shredding.typed_texts import TextTypes
+from parquet_variant.shredding.typed_strings import StringTypes, schema_and_types
 
 # Paths, or rows in memory together with `json_column`.
 Sources: TypeAlias = "str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Any"
@@ -42,7 +42,7 @@ class TextKeywords(TypedDict, total=False):
     input_format: InputFormat
     root: str | VariantPath | None
     json_column: str | None
-    types: Mapping[str, str] | None
+    types: Mapping[str, str] | str | None
     detect_timestamps: bool | None
     parse: Mapping[str, Any] | None
 
@@ -108,7 +108,7 @@ class TextOptions:
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
     of_dataframe: bool = False
-    texts: TextTypes = field(default_factory=TextTypes)
+    texts: StringTypes = field(default_factory=StringTypes)
     sample: float | None = None
     json: JsonOptions = field(default_factory=JsonOptions)
     chunk_bytes: int = CHUNK_BYTES
@@ -134,11 +134,15 @@ class TextOptions:
         parse: Mapping[str, Any] | None = None,
         input_format: InputFormat = "auto",
         root: str | VariantPath | None = None,
-        types: Mapping[str, str] | None = None,
+        types: Mapping[str, str] | str | None = None,
+        schema_types: Mapping[str, str] | None = None,
         detect_timestamps: bool | None = None,
         **options: Any,
     ) -> TextOptions:
-        """Return the options from keywords; ``parse`` contains options of `parse_json`, of CSV and of XML."""
+        """Return the options from keywords; ``parse`` contains options of `parse_json`, of CSV and of XML.
+
+        ``schema_types`` are the types of strings in the DDL of a schema or in the hints of a policy.
+        """
         json_names = [option.name for option in fields(JsonOptions)]
         parse_options = {option_name(name): value for name, value in (parse or {}).items()}
         json_options = {name: value for name, value in parse_options.items() if name in json_names}
@@ -150,7 +154,7 @@ class TextOptions:
         layout = TextLayout.of(input_format, root=root, parse=format_options)
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
-        texts = TextTypes(dict(types or {}), detect)
+        texts = StringTypes.of(types, detect).with_types(schema_types or {})
         return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, **options)
 
 
@@ -237,16 +241,18 @@ class IngestRequest:
         request_options = {
             option.name: file_options.pop(option.name) for option in fields(cls) if option.name in file_options
         }
-        schema, policy = request_options.pop("schema", None), request_options.pop("policy", None)
+        schema, schema_types = schema_and_types(request_options.pop("schema", None))
+        policy = request_options.pop("policy", None)
+        schema_types |= getattr(policy, "string_types", {})
         readers = file_options.pop("readers", ())
         paths, rows = _sources(sources, text.get("json_column"))
         return cls(
             sources=paths,
             rows=rows,
             dest=os.fspath(dest),
-            text=TextOptions.of(**text),
+            text=TextOptions.of(**text, schema_types=schema_types),
             format=format,
-            schema=None if schema is None else ShreddingSchema.of(schema),
+            schema=schema,
             policy=_with_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),
             partition_by=PartitionBy.of(request_options.pop("partition_by", ())),
             write=file_options,

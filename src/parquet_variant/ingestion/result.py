@@ -8,7 +8,7 @@ from typing import Any
 from parquet_variant.errors import without_secrets
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import InferenceResult
-from parquet_variant.shredding.typed_texts import TypedText
+from parquet_variant.shredding.typed_strings import TypedStrings
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class IngestResult:
         The shredding schema; None if nothing was written.
     inference
         The decision for every path; None if the schema was an option.
-    typed_texts
+    typed_strings
         Counts of the strings that were to be typed as dates, timestamps, UUIDs or binary.
     inexact_numbers
         Number of numbers that lost precision: no type of Variant keeps them exactly, and they became the nearest
@@ -53,7 +53,7 @@ class IngestResult:
     bytes_written: int
     schema: ShreddingSchema | None
     inference: InferenceResult | None = None
-    typed_texts: tuple[TypedText, ...] = ()
+    typed_strings: tuple[TypedStrings, ...] = ()
     inexact_numbers: int = 0
     first_inexact: str | None = None
 
@@ -73,6 +73,8 @@ class IngestResult:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
         fields["files"] = list(self.files)
-        fields["typed_texts"] = [asdict(typed_text) for typed_text in self.typed_texts]
+        fields["typed_strings"] = [asdict(typed_text) for typed_text in self.typed_strings]
+        suggested_types = () if self.inference is None else self.inference.suggested_types
+        fields["suggested_types"] = [asdict(suggestion) for suggestion in suggested_types]
         fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
         return fields

@@ -30,8 +30,8 @@ from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
 from parquet_variant.parquet.writing.encodings import ColumnEncodings
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.typed_texts import Counts
+from parquet_variant.shredding.profile import Profile, StringCounts
+from parquet_variant.shredding.typed_strings import StringTypes
 
 # Variants as the shredding kernel returns them, or combined into an array.
 Shredded: TypeAlias = ShreddedRows | VariantArray
@@ -51,12 +51,15 @@ class TaskPlan:
         Encodings of the columns of Parquet files; None if every task chooses them.
     fields
         All columns of the rows, if the JSON is a column of a table.
+    string_types
+        The types of strings that were inferred for ``types="auto!"``; None if the options have them.
     """
 
     schema: ShreddingSchema
     threads: int = 1
     encodings: ColumnEncodings | None = None
     fields: tuple[pa.Field, ...] = ()
+    string_types: StringTypes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +142,7 @@ class WrittenSplits:
     text_bytes: int
     file_bytes: int
     adds: tuple[Add, ...] = ()
-    typed: Counts = field(default_factory=Counter)
+    typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
 
 
@@ -154,7 +157,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     all_steps = steps(splits, text, work, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, all_steps, threads, read_ahead=True):
         check_interrupted()
-        total = total.merge(ProfiledSplits(replace(batch.result, typed_texts=batch.typed), batch.text_bytes))
+        total = total.merge(ProfiledSplits(replace(batch.result, typed_strings=batch.typed), batch.text_bytes))
     return total
 
 
@@ -185,12 +188,13 @@ class SplitRows:
         task: int,
         attempt: int,
     ) -> None:
-        self.splits, self.plan, self.text = splits, plan, text
+        self.splits, self.plan = splits, plan
+        self.text = text if plan.string_types is None else replace(text, texts=plan.string_types)
         self.directory = staging.attempt(task, attempt)
         self._quarantine = StagedFile(self.directory, f"{BAD_RECORDS}/{staging.file_name(task, extension='ndjson')}")
         self.bad = 0
         self.text_bytes = 0
-        self.typed: Counts = Counter()
+        self.typed: StringCounts = Counter()
         self.inexact = InexactNumbers()
 
     def __iter__(self) -> Iterator[TaskRows]:

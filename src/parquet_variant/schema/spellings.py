@@ -12,8 +12,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from parquet_variant.errors import SchemaError
-from parquet_variant.path import quote_name
+from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.schema.primitive_types import ddl_name
 from parquet_variant.schema.storage_shape import MAX_DEPTH, SchemaNode, TypeTree
 from parquet_variant.schema.type_grammar import Column, TypeParser
@@ -31,11 +33,31 @@ def parse_ddl(text: str) -> TypeTree:
     ...
     parquet_variant.errors.SchemaError: unknown type 'strin': did you mean 'string'? (byte offset 12)
     """
+    tree, string_types = parse_ddl_with_strings(text)
+    if string_types:
+        raise SchemaError(
+            f"the DDL has the type {next(iter(string_types.values()))}, which types strings while JSON is parsed: pass "
+            "the DDL as schema= of ingest or parse_json, or remove the '!'",
+            reason="bad-ddl",
+        )
+    return tree
+
+
+def parse_ddl_with_strings(text: str) -> tuple[TypeTree, dict[str, str]]:
+    """Read a shredding schema from DDL in which ``!`` marks types of strings: ``at timestamp!, n bigint!``.
+
+    Returns the tree, and the types of strings by path, as in ``types=`` of `parse_json`. Raises `SchemaError` as
+    `parse_ddl`.
+
+    >>> parse_ddl_with_strings("at timestamp!, n bigint")
+    ({'at': TimestampType(timestamp[us, tz=UTC]), 'n': DataType(int64)}, {"$['at']": 'timestamp!'})
+    """
     parser = _Parser(text)
     # `date` is a type, `date date` a column of that name: the second token tells.
     second = parser.tokens[min(1, len(parser.tokens) - 1)]
-    is_type = parser.token.kind == "word" and (second.kind == "end" or second.text in ("<", "("))
-    return parser.whole(parser.type() if is_type else parser.struct(parser.columns()))
+    is_type = parser.token.kind == "word" and (second.kind == "end" or second.text in ("<", "(", "!"))
+    tree = parser.whole(parser.type() if is_type else parser.struct(parser.columns()))
+    return tree, parser.string_types
 
 
 class _Parser(TypeParser[TypeTree]):
@@ -45,6 +67,21 @@ class _Parser(TypeParser[TypeTree]):
     reason = "bad-ddl"
     max_depth = MAX_DEPTH
     too_deep = "a shredding schema may be {} levels deep"
+
+    def __init__(self, text: str) -> None:
+        self.string_types: dict[str, str] = {}
+        super().__init__(text)
+
+    def marked(self, kind: pa.DataType) -> None:
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            name = "number"
+        elif pa.types.is_timestamp(kind):
+            name = "timestamp_ntz" if kind.tz is None else "timestamp"
+        elif pa.types.is_date(kind) or kind == pa.uuid():
+            name = ddl_name(kind)
+        else:
+            self.fail(f"unexpected '!': strings cannot be parsed as {ddl_name(kind)}")
+        self.string_types[str(VariantPath(tuple(self.path)))] = f"{name}!"
 
     def variant(self) -> TypeTree:
         return None

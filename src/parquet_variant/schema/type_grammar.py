@@ -14,12 +14,13 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 import pyarrow as pa
 
 from parquet_variant.errors import SchemaError, VariantError, choice_of
+from parquet_variant.path import WILDCARD, Segment
 from parquet_variant.schema.primitive_types import DDL_NAMES, decimal
 
 T = TypeVar("T")
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<word>\w+)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<mark>[<>(),:])|(?P<end>\Z))"
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)*`)|(?P<word>\w+)|(?P<text>'(?:[^'\\]|\\.)*')|(?P<mark>[<>(),:!])|(?P<end>\Z))"
 )
 _DECIMALS = ("decimal", "dec", "numeric")
 
@@ -52,6 +53,7 @@ class TypeParser(Generic[T]):
         self.text = text
         self.depth = 0
         self.at = 0
+        self.path: list[Segment] = []  # of the type that is being parsed
         self.tokens: list[_Token] = []
         end = 0
         while not self.tokens or self.tokens[-1].kind != "end":
@@ -99,7 +101,7 @@ class TypeParser(Generic[T]):
             offset = self.token.offset
             name = self._name()
             self._takes(":")
-            columns.append(Column(name, self.type(), offset))
+            columns.append(Column(name, self._type_at(name), offset))
             self._skip_notes()
             if not self._takes(","):
                 return columns
@@ -117,7 +119,7 @@ class TypeParser(Generic[T]):
         if name in _DECIMALS:
             precision, *scale = self._numbers() or [10]  # Spark's and SQL's default
             try:
-                return decimal(precision, scale[0] if scale else 0)
+                return self._marked(decimal(precision, scale[0] if scale else 0))
             except SchemaError as error:
                 self.fail(error.message, start if self.faults_at_start else None)
         if name == "time":
@@ -126,7 +128,11 @@ class TypeParser(Generic[T]):
         if kind is None:
             known = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
             self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, known)}", start)
-        return kind
+        return self._marked(kind)
+
+    def marked(self, kind: pa.DataType) -> None:
+        """Handle a type that is followed by ``!``."""
+        self.fail("unexpected '!' after the type")
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
         """Raise the error, with the byte offset of a character, or else of the next token."""
@@ -138,13 +144,26 @@ class TypeParser(Generic[T]):
         """The next token."""
         return self.tokens[self.at]
 
+    def _marked(self, kind: pa.DataType) -> Any:
+        if self.token.kind == "mark" and self.token.text == "!":
+            self.marked(kind)
+            self.at += 1
+        return kind
+
+    def _type_at(self, segment: Segment) -> T:
+        self.path.append(segment)
+        try:
+            return self.type()
+        finally:
+            self.path.pop()
+
     def _nested(self, name: str, start: int) -> T:
         self.depth += 1
         if self.depth > self.max_depth:
             self.fail(self.too_deep.format(self.max_depth), start)
         self._expect("<")
         if name == "array":
-            nested = self.array(self.type())
+            nested = self.array(self._type_at(WILDCARD))
         elif name == "struct":
             nested = self.struct([] if self._text() == ">" else self.columns())
         else:

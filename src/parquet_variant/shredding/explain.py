@@ -54,7 +54,7 @@ def explain(result: InferenceResult) -> str:
 
 
 def summary(result: InferenceResult) -> list[str]:
-    """Return the numbers of typed paths and of bytes that leave the residual, and the counts of typed strings."""
+    """Return the effect of the decisions, the counts of typed strings, and suggested types of strings."""
     if result.costs is None or not result.rows:
         return []
     leaves = [decision for decision in result.decisions if decision.type not in ("object", "array")]
@@ -62,7 +62,7 @@ def summary(result: InferenceResult) -> list[str]:
     total, stays = result.costs.total_bytes, result.costs.residual_bytes
     moved = f"{_size(total - stays)} of {_size(total)} encoded leave the residual, {_size(stays)} stay"
     head = f"{result.rows:,} rows, {len(leaves):,} paths with values, {typed:,} typed ({result.policy.name}): {moved}"
-    return [head, *map(str, result.typed_texts)]
+    return [head, *map(str, result.typed_strings), *map(str, result.suggested_types)]
 
 
 def explain_table(result: InferenceResult, sort: SortBy = "saved", top: int | None = None) -> str:

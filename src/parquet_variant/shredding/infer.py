@@ -19,7 +19,7 @@ from parquet_variant.shredding.policies.spark import SparkPolicy
 from parquet_variant.shredding.policies.tiles import TilesPolicy
 from parquet_variant.shredding.policies.workload import WorkloadPolicy
 from parquet_variant.shredding.profile import Profile
-from parquet_variant.shredding.typed_texts import TypedText
+from parquet_variant.shredding.typed_strings import TypedStrings, suggest_types
 
 # The classes of the policies by name.
 POLICIES: dict[str, type[Any]] = {
@@ -93,8 +93,10 @@ def infer(
         )
     profile = data if isinstance(data, Profile) else Profile.of_array(data, threads=threads)
     result = chosen_policy.choose(profile)
-    typed_texts = TypedText.of_counts(profile.typed_texts)
-    return replace(result, costs=_costs(result, profile), typed_texts=typed_texts)
+    typed_strings = TypedStrings.of_counts(profile.typed_strings)
+    return replace(
+        result, costs=_costs(result, profile), typed_strings=typed_strings, suggested_types=suggest_types(profile)
+    )
 
 
 def _costs(result: InferenceResult, profile: Profile) -> Costs:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +42,13 @@ if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.kernels.tapes.tape import Tape
     from parquet_variant.path import Wildcard
-    from parquet_variant.shredding.typed_texts import Counts
 
+# Number of strings by path, type, and whether they were typed (see `typed_strings`).
+StringCounts: TypeAlias = "Counter[tuple[str, str, bool]]"
 MAX_PATHS = 1 << 17
 # Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
-_VERSION = 2
+_VERSION = 3
 
 Int64s = npt.NDArray[np.int64]
 
@@ -78,7 +79,7 @@ class Profile:
         The smallest hashes of the distinct paths, to estimate their number.
     max_paths
         Number of distinct paths up to which all are kept.
-    typed_texts
+    typed_strings
         Counts of strings that were to be typed while the rows were read.
 
     Examples
@@ -100,7 +101,7 @@ class Profile:
     sample: RowSample = field(default_factory=RowSample, repr=False)
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
     max_paths: int = MAX_PATHS
-    typed_texts: Counts = field(default_factory=Counter)
+    typed_strings: StringCounts = field(default_factory=Counter)
 
     # -- made from data
 
@@ -151,7 +152,7 @@ class Profile:
             self.sample.merge(other.sample, limit),
             sketch,
             limit,
-            self.typed_texts + other.typed_texts,
+            self.typed_strings + other.typed_strings,
         )
 
     # -- what was found
@@ -273,7 +274,7 @@ class Profile:
                 "path_sketch": _packed(self.path_sketch),
                 "table": _packed_table(self.capped),
                 "sample": [self.sample.level, *map(_packed_table, self.sample.tables)],
-                "typed_texts": [[*rule, count] for rule, count in self.typed_texts.items()],
+                "typed_strings": [[*rule, count] for rule, count in self.typed_strings.items()],
             }
         )
 
@@ -294,7 +295,7 @@ class Profile:
             return cls(
                 document["rows"], document["null_rows"], document["values"], _unpacked_table(document["table"]),
                 RowSample(level, tuple(map(_unpacked_table, tables))), _unpacked(document["path_sketch"]),
-                document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_texts", ())}),
+                document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_strings", ())}),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise VariantError(f"the text is not a profile of Profile.to_json: {error}", reason="bad-profile") from None
@@ -307,7 +308,7 @@ class Profile:
             and np.array_equal(self.path_sketch, other.path_sketch)
             and self.capped.equals(other.capped)
             and self.sample.equals(other.sample)
-            and self.typed_texts == other.typed_texts
+            and self.typed_strings == other.typed_strings
         )
 
     __hash__ = None  # type: ignore[assignment]

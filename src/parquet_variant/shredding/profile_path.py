@@ -19,6 +19,14 @@ from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 Int64s = npt.NDArray[np.int64]
 
 _ARRAY, _OBJECT = 21, 22
+# Types of `string_form` -> columns of the counts table.
+_FORM_COLUMNS = {
+    "date": columns.DATES,
+    "timestamp": columns.TIMESTAMPS,
+    "timestamp_ntz": columns.LOCAL_TIMESTAMPS,
+    "uuid": columns.UUIDS,
+    "number": columns.NUMBERS,
+}
 _TYPE_OF_KIND = [TYPE_OF_ID[PrimitiveId(kind)].type for kind in range(_ARRAY)] + [VariantType.ARRAY, VariantType.OBJECT]
 # Encoded bytes of a value of each kind, without the bytes of strings; the entries of containers are counted separately.
 _WIDTHS = np.array(
@@ -232,6 +240,18 @@ class PathProfile:
     def null_count(self) -> int:
         """Number of Variant nulls."""
         return self.kind_count(PrimitiveId.NULL)
+
+    @property
+    def string_form(self) -> str | None:
+        """The type in whose form all values are written, as strings: ``"timestamp"``, …; None if there is none.
+
+        Variant nulls are ignored. Always None for paths whose figures are scaled up from the sample.
+        """
+        strings = self.kind_count(PrimitiveId.STRING)
+        if not strings or strings != self.count - self.null_count or self._profile.is_scaled[self._index]:
+            return None
+        forms = (name for name, column in _FORM_COLUMNS.items() if self._count(column) == strings)
+        return next(forms, None)
 
     # -- numbers
 

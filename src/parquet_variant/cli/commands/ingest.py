@@ -86,7 +86,7 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write it shredded: all rows, or nothing."""
-    from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.options.readers import read_schema_or_ddl
     from parquet_variant.cli.options.stdin import with_stdin
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.job import IngestJob
@@ -95,7 +95,7 @@ def command(
 
     if preview and into != "delta":
         raise typer.BadParameter("--preview is for --format delta")
-    options: dict[str, Any] = {"schema": read_schema(schema), "policy": policy.read(), **json.read()}
+    options: dict[str, Any] = {"schema": read_schema_or_ddl(schema), "policy": policy.read(), **json.read()}
     options |= _of_files(into, writer, files)
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
@@ -175,7 +175,9 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
             f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}; to refuse such "
             "numbers, use --on-inexact fail"
         )
-    for typed_text in result.typed_texts:
-        print(typed_text)
+    for typed_strings in result.typed_strings:
+        print(typed_strings)
+    for suggestion in () if result.inference is None else result.inference.suggested_types:
+        print(suggestion)
     if result.schema is not None:
         print(f"shredded:\n{result.schema}")

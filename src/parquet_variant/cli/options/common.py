@@ -110,7 +110,8 @@ Types: TypeAlias = Annotated[
     typer.Option(
         "--type",
         metavar="PATH:TYPE",
-        help="Type strings as date, timestamp, timestamp_ntz, uuid or binary, such as '$..*_id:uuid'; repeatable.",
+        help="Type strings at PATH: date, timestamp, timestamp_ntz, uuid or binary if the text can be written back; "
+        "timestamp!, timestamp_ntz!, uuid! or number! in any form; auto! types what all values allow. Repeatable.",
     ),
 ]
 DetectTimestamps: TypeAlias = Annotated[
@@ -138,6 +139,9 @@ def read_types(texts: list[str] | None, option: str = "--type") -> list[tuple[st
     """
     types: list[tuple[str, str]] = []
     for text in texts or ():
+        if text == "auto!" and option == "--type":
+            types.append((text, ""))
+            continue
         path, sign, kind = text.rpartition(":")
         if not sign:
             raise typer.BadParameter(f"invalid {option} {text!r}: write PATH:TYPE, such as '$.tags.brand:string'")

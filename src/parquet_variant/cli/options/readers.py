@@ -48,6 +48,18 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
     return ShreddingSchema.from_json(text) if text.startswith("{") else ShreddingSchema.from_ddl(text)
 
 
+def read_schema_or_ddl(schema: str | None) -> ShreddingSchema | str | None:
+    """Read the value of ``--schema`` of a command that parses JSON: DDL stays text, so that ``!`` can type strings.
+
+    >>> read_schema_or_ddl("at timestamp!, mag double")
+    'at timestamp!, mag double'
+    """
+    text = None if schema is None or os.path.isfile(schema) else schema  # noqa: PTH113 - as in `read_schema`
+    if text is None or text.endswith(_SUFFIXES) or text.strip().startswith("{"):
+        return read_schema(schema)
+    return text
+
+
 def read_policy(name: str, settings: list[str] | None = None, queries: str | None = None) -> Policy:
     """Create a policy.
 

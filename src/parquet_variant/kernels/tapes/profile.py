@@ -15,6 +15,7 @@ from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.tapes.interning import hash_bytes
+from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Table
 
@@ -22,8 +23,11 @@ from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Tab
 KINDS = KIND.OBJECT + 1
 # Columns of the counts table. The byte counts of strings and binary exclude headers; LONG_STRINGS counts those with a
 # header of 5 bytes instead of 1.
-(P_ROWS, P_STRING_BYTES, P_LONG_STRINGS, P_ELEMENTS, P_FIELDS, P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN, P_INT_MAX,
- P_STRING_MAX, P_ARRAY_MAX, _LAST_ROW) = range(12)  # fmt: skip
+(P_ROWS, P_STRING_BYTES, P_LONG_STRINGS, P_ELEMENTS, P_FIELDS) = range(5)
+# One column per form of strings (`string_forms.FORM`).
+P_FORMS = 5
+(P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN, P_INT_MAX, P_STRING_MAX, P_ARRAY_MAX,
+ _LAST_ROW) = range(P_FORMS + FORMS, P_FORMS + FORMS + 7)  # fmt: skip
 COUNTS = _LAST_ROW
 # Columns of the digits table: decimals by digits before the point (0 to 38), then by scale (0 to 38).
 DIGIT_BUCKETS = 39
@@ -104,6 +108,10 @@ def _count_value(kind, a, b, counts, sketches, path):
     if kind == KIND.STRING or kind == KIND.BINARY:
         counts[path, P_STRING_BYTES] += b
         counts[path, P_LONG_STRINGS] += kind == KIND.STRING and b >= 64
+        if kind == KIND.STRING:
+            form, _, _, _, _ = string_form(a, b)
+            if form >= 0:
+                counts[path, P_FORMS + form] += 1
         counts[path, P_STRING_MIN] = min(counts[path, P_STRING_MIN], b)
         counts[path, P_STRING_MAX] = max(counts[path, P_STRING_MAX], b)
         _add_to_sketch(sketches, path, _sampled_hash(a, b))

@@ -6,7 +6,8 @@ that they do not take, to `compute.slot_casts`, nesting to `shredding.unshred`.
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.civil_time import NO_DAY, days_since_epoch, digits_value
+from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.int128 import digits_of, round_by_power
 from parquet_variant.kernels.json.scan import decimal_kind, int_kind
 from parquet_variant.kernels.kinds import KIND
@@ -39,38 +40,6 @@ def decimal_slots(
         store_u64(target + i * 16 + 8, high)
 
 
-@helper(inline=True)
-def _digits(at, count):
-    """The number that so many digits stand for, or -1."""
-    number = 0
-    for i in range(count):
-        digit = load_u8(at + i) - 48
-        if digit < 0 or digit > 9:
-            return -1
-        number = number * 10 + digit
-    return number
-
-
-@helper
-def _days(year, month, day):
-    """Days since 1970-01-01, or -1 << 40 if there is no such day."""
-    leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
-    if month == 2:
-        last = 29 if leap else 28
-    elif month == 4 or month == 6 or month == 9 or month == 11:
-        last = 30
-    else:
-        last = 31
-    if month < 1 or month > 12 or day < 1 or day > last:
-        return -1 << 40
-    # Years start in March here, so that the leap day comes last.
-    y = year - (1 if month <= 2 else 0)
-    era = y // 400
-    year_of_era = y - era * 400
-    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
-    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
-
-
 @kernel
 def iso_timestamps(
     positions: Int64s, a: Int64s, b: Int64s, needs_zone: bool, micros: Int64s, nanos: Int64s, done: Bools
@@ -89,12 +58,12 @@ def iso_timestamps(
             or (separator != 84 and separator != 32)
         ):  # fmt: skip
             continue
-        year, month, day = _digits(at, 4), _digits(at + 5, 2), _digits(at + 8, 2)
-        hour, minute, second = _digits(at + 11, 2), _digits(at + 14, 2), _digits(at + 17, 2)
+        year, month, day = digits_value(at, 4), digits_value(at + 5, 2), digits_value(at + 8, 2)
+        hour, minute, second = digits_value(at + 11, 2), digits_value(at + 14, 2), digits_value(at + 17, 2)
         if year < 0 or hour < 0 or minute < 0 or second < 0 or hour > 23 or minute > 59 or second > 59:
             continue
-        days = _days(year, month, day)
-        if days == -1 << 40:
+        days = days_since_epoch(year, month, day)
+        if days == NO_DAY:
             continue
         end = at + size
         at += 19

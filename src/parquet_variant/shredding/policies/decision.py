@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from parquet_variant.shredding.costs import Costs
     from parquet_variant.shredding.estimate import Prediction
     from parquet_variant.shredding.profile_path import PathProfile
-    from parquet_variant.shredding.typed_texts import TypedText
+    from parquet_variant.shredding.typed_strings import TypedStrings, TypeSuggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,10 @@ class InferenceResult:
     costs
         Typed, null, residual and missing values per path, with bytes; None if the policy used rows instead of a
         profile.
-    typed_texts
+    typed_strings
         Counts of strings that were to be typed, in the profiled rows.
+    suggested_types
+        Paths at which all profiled strings are dates, timestamps, UUIDs or numbers, with the types to use.
     """
 
     schema: ShreddingSchema
@@ -104,7 +106,8 @@ class InferenceResult:
     rows: int
     predictions: tuple[Prediction, ...] = ()
     costs: Costs | None = None
-    typed_texts: tuple[TypedText, ...] = ()
+    typed_strings: tuple[TypedStrings, ...] = ()
+    suggested_types: tuple[TypeSuggestion, ...] = ()
 
     def __post_init__(self) -> None:
         schema = self.schema.limited_to(MAX_PHYSICAL_DEPTH)

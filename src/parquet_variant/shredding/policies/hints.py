@@ -19,6 +19,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.path import VariantPath, is_within
 from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH, path_depth, too_deep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.schema.spellings import parse_ddl_with_strings
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import (
@@ -30,6 +31,7 @@ from parquet_variant.shredding.policies.decision import (
 from parquet_variant.shredding.policies.maps import MapRules, map_reason
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.shredding.typed_strings import pattern_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class HintsPolicy:
     Parameters
     ----------
     types
-        DDL or Arrow types by path.
+        DDL or Arrow types by path. ``"timestamp!"`` also types strings while JSON is parsed (docs/json.md).
     max_columns
         Maximum number of shredded paths that are not in `types`.
     skip
@@ -72,6 +74,7 @@ class HintsPolicy:
     skip: Iterable[str] = ()
     skip_regexp: Iterable[str] = ()
     maps: MapRules = field(default_factory=MapRules)
+    string_types: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
     _typed: dict[VariantPath, ShreddingSchema] = field(init=False, repr=False, compare=False, default_factory=dict)
     _skipped: tuple[VariantPath, ...] = field(init=False, repr=False, compare=False, default=())
     _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False, default=())
@@ -82,12 +85,19 @@ class HintsPolicy:
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "skip", tuple(self.skip))
         object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
-        typed = {
-            VariantPath.parse(path): ShreddingSchema.from_ddl(schema)
-            if isinstance(schema, str)
-            else ShreddingSchema.from_arrow(schema)
-            for path, schema in types
-        }
+        typed, string_types = {}, {}
+        for path, hint in types:
+            parsed = VariantPath.parse(path)
+            if isinstance(hint, str):
+                tree, types_of_hint = parse_ddl_with_strings(hint)
+                typed[parsed] = ShreddingSchema.from_tree(tree)
+                string_types |= {
+                    pattern_of(VariantPath(parsed.segments + VariantPath.parse(place).segments)): kind
+                    for place, kind in types_of_hint.items()
+                }
+            else:
+                typed[parsed] = ShreddingSchema.from_arrow(hint)
+        object.__setattr__(self, "string_types", string_types)
         for path, schema in typed.items():
             leaf = path.segments + max((below for below, _ in schema.leaves()), key=path_depth).segments
             if path_depth(VariantPath(leaf)) > MAX_PHYSICAL_DEPTH:
