@@ -31,7 +31,7 @@ CHUNK_BYTES = 64 << 20
 def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
     """Split an unshredded storage into row ranges that are each small enough for one node table.
 
-    Returns one empty range if there are no rows.
+    Returns one empty range without rows.
     """
     return row_chunks(binary_parts(storage.field("value")).offsets, CHUNK_BYTES)
 
@@ -101,8 +101,8 @@ class NameNumbers:
 
 def _names_of(table: NameTable, counts: Int64s) -> pa.Array:
     """Return the names of the readable dictionaries, concatenated."""
-    chosen = np.repeat(counts > 0, np.diff(table.starts))
-    address, length = table.address[chosen], table.length[chosen]
+    is_readable = np.repeat(counts > 0, np.diff(table.starts))
+    address, length = table.address[is_readable], table.length[is_readable]
     return filled_binary(length, partial(copy_spans, address, length), arrow_type=pa.large_binary())
 
 

@@ -173,7 +173,7 @@ def schema_of_variant_agg(array: Any) -> str:
     Returns
     -------
     str
-        The type; ``VOID`` if there are no values.
+        The type; ``VOID`` without values.
 
     Raises
     ------

@@ -158,7 +158,7 @@ def _check_groups(storage: pa.StructArray, max_depth: int, faults: list[dict[str
         typed = children.get("typed_value")
         if typed is None:
             continue
-        pending.extend((below, rows_below, path / step) for step, below, rows_below in groups_below(typed, rows))
+        pending.extend((child, child_rows, path / step) for step, child, child_rows in groups_below(typed, rows))
         if not pa.types.is_struct(typed.type) and not is_list(typed.type):
             slots = faulty_slots(typed)
             faults.extend(

@@ -225,8 +225,8 @@ def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
     infos = filesystem.get_file_info(names)
     journals: frozenset[str] = frozenset()
     if not is_local or infos[-1].type == pafs.FileType.Directory:
-        below = pafs.FileSelector(temporary, recursive=True, allow_not_found=True)
-        journals = frozenset(info.path for info in filesystem.get_file_info(below) if _is_journal(info.path))
+        selector = pafs.FileSelector(temporary, recursive=True, allow_not_found=True)
+        journals = frozenset(info.path for info in filesystem.get_file_info(selector) if _is_journal(info.path))
     return _Stamp(tuple(info.mtime_ns for info in infos), journals)
 
 

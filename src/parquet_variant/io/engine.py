@@ -1,7 +1,7 @@
 """Engines that run the tasks of a job: threads of this process, or Spark.
 
-Owns the interface, and threads: running tasks, progress, stopping at the first failure, and telling tasks that the job
-was interrupted. `spark.engine` runs tasks on Spark.
+Owns the interface, and threads: running tasks, progress, stopping at the first failure, and interrupting running tasks.
+`spark.engine` runs tasks on Spark.
 """
 
 from __future__ import annotations

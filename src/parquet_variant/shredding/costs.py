@@ -61,7 +61,7 @@ class Costs:
     @property
     def residual_bytes(self) -> int:
         """The encoded bytes that stay in residuals."""
-        return min(sum(each.residual_bytes for each in self.paths.values()), self.total_bytes)
+        return min(sum(cost.residual_bytes for cost in self.paths.values()), self.total_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +190,12 @@ def _typed_decimals(path_profile: PathProfile, arrow: pa.DataType) -> int:
     if not count:
         return 0
     if pa.types.is_decimal(arrow):
-        whole, scale = arrow.precision - arrow.scale, arrow.scale
+        whole_digits, scale = arrow.precision - arrow.scale, arrow.scale
     else:
-        whole, scale = _INTEGER_DIGITS[arrow], 0
-    wholes = list(accumulate(path_profile.decimals_by_whole_digits))
-    scales = list(accumulate(path_profile.decimals_by_scale))
+        whole_digits, scale = _INTEGER_DIGITS[arrow], 0
+    within_whole = list(accumulate(path_profile.decimals_by_whole_digits))
+    within_scale = list(accumulate(path_profile.decimals_by_scale))
     # Each count includes values that break only one limit; in the worst case no value breaks both.
-    return max(wholes[min(whole, len(wholes) - 1)] + scales[min(scale, len(scales) - 1)] - count, 0)
+    fitting_whole = within_whole[min(whole_digits, len(within_whole) - 1)]
+    fitting_scale = within_scale[min(scale, len(within_scale) - 1)]
+    return max(fitting_whole + fitting_scale - count, 0)

@@ -33,23 +33,23 @@ def explain(result: InferenceResult) -> str:
     └─ tags  array  95.2% typed  4.8% missing  all array
        └─ [*]  bigint  66.7% typed  33.3% residual (40 B)  saves 126 B  66.7% number, 33.3% string
     """
-    below: dict[VariantPath, list[Decision]] = {}
+    children_of: dict[VariantPath, list[Decision]] = {}
     for decision in result.decisions:
         if decision.path.segments:
-            below.setdefault(decision.path.parent, []).append(decision)
+            children_of.setdefault(decision.path.parent, []).append(decision)
     root = next((decision for decision in result.decisions if not decision.path.segments), None)
     if root is None:
         return "$  nothing to shred: no values"
     costs = {} if result.costs is None else result.costs.paths
     lines = [*summary(result), _line("$", root, costs.get(root.path))]
-    stack = [(child, "", last) for child, last in _siblings(below, root.path)]
+    stack = [(child, "", last) for child, last in _siblings(children_of, root.path)]
     while stack:
         decision, indent, last = stack.pop()
         lines.append(
             f"{indent}{'└─' if last else '├─'} {_line(_name(decision.path), decision, costs.get(decision.path))}"
         )
         inner = indent + ("   " if last else "│  ")
-        stack.extend((child, inner, ends) for child, ends in _siblings(below, decision.path))
+        stack.extend((child, inner, ends) for child, ends in _siblings(children_of, decision.path))
     return "\n".join(lines)
 
 
@@ -159,9 +159,9 @@ def explain_diff(before: InferenceResult, after: InferenceResult) -> str:
     return "\n".join(lines)
 
 
-def _siblings(below: dict[VariantPath, list[Decision]], path: VariantPath) -> list[tuple[Decision, bool]]:
+def _siblings(children_of: dict[VariantPath, list[Decision]], path: VariantPath) -> list[tuple[Decision, bool]]:
     """Return the decisions one level below a path, in reverse order, each with whether it is the last."""
-    children = below.get(path, [])
+    children = children_of.get(path, [])
     return [(child, child is children[-1]) for child in reversed(children)]
 
 

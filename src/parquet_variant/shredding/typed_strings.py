@@ -68,7 +68,7 @@ class TypedStrings:
         counts = f"{self.typed:,} of {total:,} strings at {self.path} were typed as {self.type}"
         if self.type.endswith("!"):
             return f"{counts}: the others are not in the form of that type"
-        hint = f"; {self.type}! accepts other forms" if f"{self.type}!" in _EXACT_FORMS else ""
+        hint = f"; {self.type}! accepts more forms" if self.type in ("timestamp", "timestamp_ntz", "uuid") else ""
         return f"{counts}: the format of the others would not be reproduced exactly{hint}"
 
     @classmethod

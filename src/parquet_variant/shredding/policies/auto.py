@@ -249,9 +249,9 @@ def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
 
 def mix(column: ColumnType) -> str:
     """Return the types at a path with their shares, as text."""
-    if not column.others:
+    if not column.other_types:
         return f"all {column.name}"
-    total = column.typed + sum(column.others.values())
+    total = column.typed + sum(column.other_types.values())
     first = "number" if column.name.startswith(("bigint", "decimal")) else column.name
-    parts = [(first, column.typed), *sorted(column.others.items(), key=lambda item: (-item[1], item[0]))]
+    parts = [(first, column.typed), *sorted(column.other_types.items(), key=lambda item: (-item[1], item[0]))]
     return ", ".join(f"{count / total:.1%} {name}" for name, count in parts)

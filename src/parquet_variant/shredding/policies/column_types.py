@@ -32,12 +32,12 @@ class ColumnType:
     arrow: pa.DataType | None  # The type of a primitive column, else None.
     typed: int  # Number of values that it holds.
     # Number of values of other types, which stay in the residual, by type; without Variant nulls.
-    others: dict[str, int]
+    other_types: dict[str, int]
 
     @property
     def share(self) -> float:
         """Share of the values, Variant nulls excluded, that the column holds."""
-        total = self.typed + sum(self.others.values())
+        total = self.typed + sum(self.other_types.values())
         return self.typed / total if total else 0.0
 
 
@@ -53,10 +53,10 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
     name = max(groups, key=lambda group: (groups[group], group))
     typed = groups.pop(name)
     if name == "number":
-        arrow, kept = exact_numeric(path_profile)
-        if kept < typed:
-            groups[f"number beyond {ddl_name(arrow)}"] = typed - kept
-        return ColumnType(ddl_name(arrow), arrow, kept, groups)
+        arrow, held = exact_numeric(path_profile)
+        if held < typed:
+            groups[f"number beyond {ddl_name(arrow)}"] = typed - held
+        return ColumnType(ddl_name(arrow), arrow, held, groups)
     if name in ("array", "object"):
         return ColumnType(name, None, typed, groups)
     arrow = TYPES[VariantType(name)].arrow
@@ -74,14 +74,14 @@ def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     wholes, scales = path_profile.decimals_by_whole_digits, path_profile.decimals_by_scale
     decimals = sum(scales)
     ints = sum(count for name, count in types.items() if name in EXACT_NUMERIC) - decimals
-    whole, scale = max(path_profile.whole_digits, 1), path_profile.scale
-    if whole + scale <= _NARROW:
-        return decimal(whole + scale, scale), ints + decimals
+    whole_digits, scale = max(path_profile.whole_digits, 1), path_profile.scale
+    if whole_digits + scale <= _NARROW:
+        return decimal(whole_digits + scale, scale), ints + decimals
     narrow = _best([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, _NARROW)])
     if narrow[1] >= (1 - _OUTLIERS) * (ints + decimals):
         return narrow
-    if whole + scale <= MAX_PRECISION:
-        return decimal(whole + scale, scale), ints + decimals
+    if whole_digits + scale <= MAX_PRECISION:
+        return decimal(whole_digits + scale, scale), ints + decimals
     return _best([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, MAX_PRECISION)])
 
 
@@ -97,9 +97,9 @@ def _most_typed(
     decimals = below_scale[-1]
     best = (0, 0)
     for scale in range(min(precision, len(scales) - 1) + 1):
-        whole = precision - scale
+        whole_digits = precision - scale
         # Each count includes values that break only one limit; in the worst case no value breaks both.
-        fitting = below_whole[min(whole, len(wholes) - 1)] + below_scale[scale] - decimals
-        fitting = max(fitting, 0) + (ints if int_digits <= whole else 0)
+        fitting = below_whole[min(whole_digits, len(wholes) - 1)] + below_scale[scale] - decimals
+        fitting = max(fitting, 0) + (ints if int_digits <= whole_digits else 0)
         best = max(best, (fitting, -scale))
     return decimal(precision, -best[1]), best[0]

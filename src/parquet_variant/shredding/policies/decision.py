@@ -228,13 +228,13 @@ def decisions_for(
     profile: Profile,
     schema: ShreddingSchema,
     *,
-    chosen: str = "given",
-    left: str = "not given",
+    shredded_reason: str = "given",
+    outside_reason: str = "not given",
     why: Callable[[VariantPath], str | None] | None = None,
 ) -> tuple[Decision, ...]:
     """Return a decision for every node of a schema, and for every path of the data just outside of it.
 
-    `chosen` and `left`: the reasons for paths in the schema and outside of it.
+    `shredded_reason` and `outside_reason`: the reasons for paths in the schema and outside of it.
     `why`: returns a more specific reason for a path, or None.
     """
     decisions = Decisions()
@@ -244,11 +244,11 @@ def decisions_for(
 
     def walk(path_profile: PathProfile | None, node: ShreddingSchema, path: VariantPath) -> None:
         if path_profile is None:
-            text = f"{reason(path, chosen)}, but not in the data"
+            text = f"{reason(path, shredded_reason)}, but not in the data"
             decisions.append(Decision(path, node_name(node), 0, 0.0, 0.0, 0, text))
         else:
             share = typed_share(path_profile, node)
-            text = reason(path, chosen)
+            text = reason(path, shredded_reason)
             if share < 1:
                 text = f"{text}: {types_in_words(path_profile)}"
             decisions.note(path, path_profile, node_name(node), share, bytes_saved(path_profile, node), text)
@@ -266,7 +266,7 @@ def decisions_for(
             walk(path_profile.element if path_profile is not None else None, node.element, path / WILDCARD)
 
     def outside(path_profile: PathProfile, path: VariantPath) -> None:
-        decisions.note(path, path_profile, None, 0.0, 0, reason(path, left))
+        decisions.note(path, path_profile, None, 0.0, 0, reason(path, outside_reason))
 
     walk(profile.root, schema, VariantPath())
     return tuple(decisions)

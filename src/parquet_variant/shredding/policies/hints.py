@@ -127,7 +127,11 @@ class HintsPolicy:
                 reasons[path] = f"number {place + 1:,} by frequency, over max_columns={self.max_columns:,}"
         schema = schema_of_leaves(leaves)
         decisions = decisions_for(
-            profile, schema, chosen="on the way", left="nothing below it is shredded", why=reasons.get
+            profile,
+            schema,
+            shredded_reason="on the way",
+            outside_reason="nothing below it is shredded",
+            why=reasons.get,
         )
         return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 

@@ -136,7 +136,7 @@ class _Walk:
             return f"at the depth of {self.policy.max_depth}"
         if column is None:
             return "only Variant nulls"
-        if any(not name.startswith("number beyond") for name in column.others):
+        if any(not name.startswith("number beyond") for name in column.other_types):
             return "types differ"
         if column.name not in _TYPES and not column.name.startswith("decimal"):
             return f"Spark does not infer {column.name}"
@@ -181,10 +181,10 @@ def _spark_type(path_profile: PathProfile, column: ColumnType) -> ShreddingSchem
     if column.name != "bigint" and not column.name.startswith("decimal"):
         assert column.arrow is not None
         return ShreddingSchema.primitive(column.arrow)
-    whole, scale = path_profile.whole_digits, path_profile.scale
-    if whole + scale > MAX_PRECISION:
+    whole_digits, scale = path_profile.whole_digits, path_profile.scale
+    if whole_digits + scale > MAX_PRECISION:
         return ShreddingSchema.variant()
-    if scale == 0 and (column.name == "bigint" or whole <= _LONG_DIGITS):
+    if scale == 0 and (column.name == "bigint" or whole_digits <= _LONG_DIGITS):
         return ShreddingSchema.from_ddl("bigint")
-    precision = _LONG_DIGITS if whole + scale <= _LONG_DIGITS else MAX_PRECISION
+    precision = _LONG_DIGITS if whole_digits + scale <= _LONG_DIGITS else MAX_PRECISION
     return ShreddingSchema.primitive(decimal(precision, scale))

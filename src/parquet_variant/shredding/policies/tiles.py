@@ -180,7 +180,9 @@ class TilesPolicy:
             return f"frequent in {times[path]:,} of {len(tiles):,} tiles" if path in times else None
 
         schema = schema_of_leaves(union)
-        decisions = decisions_for(profile, schema, chosen="on the way", left="not frequent in any tile", why=why)
+        decisions = decisions_for(
+            profile, schema, shredded_reason="on the way", outside_reason="not frequent in any tile", why=why
+        )
         return TilesResult(schema, decisions, self, profile.rows, predict(profile, schema), tiles=tuple(tiles))
 
 

@@ -120,7 +120,11 @@ class WorkloadPolicy:
                 self._add(leaves, reasons, path, leaf, f"chosen by {self.rest.name}")
         schema = schema_of_leaves(leaves)
         decisions = decisions_for(
-            profile, schema, chosen="on the way", left="neither queried nor chosen by the other policy", why=reasons.get
+            profile,
+            schema,
+            shredded_reason="on the way",
+            outside_reason="neither queried nor chosen by the other policy",
+            why=reasons.get,
         )
         return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
