@@ -213,7 +213,7 @@ POINTS = (
     ),
     _point(
         "SQL over the file runs in this process",
-        "pv.ingest('mixed.ndjson', 'out'); assert pv.sql('SELECT count(*) AS c FROM t WHERE v:n::int = 1', t='out').arrow()['c'].to_pylist() == [1]",
+        "pv.ingest('mixed.ndjson', 'out'); assert pv.sql('SELECT count(*) AS c FROM t WHERE v:n::int = 1', t='out').to_arrow()['c'].to_pylist() == [1]",
         "assert con.execute(\"SELECT count(*) FROM read_ndjson_objects('mixed.ndjson') WHERE TRY_CAST(json->>'n' AS INT) = 1\").fetchone() == (1,)",
         "assert pl.sql(\"SELECT count(*) AS c FROM read_ndjson('mixed.ndjson') WHERE n = '1'\").collect()['c'].to_list() == [1]",
         _CH + "assert q(\"SELECT count() FROM file('mixed.ndjson', 'JSONAsObject') WHERE json.n.:Int64 = 1\") == ['1']",

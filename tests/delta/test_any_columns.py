@@ -118,13 +118,13 @@ class _Table:
         self.versions[pv.delta.snapshot(self.path).version] = dict(self.rows)
 
     def check(self) -> None:
-        expected = pv.sql("SELECT * FROM t", t=self.arrow(list(self.rows.values()))).arrow()
-        answer = pv.sql("SELECT * FROM t", t=self.path).arrow()
+        expected = pv.sql("SELECT * FROM t", t=self.arrow(list(self.rows.values()))).to_arrow()
+        answer = pv.sql("SELECT * FROM t", t=self.path).to_arrow()
         assert comparable(answer.to_pylist()) == comparable(expected.to_pylist())
         whole = pv.delta.read_table(self.path)
-        assert comparable(pv.sql("SELECT * FROM t", t=whole).arrow().to_pylist()) == comparable(expected.to_pylist())
+        assert comparable(pv.sql("SELECT * FROM t", t=whole).to_arrow().to_pylist()) == comparable(expected.to_pylist())
         names = [field.name for field in self.schema if field.type != VARIANT]
-        scanned = pv.sql("SELECT * FROM t", t=pv.delta.scan(self.path, names).to_table()).arrow()
+        scanned = pv.sql("SELECT * FROM t", t=pv.delta.scan(self.path, names).to_table()).to_arrow()
         assert comparable(scanned.to_pylist()) == comparable(expected.select(names).to_pylist())
 
 

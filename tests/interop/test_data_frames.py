@@ -191,7 +191,7 @@ def test_a_column_that_pyarrow_made_of_an_array_is_written_as_a_variant(
     pv.vortex.write(tmp_path / "a.vortex", rows)
     for source, times in ((tmp_path / "a.parquet", 1), (tmp_path / "delta", 3), (tmp_path / "a.vortex", 1)):
         found = pv.sql("SELECT v:a::string AS a FROM t", t=source)
-        assert found.arrow()["a"].to_pylist() == ["1", None, "q", None, None] * times
+        assert found.to_arrow()["a"].to_pylist() == ["1", None, "q", None, None] * times
 
 
 def test_rows_of_a_pandas_series_are_set_and_filled() -> None:

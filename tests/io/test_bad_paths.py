@@ -91,7 +91,7 @@ def test_odd_names_are_names(name, monkeypatch, tmp_path):
     file = f"{name}.parquet"
     pv.parquet.write(file, ARRAY)
     assert pv.parquet.read(file) == ARRAY
-    assert pv.sql("SELECT v:a::int AS a FROM t", t=file).arrow()["a"].to_pylist() == [1]
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=file).to_arrow()["a"].to_pylist() == [1]
     pv.parquet.rewrite(file, f"{name}/b.parquet")
     assert pv.parquet.read(name) == ARRAY
     (tmp_path / f"{name}.ndjson").write_text('{"a": 1}\n')

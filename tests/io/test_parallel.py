@@ -94,7 +94,7 @@ def test_scans_give_the_same_rows_with_any_number_of_threads(tmp_path: Path) -> 
     for threads in (2, 7, None):
         assert pv.parquet.extract(tmp_path, columns, where, threads=threads).equals(expected)
         query = "SELECT n, v:a::bigint AS a, v:b::string AS b FROM t WHERE v:b::string <> '3' AND v:a::bigint > 100"
-        answer = pv.sql(query, t=str(tmp_path), threads=threads).arrow()
+        answer = pv.sql(query, t=str(tmp_path), threads=threads).to_arrow()
         assert sorted(answer["a"].to_pylist()) == sorted(expected["a"].to_pylist())
     assert own_threads() == []
 

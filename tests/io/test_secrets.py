@@ -39,8 +39,8 @@ WAYS: dict[str, Callable[[str], Any]] = {
     "delta": pv.delta.read_table,
     "history": pv.delta.history,
     "vortex": lambda url: pv.vortex.scan(url, {"a": "$.a:int"}),
-    "sql": lambda url: pv.sql("select v:a from t", t=url).arrow(),
-    "sql path": lambda url: pv.sql(f"select v:a from '{url}'").arrow(),
+    "sql": lambda url: pv.sql("select v:a from t", t=url).to_arrow(),
+    "sql path": lambda url: pv.sql(f"select v:a from '{url}'").to_arrow(),
     "explore": pv.explore,
 }
 

@@ -282,7 +282,7 @@ def test_queries_over_files_with_and_without_dictionaries(tmp_path):
         assert {row["x"]: row["n"] for row in found.to_pylist()} == counts
         texts = pv.sql("SELECT v:k.x::string AS x, v:s::string AS s FROM t WHERE x = 'k2'", t=[str(p) for p in paths])
         expected = [value["k"]["x"] for value in values if value and value["k"].get("x") == "k2"]
-        assert texts.arrow()["x"].to_pylist() == expected
+        assert texts.to_arrow()["x"].to_pylist() == expected
         assert texts.schema.field("x").type == pa.string()
 
 

@@ -186,7 +186,7 @@ class History:
         asked = condition(self.chance, self.model.columns)
         wanted = sorted(key for key, row in self.model.rows.items() if truth(asked, row))
         text = f"SELECT k FROM t WHERE {sql_condition(asked)}"
-        found = sorted(pv.sql(text, t=self.table).arrow()["k"].to_pylist())
+        found = sorted(pv.sql(text, t=self.table).to_arrow()["k"].to_pylist())
         assert found == wanted, f"{text}: {found} is not {wanted}"
 
     def compare_ids(self, version: int) -> None:

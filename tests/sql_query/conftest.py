@@ -31,7 +31,7 @@ def ask(events: dict[str, Any]) -> Callable[[str], list[Any]]:
 
     def asked(query: str) -> list[Any]:
         columns = [
-            column.to_pylist() for column in pv.sql(query, t=events, u=pv.parse_json(list(KEYS))).arrow().columns
+            column.to_pylist() for column in pv.sql(query, t=events, u=pv.parse_json(list(KEYS))).to_arrow().columns
         ]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 

@@ -206,6 +206,6 @@ def test_random_queries(tables: dict[str, tuple[Any, pa.Table]], seed: int) -> N
         for _ in range(3):
             ours, theirs = writer.query()
             expected = connection.sql(theirs).to_arrow_table()
-            answer = pv.sql(ours, **{name: path for name, (path, _) in tables.items()}).arrow()
+            answer = pv.sql(ours, **{name: path for name, (path, _) in tables.items()}).to_arrow()
             assert answer.num_rows == expected.num_rows, f"{ours}\n{theirs}"
             assert rows_of(answer) == rows_of(expected), f"{ours}\n{theirs}"

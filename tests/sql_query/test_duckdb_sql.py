@@ -175,7 +175,7 @@ def rows_of(table: pa.Table) -> list[str]:
 @pytest.mark.parametrize("query", QUERIES.strip().splitlines())
 def test_the_answer_is_duckdbs(connection: Any, query: str) -> None:
     expected = connection.sql(query).to_arrow_table()
-    answer = pv.sql(query, t=T, u=U).arrow()
+    answer = pv.sql(query, t=T, u=U).to_arrow()
     assert rows_of(answer) == rows_of(expected)
     assert answer.schema.types == expected.schema.types
 

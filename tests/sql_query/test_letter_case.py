@@ -50,7 +50,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     ],
 )
 def test_keys(table: Any, query: str, rows: list[Any]) -> None:
-    assert [tuple(row) for row in zip(*pv.sql(query, t=table).arrow().to_pydict().values(), strict=True)] == rows
+    assert [tuple(row) for row in zip(*pv.sql(query, t=table).to_arrow().to_pydict().values(), strict=True)] == rows
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def of_duckdb(query: str, table: pa.Table) -> tuple[list[str], list[tuple[Any, .
 
 def of_ours(query: str, table: Any) -> tuple[list[str], list[tuple[Any, ...]]] | None:
     try:
-        found = pv.sql(query, t=table).arrow()
+        found = pv.sql(query, t=table).to_arrow()
     except VariantError:
         return None
     return found.column_names, list(zip(*(column.to_pylist() for column in found.columns), strict=True))
@@ -130,7 +130,7 @@ def dotted(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     ],
 )
 def test_a_dot_is_a_field_and_a_quoted_name_is_a_column(dotted: Any, query: str, rows: list[Any]) -> None:
-    found = pv.sql(query, t=dotted).arrow()
+    found = pv.sql(query, t=dotted).to_arrow()
     assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == rows
 
 
@@ -157,7 +157,7 @@ def test_conditions_of_changes_resolve_names_alike(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, table)
     assert pv.delta.update(tmp_path, {'"a.b"': "99"}, "a.b = 10").rows_updated == 1
     assert pv.delta.delete(tmp_path, "a.b = 20").rows_deleted == 1
-    assert pv.sql('SELECT "a.b" FROM t ORDER BY 1', t=tmp_path).arrow()["a.b"].to_pylist() == [20, 99]
+    assert pv.sql('SELECT "a.b" FROM t ORDER BY 1', t=tmp_path).to_arrow()["a.b"].to_pylist() == [20, 99]
     source = pa.table({"a.b": [1, 10], "a": pa.array([{"b": 0}, {"b": 0}])})
     merge = pv.delta.merge(tmp_path, source, 'target.a.b = source."a.b"')
     merged = merge.when_matched_delete().execute()

@@ -140,7 +140,7 @@ def test_errors(ask: Ask, query: str, wrong: str) -> None:
 
 
 def test_describe_names_variants_in_lists_and_structs(events: dict[str, Any]) -> None:
-    found = pv.sql(f"DESCRIBE SELECT {ITEMS}, {{'a': v}} FROM t", t=events).arrow()
+    found = pv.sql(f"DESCRIBE SELECT {ITEMS}, {{'a': v}} FROM t", t=events).to_arrow()
     assert found["column_type"].to_pylist() == ["VARIANT[]", "STRUCT(a VARIANT)"]
 
 
@@ -192,6 +192,6 @@ def test_stored_in_every_format(tmp_path: Path, kind: str) -> None:
         ("SELECT l[2]:n::string, m['x'] FROM t WHERE id = 1", [("x", '{"n":3}')]),
         ("SELECT count(*) FROM t WHERE s IS NULL", [1]),
     ]:  # fmt: skip
-        answer = pv.sql(query, t=table).arrow()
+        answer = pv.sql(query, t=table).to_arrow()
         found = [tuple(row.values()) for row in answer.to_pylist()]
         assert [row if len(row) > 1 else row[0] for row in found] == rows, query

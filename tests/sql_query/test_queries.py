@@ -144,10 +144,10 @@ def test_names(events: dict[str, Any], query: str, names: list[str]) -> None:
 
 
 def test_describe(events: dict[str, Any]) -> None:
-    found = pv.sql("DESCRIBE t", t=events).arrow()
+    found = pv.sql("DESCRIBE t", t=events).to_arrow()
     assert found["column_name"].to_pylist() == ["day", "v", "name"]
     assert found["column_type"].to_pylist() == ["BIGINT", "VARIANT", "VARCHAR"]
-    found = pv.sql("DESCRIBE SELECT v:n::int8, v:kind FROM t", t=events).arrow()
+    found = pv.sql("DESCRIBE SELECT v:n::int8, v:kind FROM t", t=events).to_arrow()
     assert found["column_type"].to_pylist() == ["BIGINT", "VARIANT"]
 
 
@@ -207,10 +207,10 @@ def test_errors_are_in_the_users_words(ask: Ask, query: str, wrong: str) -> None
 
 def test_forms_of_an_answer(events: dict[str, Any]) -> None:
     found = pv.sql("SELECT day, v:kind::string FROM t ORDER BY day", t=events)
-    assert found.arrow().column_names == ["day", "kind"]
-    assert found.df()["kind"][0] == "a"
-    assert found.pl()["day"].to_list() == [1, 2, 3, 4, 5]
-    assert pv.sql("SELECT v:n, v:n FROM t", t=events).pl().columns == ["n", "n_1"]
+    assert found.to_arrow().column_names == ["day", "kind"]
+    assert found.to_pandas()["kind"][0] == "a"
+    assert found.to_polars()["day"].to_list() == [1, 2, 3, 4, 5]
+    assert pv.sql("SELECT v:n, v:n FROM t", t=events).to_polars().columns == ["n", "n_1"]
     assert len(found) == found.num_rows == 5
     assert repr(found).splitlines()[:3] == ["day  kind", "---  ----", "1    a"]
 

@@ -448,7 +448,7 @@ def test_queries(bound: dict[str, dict[str, Any]], kind: str, part: int) -> None
             connection.register(name, table)
         for query in QUERIES[part :: 2 if kind == "parquet" else 5]:
             try:
-                answer = comparable(pv.sql(ours(query), **bound[kind]).arrow())
+                answer = comparable(pv.sql(ours(query), **bound[kind]).to_arrow())
             except pv.VariantError as error:
                 answer = [str(error)]
             expected = comparable(connection.sql(theirs(query)).to_arrow_table())

@@ -30,7 +30,7 @@ def test_json_that_is_broken_is_told_as_json(tmp_path, name, in_directory):
     (tmp_path / name).write_bytes(data)
     source = tmp_path if in_directory else tmp_path / name
     with pytest.raises(pv.VariantError) as caught:
-        pv.sql("SELECT count(*) FROM t", t=str(source)).arrow()
+        pv.sql("SELECT count(*) FROM t", t=str(source)).to_arrow()
     assert "Parquet" not in str(caught.value)
     assert reason in (None, caught.value.reason)
 
@@ -45,12 +45,12 @@ def test_a_type_that_duckdb_has_not_is_told(tmp_path, kind):
 
 def test_values_that_are_no_objects_are_rows(tmp_path):
     (tmp_path / "a.ndjson").write_text('"x"\n1\n')
-    assert pv.sql("SELECT count(*) AS n FROM t", t=str(tmp_path / "a.ndjson")).arrow()["n"].to_pylist() == [2]
+    assert pv.sql("SELECT count(*) AS n FROM t", t=str(tmp_path / "a.ndjson")).to_arrow()["n"].to_pylist() == [2]
 
 
 def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
     pv.parquet.write(tmp_path / "a.json", pv.parse_json(['{"a": 1}']))
-    assert pv.sql("SELECT v:a::int AS a FROM t", t=str(tmp_path / "a.json")).arrow()["a"].to_pylist() == [1]
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=str(tmp_path / "a.json")).to_arrow()["a"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
 def test_what_is_no_parquet_file_is_told_by_what_it_is(tmp_path, name, data, told):
     (tmp_path / name).write_bytes(data)
     with pytest.raises(pv.VariantFileError, match=told) as caught:
-        pv.sql("SELECT count(*) FROM t", t=str(tmp_path / name)).arrow()
+        pv.sql("SELECT count(*) FROM t", t=str(tmp_path / name)).to_arrow()
     assert caught.value.reason == "not-parquet"
     assert "variant ingest" in str(caught.value)
 
@@ -84,10 +84,10 @@ def both():
 
 
 def assert_only_v(source):
-    assert pv.sql("SELECT v:a::int AS a FROM t", t=source).arrow()["a"].to_pylist() == [1]
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=source).to_arrow()["a"].to_pylist() == [1]
     for query in ("SELECT s FROM t", "SELECT * FROM t", "SELECT s:a FROM t", "SELECT v:a FROM t WHERE s IS NULL"):
         with pytest.raises(pv.VariantError, match="s of t has the fields of a Variant") as caught:
-            pv.sql(query, t=source).arrow()
+            pv.sql(query, t=source).to_arrow()
         assert caught.value.reason == "not-a-variant"
 
 
@@ -110,7 +110,7 @@ def test_in_vortex_files_the_notes_decide(tmp_path):
 
 def test_where_no_column_says_it_is_one_the_shape_decides():
     table = pa.table({"v": pv.parse_json(['{"a": 1}']).storage})
-    assert pv.sql("SELECT v:a::int AS a FROM t", t=table).arrow()["a"].to_pylist() == [1]
+    assert pv.sql("SELECT v:a::int AS a FROM t", t=table).to_arrow()["a"].to_pylist() == [1]
 
 
 # ---- ordinary columns whose names look like paths

@@ -49,7 +49,7 @@ def test_columns_and_rows(table: Any) -> None:
     view = pv.typed(table)
     assert view.column_names == ["day", "dev_id", "kind", "mag", "maybe", "tags", "user_id"]
     first = {"day": 1, "dev_id": "x0", "kind": "k0", "maybe": None, "tags": ["a"], "user_id": 0}
-    row = view.arrow().to_pylist()[0]
+    row = view.to_arrow().to_pylist()[0]
     assert float(row.pop("mag")) == 0.5
     assert row == first
     assert pa.table(view).schema == view.schema

@@ -128,7 +128,7 @@ def typed(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def _rows(query: str, table: Any) -> list[Any]:
-    columns = [column.to_pylist() for column in pv.sql(query, t=table).arrow().columns]
+    columns = [column.to_pylist() for column in pv.sql(query, t=table).to_arrow().columns]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
@@ -216,7 +216,7 @@ def test_one_value_of_another_type_makes_it_a_variant(tmp_path: Path) -> None:
     other = pv.parse_json(['{"k": 1}'])
     pv.parquet.write(tmp_path / "c" / "a.parquet", {"v": pv.parse_json(['{"k": "x"}'])}, schema="k string")
     pv.parquet.write(tmp_path / "c" / "b.parquet", {"v": other}, schema="k bigint")
-    assert sorted(pv.sql("SELECT v:k FROM t", t=tmp_path / "c").arrow()["k"].to_pylist()) == ['"x"', "1"]
+    assert sorted(pv.sql("SELECT v:k FROM t", t=tmp_path / "c").to_arrow()["k"].to_pylist()) == ['"x"', "1"]
 
 
 @pytest.mark.parametrize("query", ["SELECT sum(v:k) FROM t", "SELECT v:k + 1 FROM t", "SELECT [v:k] = [v:k] FROM t"])

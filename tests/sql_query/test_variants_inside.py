@@ -94,7 +94,7 @@ def test_json_has_the_variants_in_it(shape: Shape, data: st.DataObject) -> None:
     outside = data.draw(st.sampled_from(OUTSIDE[:4]))
     inner = outside.replace("{0}", asked.format(sql)).replace("{1}", sql)
     query = inner if "{0}" in outside else f"SELECT {asked.format('x')} FROM ({inner})"
-    found = pv.sql(query, t=events).arrow().column(0).to_pylist()[0]
+    found = pv.sql(query, t=events).to_arrow().column(0).to_pylist()[0]
     expected = [value] if "json_array" in asked else value
     missing = expected is None
     assert (found is None or json.loads(found) is None) if missing else json.loads(found) == expected
@@ -104,7 +104,7 @@ def test_json_has_the_variants_in_it(shape: Shape, data: st.DataObject) -> None:
 def test_results_hold_json_for_each_variant(shape: Shape, data: st.DataObject) -> None:
     sql, value = build(shape, data)
     events = pv.parse_json([json.dumps(VALUE)])
-    found = pv.sql(f"SELECT {sql} AS x FROM t", t=events).arrow()["x"].to_pylist()[0]
+    found = pv.sql(f"SELECT {sql} AS x FROM t", t=events).to_arrow()["x"].to_pylist()[0]
     assert _without_json(found, shape) == value
 
 
@@ -171,4 +171,4 @@ def test_aggregates_and_windows() -> None:
         ("SELECT string_agg(v:x, '|') AS j FROM t", ["[1]|s"]),
         ("SELECT to_json(variant_group_array(v:x))::varchar AS j FROM t", ['[[1],"s",null]']),
     ):  # fmt: skip
-        assert pv.sql(query, t=events).arrow()["j"].to_pylist() == expected
+        assert pv.sql(query, t=events).to_arrow()["j"].to_pylist() == expected

@@ -6,6 +6,7 @@ Owns the forms of a result, and the JSON of Variants in it. Leaves running the q
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ class SqlResult:
     -
     1
     2
-    >>> result.arrow().to_pydict(), result.to_pylist(), len(result)
+    >>> result.to_arrow().to_pydict(), result.to_pylist(), len(result)
     ({'a': [1, 2]}, [{'a': 1}, {'a': 2}], 2)
     """
 
@@ -45,17 +46,17 @@ class SqlResult:
         self._table = table
         self.warnings = tuple(warnings)  # Hints about paths that no row has.
 
-    def arrow(self) -> pa.Table:
+    def to_arrow(self) -> pa.Table:
         """Return the result as a pyarrow table."""
         return self._table
 
-    def pl(self) -> Any:
+    def to_polars(self) -> Any:
         """Return the result as a polars data frame."""
         import polars
 
         return polars.from_arrow(self._table)
 
-    def df(self) -> Any:
+    def to_pandas(self) -> Any:
         """Return the result as a pandas data frame."""
         return self._table.to_pandas()
 
@@ -71,7 +72,7 @@ class SqlResult:
             return list(self._table.to_pylist())
         except (OverflowError, ValueError) as error:
             raise VariantError(
-                f"a value of the result has no Python object: {error}; use .arrow(), or cast the column to string",
+                f"a value of the result has no Python object: {error}; use .to_arrow(), or cast the column to string",
                 reason="no-python-value",
             ) from None
 
@@ -99,9 +100,22 @@ class SqlResult:
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
-    def _lines(self) -> Iterator[str]:
+    def _repr_html_(self) -> str:
+        """Return the first rows as an HTML table, for notebooks."""
+        header = "".join(f"<th>{escape(name)}</th>" for name in self.column_names)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>"
+            for row in zip(*self._columns(), strict=True)
+        )
+        more = f"<p>{self.num_rows:,} rows</p>" if self.num_rows > _SHOWN_ROWS else ""
+        return f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{more}"
+
+    def _columns(self) -> list[list[str]]:
         head = self._table.slice(0, _SHOWN_ROWS)
-        columns = [[_cell(text) for text in display_texts(one_chunk(column))] for column in head.columns]
+        return [[_cell(text) for text in display_texts(one_chunk(column))] for column in head.columns]
+
+    def _lines(self) -> Iterator[str]:
+        columns = self._columns()
         names = [_cut(name) for name in self.column_names]
         widths = [max(len(text) for text in (name, *column)) for name, column in zip(names, columns, strict=True)]
         rows = [names, ["-" * width for width in widths], *zip(*columns, strict=True)]

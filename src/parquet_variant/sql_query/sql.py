@@ -43,6 +43,7 @@ Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
 _UNSUPPORTED = re.compile("halffloat|decimal256")
+_NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+)\((.*?)\)'")
 _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
 
@@ -71,8 +72,8 @@ def sql(
     Returns
     -------
     SqlResult
-        The result, with ``.arrow()``, ``.pl()`` and ``.df()``. The column of a path is named by its last key, and
-        Variants are JSON.
+        The result, with ``.to_arrow()``, ``.to_polars()`` and ``.to_pandas()``. The column of a path is named by its
+        last key, and Variants are JSON.
 
     Raises
     ------
@@ -209,6 +210,9 @@ class SqlQuery:
         message = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
         for name, needed in sorted(self._columns().items(), key=lambda item: -len(item[0])):
             message = message.replace(f'"{name}"', path_text(needed)).replace(name, path_text(needed))
+        if (call := _NO_FUNCTION.search(message)) is not None:
+            name, types = call[1], call[2]
+            message = f"{name} does not accept {types or 'no argument'}: cast the argument, as in {name}(x::double)"
         if "Unsupported Internal Arrow Type" in message:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             columns = ", ".join(

@@ -146,7 +146,7 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
     if not candidates:
         return []
     counts = ", ".join(f"count({quoted(variant)}{_subscripts(path)})" for path, _ in candidates)
-    row = sql(f"SELECT {counts} FROM t", t=table).arrow()
+    row = sql(f"SELECT {counts} FROM t", t=table).to_arrow()
     values = [column[0].as_py() for column in row.columns]
     return [(str(path), str(shown), count) for (path, shown), count in zip(candidates, values, strict=True) if count]
 

@@ -26,7 +26,7 @@ from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
-from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse_versions
+from parquet_variant.sql_query.paths import is_csv, is_delta, is_json, is_vortex, read_csv, refuse_versions
 
 if TYPE_CHECKING:
     from parquet_variant.delta.log.snapshot import Snapshot
@@ -197,6 +197,8 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
     refuse_versions(source, version, timestamp)
     if single is not None and is_vortex(single):
         return _vortex_table(os.fspath(single), name)
+    if is_csv(source):
+        return _arrow_table(read_csv(source), name)
     if is_json(source):
         from parquet_variant.ingestion.ingest import read_json
 

@@ -53,7 +53,7 @@ def typed(
     Returns
     -------
     TypedView
-        An Arrow stream with ``schema``, ``column_names`` and `TypedView.arrow`, which `sql` also accepts as a table.
+        An Arrow stream with ``schema``, ``column_names`` and `TypedView.to_arrow`, which `sql` also accepts as a table.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def typed(
     >>> import parquet_variant as pv
     >>> events = pv.parse_json(['{"kind": "a", "user": {"id": 1}}', '{"kind": "b", "user": {"id": 2}}'])
     >>> view = pv.typed(events)
-    >>> view.column_names, view.arrow().to_pylist()[1]
+    >>> view.column_names, view.to_arrow().to_pylist()[1]
     (['kind', 'id'], {'kind': 'b', 'id': 2})
     >>> pv.sql("SELECT max(id) AS m FROM typed(t)", t=events).to_pylist()
     [{'m': 2}]
@@ -90,7 +90,7 @@ class TypedView:
         """Names and Arrow types of the columns."""
         return pa.schema([(name, self.table.columns.ordinary[name]) for name in self.table.order])
 
-    def arrow(self) -> pa.Table:
+    def to_arrow(self) -> pa.Table:
         """Read all columns as a pyarrow table."""
         needed = {name: self.table.needs(name) for name in self.table.order}
         plan = self.table.scan(needed, None, ScanOptions())
@@ -98,7 +98,7 @@ class TypedView:
         return pa.concat_tables(parts).select(self.column_names) if parts else self.schema.empty_table()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.arrow().__arrow_c_stream__(requested_schema)
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return "\n".join(f"{field.name}: {field.type}" for field in self.schema)

@@ -1,0 +1,87 @@
+"""Results: their forms, hints about paths, files in FROM, and errors of the engine in plain words."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import parquet_variant as pv
+from parquet_variant.errors import VariantError
+
+EVENTS = pv.parse_json(['{"properties": {"mag": 1.5, "place_name": "x"}, "id": "<b>"}'] * 3)
+
+
+def test_a_notebook_shows_a_table() -> None:
+    html = pv.sql(
+        "SELECT v:id::string AS \"a<b\", DATE '10000-01-01' AS d, NULL AS n FROM t LIMIT 1", t=EVENTS
+    )._repr_html_()
+    assert html == (
+        "<table><thead><tr><th>a&lt;b</th><th>d</th><th>n</th></tr></thead>"
+        "<tbody><tr><td>&lt;b&gt;</td><td>10000-01-01</td><td>NULL</td></tr></tbody></table>"
+    )
+    assert "21 rows" in pv.sql("SELECT * FROM range(21)")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("query", "hints"),
+    [
+        ("SELECT v:properties.mag FROM t", []),
+        ("SELECT v:propertes.mag FROM t", ["v:properties.mag"]),
+        (
+            "SELECT v:properties.Mag::double, v:properties.placename FROM t",
+            ["v:properties.mag", "v:properties.place_name"],
+        ),
+        ("SELECT count(*) AS n, v:id FROM t WHERE v:proprties.mag::double > 1 GROUP BY v:id", ["v:properties.mag"]),
+        ("SELECT v:zzz FROM t", ["no object has the key 'zzz'"]),
+        ("SELECT v:properties.mag::int FROM t WHERE v:id::string = 'nobody'", []),
+    ],
+)
+@pytest.mark.parametrize("layout", ["arrow", "shredded", "unshredded", "delta"])
+def test_paths_that_no_row_has_are_corrected(layout: str, query: str, hints: list[str], tmp_path: Path) -> None:
+    table = {"arrow": EVENTS, "delta": tmp_path / "t"}.get(layout, tmp_path / "a.parquet")
+    if layout == "delta":
+        pv.delta.write(table, EVENTS)
+    elif layout != "arrow":
+        pv.parquet.write(table, EVENTS, **({"schema": "infer"} if layout == "shredded" else {}))
+    warnings = pv.sql(query, t=table).warnings
+    assert len(warnings) == len(hints)
+    assert all(hint in warning for hint, warning in zip(sorted(hints), sorted(warnings), strict=True))
+
+
+def test_csv_files_are_tables(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,name,json\n1,"a\nb","{""k"": 5}"\n2,c,\n')
+    query = f"SELECT sum(id) AS s, max(parse_json(json):k::int) AS k, min(name) AS n FROM '{tmp_path}/a.csv'"
+    assert pv.sql(query).to_pylist() == [{"s": 3, "k": 5, "n": "a\nb"}]
+    (tmp_path / "b.tsv.gz").write_bytes(gzip.compress(b"id\tx\n1\t2.5\n"))
+    assert pv.sql("SELECT x FROM t", t=tmp_path / "b.tsv.gz").to_pylist() == [{"x": 2.5}]
+    with pytest.raises(VariantError, match="as CSV"):
+        (tmp_path / "c.csv").write_text("")
+        pv.sql("SELECT * FROM t", t=tmp_path / "c.csv")
+
+
+def test_a_function_over_the_wrong_type_is_explained() -> None:
+    with pytest.raises(VariantError, match=r"sum does not accept VARCHAR.*::double"):
+        pv.sql("SELECT sum(name) FROM t", t=pa.table({"name": ["a"]}))
+
+
+def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:
+    path = tmp_path / "it's.csv"
+    quoted = str(path).replace("'", "''")
+    assert pv.sql(f"COPY (SELECT v:id FROM t) TO '{quoted}'", t=EVENTS).to_pylist() == [{"Count": 3}]
+    assert path.read_text() == '"id"\n' + '"""<b>"""\n' * 3
+    assert pv.sql(f"copy (select 1 as a) to '{tmp_path}/x' (format ndjson);").to_pylist() == [{"Count": 1}]
+    assert (tmp_path / "x").read_text() == '{"a":1}\n'
+    for wrong in (
+        "COPY t TO 'a.csv'",
+        "COPY (SELECT 1) TO 'a.xyz'",
+        "COPY (SELECT 1) TO 'a.csv' (HEADER false)",
+        "COPY (DROP TABLE t) TO 'a.csv'",
+    ):
+        with pytest.raises(VariantError):
+            pv.sql(wrong, t=EVENTS)
