@@ -1,6 +1,6 @@
-"""Z85: four bytes as five printable characters (https://rfc.zeromq.org/spec/32/), as Delta writes binary in its log.
+"""Z85: four bytes as five printable characters (https://rfc.zeromq.org/spec/32/), Delta's encoding of binary data.
 
-Owns the text encoding, for one value and for a whole Arrow column. Leaves what the bytes mean to `variant_stats` and
+Owns the encoding of one value and of an Arrow column. Leaves the meaning of the bytes to `variant_stats` and
 `deletion_vector`.
 """
 
@@ -19,17 +19,18 @@ _BAD = 255
 _DIGIT = np.full(256, _BAD, dtype=np.uint8)
 _DIGIT[_ALPHABET] = np.arange(85, dtype=np.uint8)
 _POWERS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
-_MOST = 0xFFFFFFFF
-# What a character at each of the five places of a group adds to its word; a bad one makes the word too large.
+_MAX_WORD = 0xFFFFFFFF
+# The amount that a character at each of the five places of a group adds to its word; an invalid character makes the
+# word too large.
 _WORTH = np.where(_DIGIT == _BAD, np.uint64(1 << 40), _DIGIT.astype(np.uint64) * _POWERS[:, None])
-# The same for two characters at a time, as a big-endian number.
+# The same for two characters, read as a big-endian number.
 _WORTH_OF_TWO = [np.add.outer(_WORTH[k], _WORTH[k + 1]).ravel() for k in (0, 2)]
 
 
 def encode(data: bytes) -> str:
-    """Bytes as Z85 text, padded with zero bytes to a multiple of four.
+    """Return bytes as Z85 text, padded with zero bytes to a multiple of four.
 
-    Returns five characters for every four bytes begun.
+    Each group of four bytes, the last one padded, becomes five characters.
 
     >>> encode(bytes.fromhex("864fd26fb559f75b"))
     'HelloWorld'
@@ -42,14 +43,13 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    r"""The bytes of a Z85 text; a last group of two to four characters gives one to three bytes.
+    r"""Return the bytes of a Z85 text; a last group of two to four characters is one to three bytes.
 
-    The two examples of Delta's RFC have such an unpadded tail (53 and 49 characters), the standard has none.
-    Rust's z85, with which delta-kernel writes, marks each byte that its last group lacks by a ``#`` before it.
+    The two examples of Delta's RFC have such an unpadded last group (53 and 49 characters), the standard does not.
+    Rust's z85, which delta-kernel uses, marks each byte that its last group lacks by a ``#`` before the group.
 
-    `text`: Z85 text of any length that is not one more than a multiple of five.
-    Raises `DeltaError`: reason ``"bad-z85"``: a character outside the alphabet, a group above 2^32 - 1, or a tail of
-    one character.
+    Raises `DeltaError`: reason ``"bad-z85"`` for a character outside the alphabet, a group above 2^32 - 1, or a last
+    group of one character.
 
     >>> decode("HelloWorld").hex()
     '864fd26fb559f75b'
@@ -58,14 +58,16 @@ def decode(text: str) -> bytes:
     """
     tail = len(text) % 5
     if tail == 1:
-        raise DeltaError(f"Z85 text of {len(text)} characters ends in a group of one", reason="bad-z85")
+        raise DeltaError(
+            f"Z85 text of {len(text)} characters ends in a group of one character: it is cut off", reason="bad-z85"
+        )
     try:
         raw = text.encode("ascii")
     except UnicodeEncodeError as error:
-        raise DeltaError(f"Z85 text has the character {text[error.start]!r}", reason="bad-z85") from None
+        raise DeltaError(f"Z85 text contains the character {text[error.start]!r}", reason="bad-z85") from None
     if not tail and raw[-5:-4] == b"#":
         return _groups(np.frombuffer(raw[:-5], dtype=np.uint8)) + _marked_tail(raw[-5:])
-    # The highest digit as filling makes the bytes that were written survive the cut of the group's low digits.
+    # Filled up with the highest digit, the group keeps the bytes that its existing digits encode.
     whole = _groups(np.frombuffer(raw + b"#" * (-len(raw) % 5), dtype=np.uint8))
     return whole[: len(whole) - (5 - tail)] if tail else whole
 
@@ -75,12 +77,12 @@ def _marked_tail(group: bytes) -> bytes:
     missing = len(group) - len(digits)
     word = _groups(np.frombuffer(digits.rjust(5, b"0"), dtype=np.uint8))
     if missing > 3 or any(word[:missing]):
-        raise DeltaError("Z85 text has a group above 2^32 - 1", reason="bad-z85")
+        raise DeltaError("Z85 text contains a group above 2^32 - 1", reason="bad-z85")
     return word[missing:]
 
 
 def decode_array(texts: pa.Array) -> pa.Array:
-    r"""A column of Z85 texts as a binary column; nulls stay null.
+    r"""Return a column of Z85 texts as a binary column; nulls are kept.
 
     `texts`: a ``string`` or ``large_string`` array.
     Returns ``large_binary``. Raises `DeltaError`: reason ``"bad-z85"``, as `decode`.
@@ -110,12 +112,14 @@ def _groups(characters: npt.NDArray[np.uint8]) -> bytes:
     words = _WORTH[4].take(characters[4::5])
     for at, worth in zip((0, 2), _WORTH_OF_TWO, strict=True):
         words += worth.take(np.ndarray((groups,), ">u2", np.ascontiguousarray(characters), at, (5,)).astype(np.uint16))
-    if words.max(initial=0) > _MOST:
+    if words.max(initial=0) > _MAX_WORD:
         bad = _DIGIT[characters] == _BAD
         if bad.any():
             at = int(np.argmax(bad))
-            raise DeltaError(f"Z85 text has the character {chr(int(characters[at]))!r}", reason="bad-z85", offset=at)
+            raise DeltaError(
+                f"Z85 text contains the character {chr(int(characters[at]))!r}", reason="bad-z85", offset=at
+            )
         raise DeltaError(
-            "Z85 text has a group above 2^32 - 1", reason="bad-z85", offset=int(np.argmax(words > _MOST)) * 5
+            "Z85 text contains a group above 2^32 - 1", reason="bad-z85", offset=int(np.argmax(words > _MAX_WORD)) * 5
         )
     return words.astype(">u4").tobytes()

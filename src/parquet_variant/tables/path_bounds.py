@@ -65,9 +65,9 @@ def bounds_from_bytes(data: bytes) -> dict[VariantPath, Variant]:
 
 
 def split_bounds(data: bytes) -> tuple[bytes, bytes]:
-    """Metadata and value of concatenated bytes, in either order, without the padding.
+    """Return metadata and value of concatenated bytes, in either order, without padding.
 
-    Raises `MalformedVariantError` if one of them is cut off.
+    Raises `MalformedVariantError` if one of them is truncated.
     """
     if data[:1] and data[0] & _VERSION_MASK == _VERSION:
         middle = metadata_length(data)
@@ -111,23 +111,23 @@ def split_rows(rows: Sequence[bytes | None]) -> pa.StructArray:
 
 
 def parsed_bounds(storage: pa.StructArray) -> pa.StructArray:
-    """Bounds in Parquet form, shredded or not, as `bounds_array` gives them; what is damaged is null."""
+    """Return bounds in Parquet form, shredded or not, as `bounds_array` returns them; damaged bounds become null."""
     try:
-        plain = VariantArray.from_storage(storage).to_unshredded().storage
+        unshredded = VariantArray.from_storage(storage).to_unshredded().storage
     except VariantError:
         if len(storage) == 1:
             return pa.nulls(1, _BOUNDS)
         middle = len(storage) // 2
         return pa.concat_arrays([parsed_bounds(storage.slice(0, middle)), parsed_bounds(storage.slice(middle))])
-    pieces = [pc.cast(pc.struct_field(plain, name), pa.large_binary()) for name in _BOUNDS.names]
-    known = pc.and_(plain.is_valid(), pc.and_(pieces[0].is_valid(), pieces[1].is_valid()))
-    return pa.StructArray.from_arrays(pieces, fields=list(_BOUNDS), mask=pc.invert(known))
+    pieces = [pc.cast(pc.struct_field(unshredded, name), pa.large_binary()) for name in _BOUNDS.names]
+    is_known = pc.and_(unshredded.is_valid(), pc.and_(pieces[0].is_valid(), pieces[1].is_valid()))
+    return pa.StructArray.from_arrays(pieces, fields=list(_BOUNDS), mask=pc.invert(is_known))
 
 
 def _cut(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Where each row's metadata ends and its value ends, and whether the row is metadata and an object."""
+    """Return where the metadata and the value of each row end, and whether the row is metadata and an object."""
     header, inside = _byte(data, starts, stops)
     good = inside & (header & _VERSION_MASK == _VERSION)
     width = (header >> 6).astype(np.int64) + 1
@@ -161,7 +161,7 @@ def _uint(
     width: npt.NDArray[np.int64],
     stops: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int64]:
-    """Little-endian numbers of one to four bytes; zero where they would leave the row."""
+    """Return little-endian numbers of one to four bytes; zero if they would extend beyond the row."""
     number = np.zeros(len(at), dtype=np.int64)
     for k in range(int(width.max(initial=0))):
         byte, inside = _byte(data, at + k, stops)
@@ -170,7 +170,7 @@ def _uint(
 
 
 def _slices(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> pa.Array:
-    # Alternating keep and drop spans cover the data: taking every second gives the slices in one call.
+    # Slices and the gaps between them cover the data, so taking every second span returns the slices.
     bounds = np.empty(2 * len(starts) + 1, dtype=np.int64)
     bounds[0:-1:2], bounds[1::2] = starts, stops
     bounds[-1] = len(data)

@@ -61,7 +61,7 @@ def unframed(block: bytes, path: str) -> bytes:
 
 
 def read_bitmap(data: bytes, limit: int = 1 << 48) -> npt.NDArray[np.uint64]:
-    """The members of a serialized 64-bit roaring bitmap with Delta's magic number, ascending.
+    """Return the members of a serialized 64-bit roaring bitmap with Delta's magic number, ascending.
 
     `limit`: the largest allowed number of members, since a few bytes can stand for billions.
     Raises `TableError`: reason ``"bad-deletion-vector"``.
@@ -73,38 +73,40 @@ def read_bitmap(data: bytes, limit: int = 1 << 48) -> npt.NDArray[np.uint64]:
         buckets = [low.astype(np.uint64) | np.uint64(key << 32) for key, low in _buckets(data, limit)]
         rows = np.concatenate(buckets) if buckets else np.empty(0, dtype=np.uint64)
         if not (rows[1:] > rows[:-1]).all():
-            raise ValueError("a row twice")
+            raise ValueError("duplicate rows")
     except (struct.error, ValueError, IndexError):
-        raise TableError("a deletion vector is cut off or damaged", reason="bad-deletion-vector") from None
+        raise TableError("a deletion vector is truncated or damaged", reason="bad-deletion-vector") from None
     return rows
 
 
-def _buckets(data: bytes, most: int) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+def _buckets(data: bytes, limit: int) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
     (magic,) = struct.unpack_from("<i", data)
     if magic == _MAGIC:
         (count,) = struct.unpack_from("<Q", data, 4)
         at = 12
         for _ in range(count):
             (key,) = struct.unpack_from("<I", data, at)
-            low, at = _read_bitmap32(data, at + 4, most)
-            most -= len(low)
+            low, at = _read_bitmap32(data, at + 4, limit)
+            limit -= len(low)
             yield key, low
         return
-    # The older form, of which the protocol prints an inline example: big-endian, no keys, every bitmap with its size.
+    # The older form of the protocol's inline example: big-endian, without keys, each bitmap with its size.
     (magic_native, count) = struct.unpack_from(">iI", data)
     if magic_native != _MAGIC_NATIVE:
-        raise TableError(f"a deletion vector begins with {magic}, not {_MAGIC}", reason="bad-deletion-vector")
+        raise TableError(
+            f"a deletion vector begins with the number {magic} instead of {_MAGIC}", reason="bad-deletion-vector"
+        )
     at = 8
     for key in range(count):
         (size,) = struct.unpack_from(">I", data, at)
-        low, _ = _read_bitmap32(data, at + 4, most)
-        most -= len(low)
+        low, _ = _read_bitmap32(data, at + 4, limit)
+        limit -= len(low)
         yield key, low
         at += 4 + size
 
 
-def _read_bitmap32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint32], int]:
-    """One 32-bit roaring bitmap of the standard format, and where it ends."""
+def _read_bitmap32(data: bytes, at: int, limit: int) -> tuple[npt.NDArray[np.uint32], int]:
+    """Return the members of a 32-bit roaring bitmap in the standard format, and the offset of its end."""
     (cookie,) = struct.unpack_from("<I", data, at)
     runs = b""
     if cookie & 0xFFFF == _RUN_COOKIE:
@@ -120,8 +122,8 @@ def _read_bitmap32(data: bytes, at: int, most: int) -> tuple[npt.NDArray[np.uint
     else:
         raise ValueError("cookie")
     keys = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at).reshape(-1, 2).astype(np.uint32)
-    if int(keys[:, 1].sum()) + count > most:
-        raise ValueError("more rows than there are")
+    if int(keys[:, 1].sum()) + count > limit:
+        raise ValueError("too many rows")
     at += 4 * count + (4 * count if has_offsets else 0)
     parts = []
     for index, (key, cardinality) in enumerate(keys.tolist()):
@@ -142,14 +144,14 @@ def _run_container(data: bytes, at: int, rows: int) -> tuple[npt.NDArray[np.uint
     (count,) = struct.unpack_from("<H", data, at)
     runs = np.frombuffer(data, dtype="<u2", count=2 * count, offset=at + 2).reshape(-1, 2).astype(np.int64)
     if int(runs[:, 1].sum()) + count != rows:
-        raise ValueError("runs of other rows")
+        raise ValueError("wrong number of rows in runs")
     spans = [np.arange(start, start + length + 1) for start, length in runs.tolist()]
     low = np.concatenate(spans).astype(np.uint32) if spans else np.empty(0, dtype=np.uint32)
     return low, at + 2 + 4 * count
 
 
 def write_bitmap(rows: npt.NDArray[np.uint64]) -> bytes:
-    """A serialized 64-bit roaring bitmap with Delta's magic number.
+    """Return rows as a serialized 64-bit roaring bitmap with Delta's magic number.
 
     >>> read_bitmap(write_bitmap(np.array([3, 4, 70000, 2**33], dtype=np.uint64))).tolist()
     [3, 4, 70000, 8589934592]
@@ -157,11 +159,11 @@ def write_bitmap(rows: npt.NDArray[np.uint64]) -> bytes:
     keys, starts = np.unique(rows >> np.uint64(32), return_index=True)
     parts = [struct.pack("<iQ", _MAGIC, len(keys))]
     for key, bucket in zip(keys.tolist(), np.split(rows, starts[1:]), strict=True) if len(rows) else ():
-        parts += [struct.pack("<I", key), _written_bitmap32((bucket & np.uint64(0xFFFFFFFF)).astype(np.uint32))]
+        parts += [struct.pack("<I", key), _bitmap32_bytes((bucket & np.uint64(0xFFFFFFFF)).astype(np.uint32))]
     return b"".join(parts)
 
 
-def _written_bitmap32(rows: npt.NDArray[np.uint32]) -> bytes:
+def _bitmap32_bytes(rows: npt.NDArray[np.uint32]) -> bytes:
     keys, starts = np.unique(rows >> np.uint32(16), return_index=True)
     containers = [part.astype("<u2") for part in np.split(rows & np.uint32(0xFFFF), starts[1:])]
     bodies = [part.tobytes() if len(part) <= _ARRAY_LIMIT else _bits(part) for part in containers]

@@ -66,7 +66,7 @@ class StructType:
     fields: tuple[Field, ...]
 
     def get(self, name: str) -> Field | None:
-        """The field of a name: the exact one, else the one that differs by case only."""
+        """Return the field with exactly this name, else the first one that differs only by case."""
         return next((f for f in self.fields if f.name == name), None) or next(
             (f for f in self.fields if f.name.lower() == name.lower()), None
         )
@@ -101,10 +101,10 @@ VOID = PrimitiveType("void")
 
 
 def arrow_type(kind: TableType, *, physical: bool = False) -> pa.DataType:
-    """The Arrow type of a Delta type.
+    """Return the Arrow type of a table's type.
 
-    `physical`: name the fields of structs as data files do.
-    Raises `TableError`: reason ``"unsupported-type"`` for a type that this code does not know.
+    `physical`: use the physical names of fields of structs.
+    Raises `TableError`: reason ``"unsupported-type"`` for an unknown type.
 
     >>> arrow_type(PrimitiveType("timestamp_ntz"))
     TimestampType(timestamp[us])
@@ -129,7 +129,7 @@ def arrow_type(kind: TableType, *, physical: bool = False) -> pa.DataType:
 
 
 def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
-    """The Arrow schema of a table.
+    """Return the Arrow schema of a table.
 
     >>> arrow_schema(StructType((Field("n", PrimitiveType("long")),))).names
     ['n']
@@ -138,14 +138,14 @@ def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
 
 
 def is_variant_field(item: pa.Field) -> bool:
-    """Whether an Arrow field is marked as a Variant."""
+    """Return whether an Arrow field is marked as a Variant."""
     return is_named(item)
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:
-    """The Delta schema of Arrow data whose variant fields are marked (`is_variant_field`).
+    """Return the table schema of Arrow data whose Variant fields are marked (`is_variant_field`).
 
-    Raises `TableError`: reason ``"unsupported-type"`` for an Arrow type that Delta has no type for.
+    Raises `TableError`: reason ``"unsupported-type"`` for an Arrow type without a corresponding type.
 
     >>> from_arrow_schema(pa.schema([("n", pa.int32())])).fields[0].type.name
     'integer'
@@ -154,23 +154,30 @@ def from_arrow_schema(schema: pa.Schema) -> StructType:
 
 
 def check_schema(schema: StructType, partition_by: Sequence[str] = ()) -> None:
-    """Refuse columns that no table may have, at every depth. Raises `TableError`: reason ``"bad-schema"``."""
+    """Raise `TableError` (reason ``"bad-schema"``) for columns that a table cannot have, at any depth."""
     for kind in all_types(schema):
         names = Counter(f.name.lower() for f in kind.fields) if isinstance(kind, StructType) else Counter()
-        if twice := [name for name, count in names.items() if count > 1]:
-            raise TableError(f"column names must differ in more than case: {twice[0]!r}", reason="bad-schema")
+        if duplicates := [name for name, count in names.items() if count > 1]:
+            raise TableError(
+                f"two columns are named {duplicates[0]!r} (names are compared without case): rename one of them",
+                reason="bad-schema",
+            )
     for name in partition_by:
         column = next((f for f in schema.fields if f.name == name), None)
         if column is None:
             raise TableError(f"partition column {name!r} is not in the schema", reason="bad-schema")
         if not isinstance(column.type, PrimitiveType) or column.type == VARIANT:
-            raise TableError(f"column {name!r} cannot be a partition column", reason="bad-schema")
+            raise TableError(
+                f"column {name!r} cannot be a partition column, because it is nested or a Variant", reason="bad-schema"
+            )
     if len(partition_by) >= len(schema.fields):
-        raise TableError("a table needs a column that is no partition column", reason="bad-schema")
+        raise TableError(
+            "all columns are partition columns: a table needs at least one other column", reason="bad-schema"
+        )
 
 
 def all_types(kind: TableType) -> Iterator[TableType]:
-    """A type and all types in it, at any depth."""
+    """Yield a type and all types in it, at any depth."""
     yield kind
     if isinstance(kind, StructType):
         parts = [f.type for f in kind.fields]
@@ -183,7 +190,7 @@ def all_types(kind: TableType) -> Iterator[TableType]:
 
 
 def all_fields(kind: TableType) -> Iterator[Field]:
-    """The fields of all structs in a type, at any depth."""
+    """Return the fields of all structs in a type, at any depth."""
     return (f for part in all_types(kind) if isinstance(part, StructType) for f in part.fields)
 
 
@@ -191,7 +198,7 @@ _Type = TypeVar("_Type", bound=TableType)
 
 
 def with_fields(kind: _Type, change: Callable[[Field], Field | None]) -> _Type:
-    """A type whose fields, at any depth, are changed, outer ones first, or left out for None."""
+    """Return a type with changed fields at any depth, outer ones first; a field is left out if its change is None."""
     if isinstance(kind, StructType):
         changed = [new for f in kind.fields if (new := change(f)) is not None]
         return replace(kind, fields=tuple(replace(f, type=with_fields(f.type, change)) for f in changed))
@@ -203,7 +210,7 @@ def with_fields(kind: _Type, change: Callable[[Field], Field | None]) -> _Type:
 
 
 def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where a type holds variants: field names, with ``element``, ``key`` and ``value`` for parts of lists and maps.
+    """Yield the places of Variants: field names, with ``element``, ``key`` and ``value`` for parts of lists and maps.
 
     >>> list(variant_paths(StructType((Field("a", ArrayType(VARIANT)),))))
     [('a', 'element')]
@@ -221,7 +228,7 @@ def variant_paths(kind: TableType, prefix: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def fields_at(schema: StructType, place: Sequence[str]) -> list[Field]:
-    """The fields on the way to a place in structs, which is there."""
+    """Return the fields on the way to an existing place in structs."""
     fields: list[Field] = []
     kind: TableType = schema
     for name in place:
@@ -233,7 +240,7 @@ def fields_at(schema: StructType, place: Sequence[str]) -> list[Field]:
 
 
 def leaves(schema: StructType) -> Iterator[tuple[Field, ...]]:
-    """The ways to the columns and fields of structs that are no structs themselves: lists and maps are whole."""
+    """Yield the fields on the way to each column or field that is not a struct; lists and maps are not entered."""
     for f in schema.fields:
         if isinstance(f.type, StructType):
             yield from ((f, *way) for way in leaves(f.type))
@@ -242,7 +249,7 @@ def leaves(schema: StructType) -> Iterator[tuple[Field, ...]]:
 
 
 def reachable_variants(schema: StructType) -> Iterator[tuple[str, ...]]:
-    """Where a type holds variants that have one value a row: columns, and fields of structs.
+    """Return the places of Variants with one value per row: columns and fields of structs.
 
     >>> list(reachable_variants(StructType((Field("a", ArrayType(VARIANT)), Field("b", VARIANT)))))
     [('b',)]
@@ -250,7 +257,7 @@ def reachable_variants(schema: StructType) -> Iterator[tuple[str, ...]]:
     return (tuple(f.name for f in way) for way in leaves(schema) if way[-1].type == VARIANT)
 
 
-# Delta's names where Variant has the type too, from the one type table; decimals carry parameters.
+# Delta's type names, from the table of all types; decimals have parameters.
 _ARROW: dict[str, pa.DataType] = {
     row.delta: row.arrow
     for row in TYPES.values()
@@ -302,7 +309,7 @@ def _from_arrow(kind: pa.DataType, where: str) -> TableType:
     name = of_arrow(_DELTA, kind)
     if name is None:
         raise TableError(
-            f"column {where!r} has the Arrow type {kind}, which Delta has no type for: cast it first",
+            f"column {where!r} has the Arrow type {kind}, which table formats do not have: cast it to another type",
             reason="unsupported-type",
         )
     return PrimitiveType(name)

@@ -1,9 +1,9 @@
-"""Where a table lives: a local directory or an object store, behind the few operations that a Delta log needs.
+"""The storage of a table: a local directory or an object store, with the few operations that table formats need.
 
-Owns listing, reading, replacing, put-if-absent and deleting. Leaves what the files mean to `log`, `commit` and `write`.
+Owns listing, reading, replacing, put-if-absent and deleting files. Leaves the meaning of the files to the formats.
 
-On local disk the atomic put-if-absent is a hard link of a synced temporary file; in object stores it is obstore's
-conditional put (S3, GCS, Azure; also its in-memory store).
+On local disks the atomic put-if-absent is a hard link to a synced temporary file; in object stores it is obstore's
+conditional put (S3, GCS, Azure and its in-memory store).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MIN_SCHEME = 2
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file of the table: path relative to its root, bytes, modification time in milliseconds since 1970."""
+    """A file: its path relative to the table's root, size in bytes, modification time in milliseconds since 1970."""
 
     path: str
     size: int
@@ -44,16 +44,16 @@ class FileInfo:
 
 
 class Storage(ABC):
-    """The files of one table; every path is relative to its root, with `/`, not percent-encoded.
+    """The files of one table. Paths are relative to its root, with `/`, and not percent-encoded.
 
     Parameters
     ----------
     uri
-        Where the root is.
+        Location of the root.
     options
-        Configuration of the object store, as obstore takes it.
+        Configuration of the object store, in obstore's form.
     allow_outside
-        Whether files that lie outside of the root may be read (shallow clones). They are never written or deleted.
+        Whether files outside of the root may be read (shallow clones). They are never written or deleted.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
@@ -67,38 +67,38 @@ class Storage(ABC):
 
     @abstractmethod
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
-        """The files below a directory, in no order; only names not less than `start` where that is cheap."""
+        """Yield the files below a directory in any order; names less than `start` may be left out."""
 
     @abstractmethod
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """The bytes of a file, or of a range of it; FileNotFoundError if absent."""
+        """Return the bytes of a file or of a range of it; raise `FileNotFoundError` if it does not exist."""
 
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
-        """Write a file in one step, replacing what is there."""
+        """Write a file atomically, replacing an existing one."""
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file in one step; False, and nothing done, if it is there already."""
+        """Write a file atomically and return True; return False, without a change, if it exists already."""
 
     @abstractmethod
     def create(self, path: str) -> AbstractContextManager[Path]:
-        """Give a local path to write a new file to; on leaving without an error the file is at `path`, durably."""
+        """Provide a local path for writing a new file; on exit without an error the file is durable at `path`."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
-        """Delete a file; no error if it is not there."""
+        """Delete a file; a missing file is not an error."""
 
     @abstractmethod
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
-        """A pyarrow filesystem that can open a file, and the file's path on it."""
+        """Return a pyarrow filesystem that can open a file, and the file's path in it."""
 
     def unlinked(self, path: str) -> str:
-        """The name under which `list` has a file that a link inside of the table leads to."""
+        """Return the path under which `list` yields the target of a link inside the table."""
         return path
 
     def open(self, path: str) -> pa.NativeFile:
-        """Open a file to read from any position; FileNotFoundError if absent."""
+        """Open a file for random access; raise `FileNotFoundError` if it does not exist."""
         filesystem, full = self.filesystem(path)
         return filesystem.open_input_file(full)
 
@@ -112,7 +112,7 @@ class LocalStorage(Storage):
 
     @cached_property
     def real_root(self) -> str:
-        """The root without links."""
+        """The root with links resolved."""
         return os.path.realpath(self.root)
 
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
@@ -128,7 +128,7 @@ class LocalStorage(Storage):
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         stack.append(Path(entry.path))
-                    elif entry.name >= start and not entry.is_dir():  # A link to a directory leads elsewhere.
+                    elif entry.name >= start and not entry.is_dir():  # Links to directories are not followed.
                         try:
                             stat = entry.stat()
                         except FileNotFoundError:
@@ -142,7 +142,7 @@ class LocalStorage(Storage):
             with _errors(self, "cannot-read", f"{self.uri} cannot be read"), self._readable(path).open("rb") as file:
                 file.seek(offset)
                 return file.read() if length is None else file.read(length)
-        except NotADirectoryError as error:  # it lies below a file
+        except NotADirectoryError as error:  # A parent of the path is a file.
             raise FileNotFoundError(str(error)) from None
 
     def put(self, path: str, data: bytes) -> None:
@@ -157,23 +157,25 @@ class LocalStorage(Storage):
         temporary = self._write_temporary(path, data)
         with write_errors(target):
             try:
-                # link() fails if the name is taken: the one local operation that is atomic and exclusive.
+                # link() fails if the name exists: the only local operation that is atomic and exclusive.
                 os.link(temporary, target)
             except FileExistsError:
                 return False
             except OSError:
-                if temporary.stat().st_nlink == 1:  # else the answer got lost on the way, as network disks may do
+                if (
+                    temporary.stat().st_nlink == 1
+                ):  # Otherwise the link exists and only the answer was lost, which happens on network disks.
                     raise
             finally:
-                with suppress(OSError):  # what is left, vacuum removes
+                with suppress(OSError):  # Vacuum removes leftovers.
                     temporary.unlink()
-        with _errors(self, "unknown-outcome", f"{path} is committed, but may not outlast a power cut"):
+        with _errors(self, "unknown-outcome", f"{path} is committed, but may be lost in a power failure"):
             _sync_directory(target.parent)
         return True
 
     @contextmanager
     def create(self, path: str) -> Iterator[Path]:
-        """See `Storage.create`. The file is at its place at once: only a commit makes it part of the table."""
+        """See `Storage.create`. The file is written in place, because only a commit makes it part of the table."""
         target = self._writable(path)
         with write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -205,14 +207,14 @@ class LocalStorage(Storage):
         return os.path.relpath(os.path.realpath(self.root / path), self.real_root)
 
     def _readable(self, path: str) -> Path:
-        """Where a file is; refused if a link leads it out of the table."""
+        """Return the location of a file; refuse links to files outside of the table."""
         full = self.root / path
         if not self.allow_outside and not self._inside(full):
             raise outside(self, path)
         return full
 
     def _writable(self, path: str) -> Path:
-        """Where a file is to be written or deleted: inside of the table, whatever may be read."""
+        """Return the location of a file to write or delete, which must be inside the table."""
         full = self.root / path
         if not self._inside(full.parent):
             raise outside(self, path)
@@ -247,7 +249,7 @@ class ObjectStorage(Storage):
         self._store = _store(uri, self.options)
 
     def _place(self, path: str) -> tuple[Any, str]:
-        """The store and the path in it; another store for a URL, which `relative_path` gives only where allowed."""
+        """Return the store of a path and the path in it; a URL names another store."""
         if "://" not in path:
             return self._store, path
         parts = urlparse(path)
@@ -255,7 +257,7 @@ class ObjectStorage(Storage):
 
     def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
         """See `Storage.list`."""
-        # Exclusive by specification: the last string before `start` keeps `start` itself.
+        # The offset is exclusive, so a string just before `start` includes `start` itself.
         offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
         with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
             for batch in _obstore().list(self._store, directory or None, offset=offset):
@@ -281,7 +283,7 @@ class ObjectStorage(Storage):
         """See `Storage.put_if_absent`."""
         from obstore.exceptions import AlreadyExistsError
 
-        with _errors(self, "unknown-outcome", f"whether {path} was committed is not known: look at the history"):
+        with _errors(self, "unknown-outcome", f"it is unknown if {path} was committed: check the history"):
             try:
                 _obstore().put(self._store, path, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
@@ -309,7 +311,7 @@ class ObjectStorage(Storage):
 
 
 class _Ranges(io.RawIOBase):
-    """A file of an object store as Python's io sees one: every read is a range request."""
+    """A file of an object store with the interface of Python's io; every read is a range request."""
 
     def __init__(self, store: Any, path: str) -> None:
         self.store, self.path, self.at = store, path, 0
@@ -329,8 +331,8 @@ class _Ranges(io.RawIOBase):
         return self.at
 
     def read(self, size: int = -1) -> bytes:
-        left = max(self.size - self.at, 0)
-        length = left if size < 0 else min(size, left)
+        remaining = max(self.size - self.at, 0)
+        length = remaining if size < 0 else min(size, remaining)
         if not length:
             return b""
         try:
@@ -342,7 +344,7 @@ class _Ranges(io.RawIOBase):
 
 
 class _Handler(pafs.FileSystemHandler):
-    """Opens files of an object store for pyarrow; everything else is done through `ObjectStorage`."""
+    """A pyarrow filesystem that only opens files of an object store; `ObjectStorage` does everything else."""
 
     def __init__(self, store: Any) -> None:
         self.store = store
@@ -373,14 +375,14 @@ class _Handler(pafs.FileSystemHandler):
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """What the system and object stores raise."""
+    """Return the errors that the operating system and object stores raise."""
     stores = sys.modules.get("obstore.exceptions")
     return (OSError,) if stores is None else (OSError, stores.BaseError)
 
 
 @contextmanager
 def _errors(storage: Storage, reason: str, problem: str) -> Iterator[None]:
-    """Errors of the system and of object stores in one line of ours; a file that is not there is no error."""
+    """Convert errors of the operating system and of object stores to `TableError`; keep those about missing files."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -396,15 +398,15 @@ def is_uncommitted(error: VariantError) -> bool:
 
 
 def local_path(uri: str) -> Path:
-    """The absolute path of a local table, however it is spelled."""
+    """Return the absolute path of a local table, given as a path or ``file:`` URL."""
     return Path(unquote(urlparse(uri).path) if uri.startswith("file:") else uri).absolute()
 
 
 def outside(storage: Storage, path: str) -> TableError:
-    """The error for a path of the log that leads out of the table."""
+    """Return the error for a path in the log that is outside of the table."""
     return TableError(
-        f"the log names {path}, which lies outside of the table: pass allow_outside=True to read such files "
-        "(a shallow clone's); they are never written or deleted",
+        f"the log names {path}, which is outside of the table: pass allow_outside=True to read such files, for example "
+        "in a shallow clone; they are never written or deleted",
         reason="outside-table",
         file=storage.uri,
     )
@@ -413,12 +415,12 @@ def outside(storage: Storage, path: str) -> TableError:
 def open_storage(
     uri: str | os.PathLike[str], options: Mapping[str, str] | None = None, *, allow_outside: bool = False
 ) -> Storage:
-    """The storage of a table.
+    """Return the storage of a table.
 
     `uri`: a local path, or a URL: ``file://``, ``s3://`` (``s3a://``), ``gs://``, ``az://``, ``abfss://``,
       ``memory://``.
     `options`: configuration of the object store (`obstore.store.from_url`).
-    Raises `TableError`: reason ``"missing-extra"`` if the URL needs obstore and it is not installed.
+    Raises `TableError`: reason ``"missing-extra"`` if the URL needs obstore, which is not installed; ``"bad-uri"``.
 
     >>> open_storage("some/table").uri
     'some/table'
@@ -428,14 +430,14 @@ def open_storage(
     try:
         scheme = urlparse(text).scheme
     except ValueError as error:
-        raise TableError(f"{text!r} is no URL: {error}", reason="bad-uri") from None
+        raise TableError(f"{text!r} is not a valid path or URL: {error}", reason="bad-uri") from None
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)
 
 
 def _store(uri: str, options: Mapping[str, Any]) -> Any:
-    """The store of a URL, by Hadoop's names too, with the endpoint that pyarrow takes in a URL's query."""
+    """Return the store of a URL; Hadoop's scheme names and an endpoint in the query, as in pyarrow, are accepted."""
     parts = urlparse(with_known_scheme(uri))
     query = dict(parse_qsl(parts.query))
     configuration = dict(options)
@@ -451,7 +453,7 @@ def _store(uri: str, options: Mapping[str, Any]) -> Any:
         if endpoint:
             configuration.setdefault("endpoint", endpoint)
         if endpoint.startswith("http://"):
-            # Who names such an endpoint wants it: no further variable is needed.
+            # An explicit http endpoint implies the permission to use it.
             configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
     try:
         return _obstore().store.from_url(parts._replace(query="").geturl(), **configuration)
@@ -460,7 +462,9 @@ def _store(uri: str, options: Mapping[str, Any]) -> Any:
     except Exception as error:
         line = str(error).split("\n", maxsplit=1)[0]
         raise TableError(
-            f"cannot open {uri}: {line}; tables are on local disks and in s3, gs and abfss", reason="bad-uri", file=uri
+            f"cannot open {uri}: {line}; tables can be on local disks and in s3, gs, az and abfss stores",
+            reason="bad-uri",
+            file=uri,
         ) from None
 
 
@@ -476,7 +480,7 @@ def _obstore() -> Any:
 
 
 def _sync_directory(path: Path) -> None:
-    # A new name survives a power cut only once its directory is on disk.
+    # A new name survives a power failure only if its directory is synced.
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""Paths that a table's log names: decoded, and inside of the table unless the caller allowed otherwise.
+"""Paths in a table's log: decoded, and inside the table unless the caller allows others.
 
-Owns what a path of the log means to the storage, and that a log cannot show files of other places: `..`, absolute paths
-and URLs of elsewhere are refused by name. Leaves links on a disk to `storage`, which alone sees them.
+Owns the conversion of a path in the log to a path in the storage. A log must not give access to files elsewhere, so
+`..`, absolute paths and URLs outside of the table are refused. Leaves links on a disk to `tables.storage`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.tables.storage import LocalStorage, Storage, outside
 
 _UUID_CHARACTERS = 20
-# Names of one and the same object store.
+# Different names of the same object store.
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfs": "abfss"}
 
 
 def relative_path(storage: Storage, path: str) -> str:
-    """A path of the log (percent-encoded, perhaps absolute) as the storage takes it.
+    """Return the path in the storage of a path in the log, which is percent-encoded and may be absolute.
 
-    Raises `DeltaError`: reason ``"outside-table"`` if it lies outside of the table and the storage does not allow that.
+    Raises `TableError`: reason ``"outside-table"`` if the path is outside of the table and the storage does not allow
+    that.
     """
     try:
         scheme = urlparse(path).scheme
-    except ValueError:  # a host in brackets that is none
+    except ValueError:  # an invalid host in brackets
         raise outside(storage, path) from None
     if len(scheme) > 1 and scheme != "file":
         base, url = _canonical(storage.uri).rstrip("/") + "/", _canonical(unquote(path))
@@ -51,7 +52,7 @@ def _local(storage: LocalStorage, decoded: str, path: str) -> str:
         raise outside(storage, path)
     if not decoded.startswith("/") and not {".", "..", ""} & set(decoded.split("/")):
         return decoded
-    # The same file must have the same name, however it is spelled: vacuum compares names.
+    # Vacuum compares paths, so all spellings of a path must become the same one.
     full = os.path.normpath(storage.root / decoded)
     for root in (str(storage.root), storage.real_root):
         if full.startswith(f"{root.rstrip('/')}/"):
@@ -62,9 +63,9 @@ def _local(storage: LocalStorage, decoded: str, path: str) -> str:
 
 
 def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
-    """The file of a deletion vector as the storage takes it; None for one without a file.
+    """Return the path in the storage of a deletion vector's file; None for an inline vector.
 
-    Raises `DeltaError` as `relative_path`; ``"bad-deletion-vector"`` for a name that is none.
+    Raises `TableError`: as `relative_path`; ``"bad-deletion-vector"`` for an invalid name.
     """
     if vector.storage_type == "u":
         text = vector.path_or_inline_dv
@@ -72,7 +73,7 @@ def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
         try:
             file = f"deletion_vector_{uuid.UUID(bytes=z85.decode(name))}.bin"
         except (TableError, ValueError):
-            raise DeltaError(f"{text!r} names no deletion vector", reason="bad-deletion-vector") from None
+            raise DeltaError(f"{text!r} is not the name of a deletion vector", reason="bad-deletion-vector") from None
         joined = posixpath.join(prefix, file)
         if joined.startswith("/") or ".." in joined.split("/") or "\x00" in joined:
             raise outside(storage, joined)
@@ -81,5 +82,5 @@ def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
 
 
 def _canonical(url: str) -> str:
-    scheme, mark, rest = url.partition("://")
-    return _SAME_SCHEME.get(scheme, scheme) + mark + rest
+    scheme, separator, location = url.partition("://")
+    return _SAME_SCHEME.get(scheme, scheme) + separator + location

@@ -1,6 +1,6 @@
-"""Rows into a table that may or may not be there: made, appended to, or its rows replaced.
+"""Writing rows to a table that may not exist yet: create it, append to it, or replace its rows.
 
-Owns the choice by `mode`. Leaves each of these to its own operation.
+Owns the choice by `mode`. Leaves the work to the operations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def write(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> CommitResult:
-    """Write rows to a table, which is made of the first rows' columns if it is not there.
+    """Write rows to a table, which is created with the columns of the first rows if it does not exist.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ def write(
     data
         As for `append`.
     mode
-        If the table is there: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+        What to do if the table exists: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     replace_where
-        SQL, for mode ``"overwrite"``: only the rows for which it is true are replaced, and it must be true for every
-        new row (see `replace_where`).
+        SQL, for mode ``"overwrite"``: only rows for which it is true are replaced, and it must be true for every new
+        row (see `replace_where`).
     partition_by, properties, preview
         As for `create`, for a new table.
     storage_options
@@ -59,8 +59,8 @@ def write(
 
     Raises
     ------
-    DeltaError
-        ``"exists"`` if `mode` is ``"error"`` and the table is there; and as `append`.
+    TableError
+        ``"exists"`` if `mode` is ``"error"`` and the table exists; and as `append`.
 
     Examples
     --------
@@ -71,27 +71,33 @@ def write(
     1
     """
     if mode not in ("error", "append", "overwrite", "ignore"):
-        raise DeltaError(f"mode {mode!r} is none of error, append, overwrite, ignore", reason="bad-argument")
+        raise DeltaError(f"mode is {mode!r}: use error, append, overwrite or ignore", reason="bad-argument")
     if replace_where is not None and mode != "overwrite":
-        raise DeltaError(f"replace_where goes with mode 'overwrite', not {mode!r}", reason="bad-argument")
+        raise DeltaError(f"replace_where= needs mode 'overwrite', but mode is {mode!r}", reason="bad-argument")
     storage = open_storage(table, storage_options)
     current = existing_table(storage)
     if current is not None and mode in ("error", "ignore"):
         if mode == "error":
-            raise DeltaError(f"{storage.uri} is a Delta table already", reason="exists", file=storage.uri)
+            raise DeltaError(
+                f"{storage.uri} is a Delta table already: use mode='append' or mode='overwrite', or another path",
+                reason="exists",
+                file=storage.uri,
+            )
         return CommitResult(current.version, committed=False)
     if current is None:
         first, data = first_rows(data)
         planned = planned_table(storage, from_arrow_schema(first.schema), partition_by, properties, True, preview)
         return _create_with_rows(planned, data, mode, options)
     if replace_where is not None:
-        if other := sorted({"txn", "schema", "shredding", "schema_mode", "file_bytes"} & set(options)):
-            raise DeltaError(f"{other[0]} does not go with replace_where", reason="bad-argument")
+        if unsupported := sorted({"txn", "schema", "schema_mode", "file_bytes"} & set(options)):
+            raise DeltaError(
+                f"{unsupported[0]}= cannot be combined with replace_where=: leave it out", reason="bad-argument"
+            )
         with optional_libraries("replace_where"):
-            from parquet_variant.delta.dml.replacing import replace_where as put_where
+            from parquet_variant.delta.dml.replacing import replace_where as replace_matching
 
-        done = put_where(current, data, replace_where, **options)
-        return CommitResult(done.version, committed=done.version > current.version)
+        result = replace_matching(current, data, replace_where, **options)
+        return CommitResult(result.version, committed=result.version > current.version)
     run = overwrite if mode == "overwrite" else append
     return run(current, data, **options)
 

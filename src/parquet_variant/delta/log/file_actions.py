@@ -1,7 +1,7 @@
-"""Log content as columns: commit JSON and checkpoint Parquet to one Arrow table of file actions.
+"""The file actions of a log as columns: commit JSON and checkpoint Parquet become one Arrow table.
 
-Owns the canonical table of adds and removes (`FILE_SCHEMA`, names as PROTOCOL.md spells them) and the two readers of
-it, fast enough for a million files. Leaves which action wins to `replay`.
+Owns the canonical table of adds and removes (`FILE_SCHEMA`, with the names of PROTOCOL.md) and its two readers, fast
+enough for a million files. Leaves which action wins to `replay`.
 """
 
 from __future__ import annotations
@@ -53,31 +53,31 @@ FILE_SCHEMA = pa.schema(
     ]
 )
 _NAMES = tuple(name for name in FILE_SCHEMA.names if name != "isAdd")
-_OTHERS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
+_OTHER_ACTIONS = ("protocol", "metaData", "txn", "domainMetadata", "checkpointMetadata", "sidecar")
 _HEAD = re.compile(rb'[ \t]*\{[ \t\r]*"(\w+)"')
 _FILE_KEYS = (b"add", b"remove", b"cdc")
 _HEAD_BYTES = 8
 _NEWLINE = 0x0A
-# Arrow reads blocks side by side.
+# Arrow parses blocks in parallel.
 _BLOCK = 2 << 20
 _NULLS = 1 << 16
-# What writers put into file actions beside the fields that are read here.
-_PASSED_OVER = {"extendedFileMetadata": pa.bool_()}
+# Fields of file actions that are not read.
+_IGNORED = {"extendedFileMetadata": pa.bool_()}
 
 
 @dataclass(frozen=True)
 class CommitLines:
     """The lines of concatenated commit files."""
 
-    others: list[dict[str, Any]]  # All actions but adds, removes and change data files, parsed, in order.
-    files: bytes | memoryview  # The text of the lines that are left, in order.
-    samples: tuple[bytes, ...] = ()  # The first add and the first remove of them, as far as there are any.
+    other_actions: list[dict[str, Any]]  # All actions except adds, removes and change data files, parsed, in order.
+    files: bytes | memoryview  # The text of the other lines, in order.
+    samples: tuple[bytes, ...] = ()  # The first add and the first remove among them.
 
     def table(self, partition_names: Sequence[str]) -> pa.Table:
-        """Adds and removes, as `FILE_SCHEMA`.
+        """Return the adds and removes, as `FILE_SCHEMA`.
 
-        `partition_names`: keys of `partitionValues` to keep: the physical names of the partition columns.
-        Raises `DeltaError`: reason ``"broken-log"`` for a line that is no file action.
+        `partition_names`: the keys of `partitionValues` to keep: physical names of the partition columns.
+        Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a file action.
         """
         if not self.files:
             return no_files()
@@ -85,13 +85,13 @@ class CommitLines:
             try:
                 return _canonical(read(self, partition_names), partition_names)
             except pa.ArrowInvalid:
-                # Whatever Arrow's parser does not take, Python's decides about.
+                # Lines that Arrow's parser refuses are parsed by Python.
                 continue
         return rows_to_files(log_lines(bytes(self.files)))
 
 
 def log_lines(data: bytes) -> list[dict[str, Any]]:
-    """The actions of a commit, parsed.
+    """Return the parsed actions of a commit.
 
     Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a JSON object.
     """
@@ -99,50 +99,54 @@ def log_lines(data: bytes) -> list[dict[str, Any]]:
 
 
 def split_commits(data: bytes) -> CommitLines:
-    r"""Part the file actions, of which there may be a million, from the others.
+    r"""Separate the file actions of commits, of which there may be a million, from the other actions.
 
     Raises `DeltaError`: reason ``"broken-log"`` for a line that is not a JSON object.
 
     >>> lines = split_commits(b'{"txn":{"appId":"a","version":1}}\n{"add":{"path":"x"}}\n')
-    >>> lines.others, lines.table([])["path"].to_pylist()
+    >>> lines.other_actions, lines.table([])["path"].to_pylist()
     ([{'txn': {'appId': 'a', 'version': 1}}], ['x'])
     """
     view = memoryview(data)
     characters = np.frombuffer(data, dtype=np.uint8)
     starts = np.concatenate([[0], np.flatnonzero(characters == _NEWLINE) + 1])
     ends = np.append(starts[1:], len(data))
-    firsts = [_begins(characters, starts, head) for head in (b'{"add":{', b'{"remove')] if len(data) else []
-    others: list[dict[str, Any]] = []
-    kept: list[memoryview] = []
+    heads = (b'{"add":{', b'{"remove')
+    starts_with = [_lines_starting_with(characters, starts, head) for head in heads] if len(data) else []
+    other_actions: list[dict[str, Any]] = []
+    pieces: list[memoryview] = []
     position = 0
-    for index in np.flatnonzero(~np.logical_or.reduce(firsts)).tolist() if firsts else ():
+    for index in np.flatnonzero(~np.logical_or.reduce(starts_with)).tolist() if starts_with else ():
         begin, end = int(starts[index]), int(ends[index])
         match = _HEAD.match(data, begin, end)
         if match is not None and match[1] in _FILE_KEYS:
-            continue  # A writer that puts blanks between the tokens.
-        kept.append(view[position:begin])
+            continue  # The writer put white space between the tokens.
+        pieces.append(view[position:begin])
         position = end
         if line := data[begin:end].strip():
-            others.append(_load(line))
-    kept = [piece for piece in (*kept, view[position:]) if piece]
-    samples = tuple(data[starts[at] : ends[at]] for at in (int(hits.argmax()) for hits in firsts if hits.any()))
-    return CommitLines(others, kept[0] if len(kept) == 1 else b"".join(kept), samples)
+            other_actions.append(_load(line))
+    pieces = [piece for piece in (*pieces, view[position:]) if piece]
+    first_lines = [int(lines.argmax()) for lines in starts_with if lines.any()]
+    samples = tuple(data[starts[index] : ends[index]] for index in first_lines)
+    return CommitLines(other_actions, pieces[0] if len(pieces) == 1 else b"".join(pieces), samples)
 
 
-def _begins(characters: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], head: bytes) -> npt.NDArray[np.bool_]:
-    begins = np.ones(len(starts), dtype=bool)
-    for k, character in enumerate(head):
-        begins &= characters[np.minimum(starts + k, len(characters) - 1)] == character
-    return begins
+def _lines_starting_with(
+    characters: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], head: bytes
+) -> npt.NDArray[np.bool_]:
+    mask = np.ones(len(starts), dtype=bool)
+    for offset, character in enumerate(head):
+        mask &= characters[np.minimum(starts + offset, len(characters) - 1)] == character
+    return mask
 
 
 def no_files() -> pa.Table:
-    """A table without adds and removes, as `FILE_SCHEMA`."""
+    """Return an empty table of adds and removes, as `FILE_SCHEMA`."""
     return empty_table(FILE_SCHEMA)
 
 
 def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """File actions given as parsed log lines (``{"add": {...}}`` or ``{"remove": {...}}``), as `FILE_SCHEMA`.
+    """Return file actions that are parsed log lines (``{"add": {...}}`` or ``{"remove": {...}}``), as `FILE_SCHEMA`.
 
     >>> rows_to_files([{"add": {"path": "a", "partitionValues": {}, "size": 1}}])["path"].to_pylist()
     ['a']
@@ -163,7 +167,7 @@ def rows_to_files(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def iter_adds(files: pa.Table) -> Iterator[Add]:
-    """Rows of `FILE_SCHEMA`, in all of its columns or some, as actions.
+    """Yield the actions of rows of `FILE_SCHEMA`, which may lack columns.
 
     >>> [add.path for add in iter_adds(rows_to_files([{"add": {"path": "a", "size": 1}}]))]
     ['a']
@@ -171,7 +175,7 @@ def iter_adds(files: pa.Table) -> Iterator[Add]:
     for batch in files.to_batches(max_chunksize=1024):
         for row in batch.to_pylist():
             if row.get("size") is None:
-                raise DeltaError(f"the file {row['path']} has no size in the log", reason="broken-log")
+                raise DeltaError(f"the add action of {row['path']} has no size", reason="broken-log")
             vector = row.get("deletionVector")
             yield Add(
                 row["path"],
@@ -189,30 +193,30 @@ def iter_adds(files: pa.Table) -> Iterator[Add]:
 
 
 def read_checkpoint_part(source: Any, *, files: bool) -> tuple[list[dict[str, Any]], pa.Table | None]:
-    """The actions of one Parquet file of a checkpoint, or of a sidecar.
+    """Return the actions of one Parquet file of a checkpoint, or of a sidecar.
 
-    `source`: what pyarrow's reader takes.
+    `source`: an input of pyarrow's reader.
     `files`: whether to read the adds and removes.
-    Returns all other actions. Adds and removes as `FILE_SCHEMA`; with a column `stats_parsed` where statistics are
-    there only in that form.
+    Returns the other actions, and the adds and removes as `FILE_SCHEMA`, with a column `stats_parsed` if statistics
+    exist only in that form.
     """
     with open_parquet(source, coerce_int96_timestamp_unit="us") as parquet:
         present = parquet.schema_arrow
-        others: list[dict[str, Any]] = []
-        names = [name for name in _OTHERS if name in present.names]
+        other_actions: list[dict[str, Any]] = []
+        names = [name for name in _OTHER_ACTIONS if name in present.names]
         if names:
             table = parquet.read(columns=names)
             for name in names:
                 column = table[name].drop_null()
-                others.extend({name: _plain(value, column.type)} for value in column.to_pylist())
+                other_actions.extend({name: _json_value(value, column.type)} for value in column.to_pylist())
         if not files:
-            return others, None
+            return other_actions, None
         parts = [
             _checkpoint_files(parquet, present.field(key).type, key)
             for key in ("add", "remove")
             if key in present.names
         ]
-        return others, pa.concat_tables(parts, promote_options="default") if parts else no_files()
+        return other_actions, pa.concat_tables(parts, promote_options="default") if parts else no_files()
 
 
 def _load(line: bytes) -> dict[str, Any]:
@@ -226,15 +230,15 @@ def _load(line: bytes) -> dict[str, Any]:
 
 
 def _as_samples(lines: CommitLines, partition_names: Sequence[str]) -> pa.Table:
-    """Only the fields that the first actions have: each one more costs time, though it be absent everywhere."""
+    """Parse only the fields that the first actions have: every additional field costs time, even if it is absent."""
     kinds: dict[str, dict[str, pa.DataType]] = {}
     for sample in lines.samples:
         for key, action in _load(sample).items():
             if key not in ("add", "remove") or not isinstance(action, dict):
-                raise pa.ArrowInvalid(f"not a usual action: {key}")
-            known = {f.name: f.type for f in FILE_SCHEMA} | _PASSED_OVER
-            known |= {"partitionValues": _partition_type(partition_names), "tags": pa.null()}
-            kinds[key] = {name: known[name] for name in action if name in known}
+                raise pa.ArrowInvalid(f"unusual action: {key}")
+            types = {f.name: f.type for f in FILE_SCHEMA} | _IGNORED
+            types |= {"partitionValues": _partition_type(partition_names), "tags": pa.null()}
+            kinds[key] = {name: types[name] for name in action if name in types}
     return _read_lines(lines, kinds, "error")
 
 
@@ -261,7 +265,7 @@ def _read_lines(lines: CommitLines, kinds: Mapping[str, Mapping[str, pa.DataType
 
 
 def _canonical(table: pa.Table, partition_names: Sequence[str]) -> pa.Table:
-    """Parsed lines as `FILE_SCHEMA`."""
+    """Return parsed lines as `FILE_SCHEMA`."""
     batches = []
     for batch in table.to_batches():
         kinds = {kind: batch[kind] for kind in batch.schema.names}
@@ -279,13 +283,13 @@ def _canonical(table: pa.Table, partition_names: Sequence[str]) -> pa.Table:
             else:
                 columns.append(children[0] if len(children) == 1 else pc.if_else(is_add, *children))
         part = pa.RecordBatch.from_arrays(columns, schema=FILE_SCHEMA)
-        some = pc.or_(is_add, valid["remove"]) if "remove" in valid else is_add
-        batches.append(part if some.true_count == len(part) else part.filter(some))
+        has_action = pc.or_(is_add, valid["remove"]) if "remove" in valid else is_add
+        batches.append(part if has_action.true_count == len(part) else part.filter(has_action))
     return pa.Table.from_batches(batches, schema=FILE_SCHEMA)
 
 
 def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
-    """Nulls that share their memory with others, since a large log has many columns of nothing else."""
+    """Return nulls that share memory, because a large log has many columns that are null."""
     return _shared_nulls(kind).slice(0, rows) if rows <= _NULLS else pa.nulls(rows, kind)
 
 
@@ -295,7 +299,7 @@ def _shared_nulls(kind: pa.DataType) -> pa.Array:
 
 
 def _as_map(structs: Sequence[pa.StructArray], names: Sequence[str], rows: int) -> pa.Array:
-    """Structs of partition values, each for the rows where it is valid, as a map with every name in every row."""
+    """Return structs of partition values, each for the rows where it is valid, as a map with all names in every row."""
     width = len(names)
     offsets = from_numpy(np.arange(rows + 1, dtype=np.int32) * width)
     if not width:
@@ -320,7 +324,7 @@ def _checkpoint_files(parquet: pq.ParquetFile, struct: pa.StructType, key: str) 
         if field.name == "isAdd":
             columns[field.name] = pa.repeat(pa.scalar(key == "add"), rows)
         elif field.name in inside:
-            # Fields of deletion vectors by name: writers add their own.
+            # Fields of deletion vectors are matched by name, because writers add fields.
             columns[field.name] = pc.struct_field(actions, field.name).cast(field.type)
         else:
             columns[field.name] = pa.nulls(rows, field.type)
@@ -330,12 +334,12 @@ def _checkpoint_files(parquet: pq.ParquetFile, struct: pa.StructType, key: str) 
     return pa.table(columns)
 
 
-def _plain(value: Any, kind: pa.DataType) -> Any:
-    """Parquet's nested values as JSON would hold them: maps as dicts, absent fields left out."""
+def _json_value(value: Any, kind: pa.DataType) -> Any:
+    """Return nested values of Parquet as JSON holds them: maps as dicts, without absent fields."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        return {k: _plain(v, kind.field(k).type) for k, v in value.items() if v is not None}
+        return {k: _json_value(v, kind.field(k).type) for k, v in value.items() if v is not None}
     if pa.types.is_map(kind):
         return {k: v for k, v in value if v is not None}
     return value

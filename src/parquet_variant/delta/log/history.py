@@ -1,6 +1,6 @@
-"""The history of a table: what every commit says of itself.
+"""The history of a table: the information that each commit records.
 
-Owns reading `commitInfo`, newest first. Leaves what the commits did to `snapshot`.
+Owns reading `commitInfo`, newest first. Leaves the effects of commits to `snapshot`.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ def history(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The commits that the log still holds, newest first.
+    """Return the commits that the log still holds, newest first.
 
     Parameters
     ----------
     table
         Path or URL.
     limit
-        How many to give at most.
+        Maximum number of commits.
     storage_options
         Configuration of the object store.
 
     Returns
     -------
     list of dict
-        For each commit ``version``, ``timestamp`` (datetime, UTC; by it the version is found), ``operation``, and what
-        else its writer told (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
+        For each commit ``version``, ``timestamp`` (a datetime in UTC, which finds the version), ``operation``, and the
+        other information that its writer recorded (``operationParameters``, ``operationMetrics``, ``engineInfo``, …).
 
     Raises
     ------
-    DeltaError
-        Reason ``"not-a-table"`` if there is no log.
+    TableError
+        ``"not-a-table"`` if there is no log.
 
     Examples
     --------
@@ -58,29 +58,29 @@ def history(
     storage = open_storage(table, storage_options)
     commits = commit_times(storage)
     if not commits:
-        raise DeltaError(f"{storage.uri} is not a Delta table, or its log holds no commits", reason="not-a-table")
+        raise DeltaError(f"{storage.uri} is not a Delta table, or its log has no commits", reason="not-a-table")
     since, entries = _in_commit_since(storage), []
     for version in sorted(commits, reverse=True)[:limit]:
         info = _commit_info(storage.read(commit_path(version)))
-        info.pop("timestamp", None)  # The clock of the writer, by which no version is found.
-        told = info.get("inCommitTimestamp") if since is not None and version >= since else None
-        stamp = _time_of(told, commits[version])
-        entries.append({"version": version, "timestamp": stamp, "operation": info.pop("operation", None)} | info)
+        info.pop("timestamp", None)  # The writer's clock, which is not used to find versions.
+        recorded = info.get("inCommitTimestamp") if since is not None and version >= since else None
+        time = _first_valid_time(recorded, commits[version])
+        entries.append({"version": version, "timestamp": time, "operation": info.pop("operation", None)} | info)
     return entries
 
 
 def _in_commit_since(storage: Storage) -> int | None:
-    with suppress(TableError):  # What the commits tell is there, though the table cannot be read here.
+    with suppress(TableError):  # The history can be read even if the table cannot.
         newest = load_snapshot(storage, files=False)
         return in_commit_since(newest.protocol, newest.metadata)
     return None
 
 
-def _time_of(*millis: Any) -> datetime:
-    """The first of some times that is one."""
-    for each in millis:
+def _first_valid_time(*candidates: Any) -> datetime:
+    """Return the first candidate that is a time in milliseconds since 1970."""
+    for millis in candidates:
         with suppress(OverflowError, ValueError, TypeError, OSError):
-            return datetime.fromtimestamp(each / 1000, UTC)
+            return datetime.fromtimestamp(millis / 1000, UTC)
     return datetime.fromtimestamp(0, UTC)
 
 
@@ -89,7 +89,7 @@ def _commit_info(data: bytes) -> dict[str, Any]:
         if b'"commitInfo"' in line:
             try:
                 action = parse_json(line)
-            except ValueError:  # what it tells is for people: damaged, it is nothing
+            except ValueError:  # The information is for people, so damage is not an error.
                 return {}
             if isinstance(action, dict) and isinstance(action.get("commitInfo"), dict):
                 return dict(action["commitInfo"])

@@ -186,7 +186,7 @@ def _read_checkpoint_file(storage: Storage, path: str, state: State, files: bool
     tables: list[pa.Table] = []
     if path.endswith(".json"):
         lines = split_commits(storage.read(path))
-        others = lines.others
+        others = lines.other_actions
         apply_actions(state, others)
         if files and state.metadata is not None:
             tables.append(lines.table(partition_names(state.protocol, state.metadata)))
@@ -240,7 +240,7 @@ def _apply_commits(
     known_names: list[Sequence[str]] = []
     for text in _commit_texts(storage, commits):
         lines = split_commits(text)
-        apply_actions(state, lines.others)
+        apply_actions(state, lines.other_actions)
         if files and lines.files:
             known_names.append(names or partition_names(state.protocol, state.metadata))
             tables.append(lines.table(known_names[-1]))

@@ -1,7 +1,7 @@
 """A version of a table: its schema, properties and files.
 
-Owns `Snapshot` and how one is chosen, by version or by time. Leaves replay to `replay`, the data to `read`, and
-statistics to `pruning`.
+Owns `Snapshot` and its choice by version or by time. Leaves replay to `replay`, the data to `reading.read`, and
+statistics to `reading.pruning`.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class Snapshot:
     Parameters
     ----------
     storage
-        Where the table is.
+        The table's files.
     version
         The version.
     timestamp
-        When it was committed: modification time of the commit file, milliseconds since 1970.
+        Modification time of the commit file, in milliseconds since 1970.
     protocol, metadata, txns, domains
-        What the log says at that version.
+        The newest actions of the log at that version.
     files, tombstones
-        Adds and removes, as `file_actions.FILE_SCHEMA`.
+        Added and removed files, as `file_actions.FILE_SCHEMA`.
     """
 
     storage: Storage
@@ -86,7 +86,7 @@ class Snapshot:
 
     @property
     def shredding_enabled(self) -> bool:
-        """Whether new files may hold shredded variants."""
+        """Whether new files may contain shredded Variants."""
         return shredding_enabled(self.protocol, self.metadata)
 
     @property
@@ -96,7 +96,7 @@ class Snapshot:
 
     @property
     def row_tracking_columns(self) -> tuple[str, str] | None:
-        """The names of the columns that keep row ids and commit versions; None if the table does not track rows."""
+        """The names of the columns with row ids and commit versions; None if the table does not track rows."""
         if not enabled(self.protocol, self.metadata, "rowTracking", "delta.enableRowTracking"):
             return None
         names = (self.metadata.configuration.get(key) for key in (ROW_ID_COLUMN, ROW_COMMIT_COLUMN))
@@ -105,21 +105,25 @@ class Snapshot:
 
     @property
     def num_files(self) -> int:
-        """How many data files the version has."""
+        """The number of data files."""
         return int(self.files.num_rows)
 
     def to_adds(self, files: pa.Table, *, data_change: bool = True) -> list[Add]:
-        """Rows of `files` as actions that add them again, with statistics as JSON."""
+        """Return actions that add rows of `files` again, with statistics as JSON."""
         return [replace(add, data_change=data_change) for add in iter_adds(with_json_stats(files, self.schema))]
 
     def to_removes(self, files: pa.Table, *, data_change: bool = True) -> list[Remove]:
-        """Rows of `files` as actions that remove them.
+        """Return actions that remove rows of `files`.
 
-        `data_change`: false if other files of the same commit take over the rows.
+        `data_change`: False if other files of the same commit contain the same rows.
         Raises `DeltaError`: reason ``"append-only"`` if the table forbids it.
         """
         if data_change and self.metadata.configuration.get("delta.appendOnly", "false").lower() == "true":
-            raise DeltaError(f"{self.storage.uri} is append-only", reason="append-only", file=self.storage.uri)
+            raise DeltaError(
+                f"{self.storage.uri} is append-only: set delta.appendOnly to false to change or delete rows",
+                reason="append-only",
+                file=self.storage.uri,
+            )
         now = now_millis()
         return [
             Remove(
@@ -137,12 +141,12 @@ class Snapshot:
         ]
 
     def without_files(self) -> Snapshot:
-        """The table as tasks need it, which are told their files: those of a large table are much to pickle.
+        """Return the snapshot without its list of files, for tasks: a large table's list is slow to pickle.
 
-        An empty slice would not do: it is pickled with the memory that it shares.
+        An empty slice would be pickled with the memory that it shares.
         """
-        nothing = empty_table(self.files.schema)
-        return replace(self, files=nothing, tombstones=nothing)
+        no_files = empty_table(self.files.schema)
+        return replace(self, files=no_files, tombstones=no_files)
 
     def __repr__(self) -> str:
         return f"Snapshot({without_secrets(self.storage.uri)!r}, version={self.version}, files={self.num_files})"
@@ -156,22 +160,22 @@ def snapshot(
     storage_options: Mapping[str, str] | None = None,
     allow_outside: bool = False,
 ) -> Snapshot:
-    """The table at a version, or as it was at a time.
+    """Return a table at a version, or as of a time.
 
     Parameters
     ----------
     table
-        Path or URL of the table; a `Snapshot` is given back as it is.
+        Path or URL of the table; a `Snapshot` is returned unchanged.
     version
-        The version; by default the newest.
+        The version (default: the newest).
     timestamp
-        The newest version committed at or before this time: milliseconds since 1970, ISO 8601 text or a datetime. When
-        a version was committed is what the commit itself says where the table has in-commit timestamps, else its
-        file's modification time.
+        Choose the newest version committed at or before this time: milliseconds since 1970, an ISO 8601 string or a
+        datetime. The time of a version is the one that the commit records if the table has in-commit timestamps, else
+        the modification time of its file.
     storage_options
         Configuration of the object store.
     allow_outside
-        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+        Also read files outside of the table that its log names (shallow clones); by default these are refused.
 
     Returns
     -------
@@ -179,9 +183,13 @@ def snapshot(
 
     Raises
     ------
-    DeltaError
-        ``"not-a-table"``, ``"no-such-version"``, ``"unsupported-feature"`` (the reader feature is named),
-        ``"broken-log"``.
+    TableError
+        ``"not-a-table"``, ``"no-such-version"``, ``"unsupported-feature"`` (with the reader feature), ``"broken-log"``.
+
+    Warns
+    -----
+    UserWarning
+        A damaged checkpoint is ignored, because the log still has the commits.
 
     Examples
     --------
@@ -216,7 +224,7 @@ def writable_snapshot(
 
 
 def load_snapshot(storage: Storage, version: int | None = None, *, files: bool = True) -> Snapshot:
-    """The table in a storage at a version; `files=False` leaves out the file actions."""
+    """Return the table in a storage at a version; `files=False` leaves out the file actions."""
     try:
         segment, state = _replayed(storage, version, files)
     except TableError as error:
@@ -268,7 +276,7 @@ def _replayed(storage: Storage, version: int | None, files: bool) -> tuple[Segme
 
 
 def to_millis(timestamp: int | str | datetime) -> int:
-    """A time as milliseconds since 1970; text and datetimes without a zone are local.
+    """Return a time as milliseconds since 1970; strings and datetimes without a time zone are local.
 
     >>> to_millis("1970-01-01T00:00:01Z")
     1000
@@ -276,13 +284,18 @@ def to_millis(timestamp: int | str | datetime) -> int:
     if isinstance(timestamp, int):
         return timestamp
     if not isinstance(timestamp, str | datetime):
-        raise DeltaError(f"{timestamp!r} is no time: give milliseconds, ISO 8601 or a datetime", reason="bad-argument")
+        raise DeltaError(
+            f"timestamp is {timestamp!r}: give milliseconds, an ISO 8601 string or a datetime", reason="bad-argument"
+        )
     if isinstance(timestamp, str):
         try:
             timestamp = datetime.fromisoformat(timestamp)
         except ValueError:
-            raise DeltaError(f"{timestamp!r} is not an ISO 8601 time", reason="bad-argument") from None
+            raise DeltaError(
+                f"timestamp is {timestamp!r}: give an ISO 8601 time, such as 2026-01-31T12:00:00Z",
+                reason="bad-argument",
+            ) from None
     try:
         return (timestamp.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError, OSError):
-        raise DeltaError(f"{timestamp} is outside of the times that there are", reason="bad-argument") from None
+        raise DeltaError(f"timestamp {timestamp} is out of range", reason="bad-argument") from None

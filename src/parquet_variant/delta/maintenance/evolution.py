@@ -1,7 +1,8 @@
-"""Changing a table's columns: adding, renaming and dropping them, and widening their types.
+"""Changing a table's columns: adding, renaming and dropping columns, and widening their types.
 
-Owns the public operations on a schema, one commit each. Leaves which types widen to `protocol.schema_merging`, ids and
-physical names to `protocol.column_mapping`, and appends that bring columns along to `writing.write`.
+Owns the public operations on a schema, each in one commit. Leaves the allowed type changes to
+`protocol.schema_merging`, ids and physical names to `protocol.column_mapping`, and appends with new columns to
+`writing.write`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from parquet_variant.delta.protocol.schema_merging import merged_metadata, part_
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.schema import Field, StructType, TableType, check_schema
 
-# Given a field, and the way to a part of it in lists and maps, what takes the field's place.
+# Return the replacement of a field, from the field and the steps to a part of it in lists and maps.
 _OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
 
 
@@ -34,14 +35,15 @@ def add_columns(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Add columns, which are null in the rows that are there.
+    """Add columns, which are null in existing rows.
 
     Parameters
     ----------
     table
         Path, URL or snapshot.
     columns
-        An Arrow schema whose variant fields are marked, or a Delta schema or schema string.
+        An Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``, or a Delta schema or
+        schema string.
     storage_options
         Configuration of the object store.
 
@@ -51,8 +53,8 @@ def add_columns(
 
     Raises
     ------
-    DeltaError
-        ``"bad-schema"`` for a column that is there or may not be null; ``"conflict"``.
+    TableError
+        ``"bad-schema"`` for a column that exists, that must not be null, or that has a default; ``"conflict"``.
 
     Examples
     --------
@@ -67,9 +69,11 @@ def add_columns(
     new = read_schema(columns)
     for f in new.fields:
         if current.schema.get(f.name) is not None:
-            raise DeltaError(f"the table has a column {f.name!r} already", reason="bad-schema")
+            raise DeltaError(f"the table already has a column {f.name!r}: choose another name", reason="bad-schema")
         if not f.nullable:
-            raise DeltaError(f"column {f.name!r} is new, so it must be nullable", reason="bad-schema")
+            raise DeltaError(
+                f"column {f.name!r} must be nullable, because existing rows have no value for it", reason="bad-schema"
+            )
     refuse_added_metadata(new)
     metadata, protocol = merged_metadata(current.metadata, current.protocol, new)
     parameters = {"columns": [f.name for f in new.fields]}
@@ -83,14 +87,14 @@ def rename_column(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Rename a column; no file changes, so the table must have column mapping.
+    """Rename a column. No file is rewritten, so the table must have column mapping.
 
     Parameters
     ----------
     table
         Path, URL or snapshot.
     old, new
-        The names; fields of structs by their path: ``rename_column(t, "s.a", "b")``.
+        The names; a field of a struct is given by its path: ``rename_column(t, "s.a", "b")``.
     storage_options
         Configuration of the object store.
 
@@ -100,14 +104,14 @@ def rename_column(
 
     Raises
     ------
-    DeltaError
-        ``"no-column-mapping"``; ``"unknown-column"``; ``"bad-schema"`` if the new name is taken; ``"column-in-use"``
-        if a constraint or a generated column names it.
+    TableError
+        ``"no-column-mapping"``; ``"unknown-column"``; ``"bad-schema"`` if the new name exists; ``"column-in-use"`` if a
+        constraint or a generated column uses the column.
     """
     current = snapshot(table, storage_options=storage_options)
-    _needs_mapping(current, "renamed")
-    _refuse_used(current, old.split(".")[0])
-    schema = _changed(current.schema, old, lambda f, inside: (replace(_whole(f, inside, old), name=new),))
+    _check_mapping(current, "renamed")
+    _check_unused(current, old.split(".")[0])
+    schema = _changed(current.schema, old, lambda f, inside: (replace(_checked_column(f, inside, old), name=new),))
     names = tuple(new if name.lower() == old.lower() else name for name in current.partition_columns)
     parameters = {"oldColumnPath": old, "newColumnPath": new}
     return _commit(current, "RENAME COLUMN", parameters, schema, replace(current.metadata, partition_columns=names))
@@ -116,7 +120,7 @@ def rename_column(
 def drop_column(
     table: str | os.PathLike[str] | Snapshot, name: str, *, storage_options: Mapping[str, str] | None = None
 ) -> CommitResult:
-    """Drop a column; no file changes, so the table must have column mapping.
+    """Drop a column. No file is rewritten, so the table must have column mapping.
 
     Parameters
     ----------
@@ -133,17 +137,17 @@ def drop_column(
 
     Raises
     ------
-    DeltaError
-        As `rename_column`; ``"bad-schema"`` for a partition column or the last one.
+    TableError
+        As `rename_column`; ``"bad-schema"`` for a partition column or the last column.
     """
     current = snapshot(table, storage_options=storage_options)
-    _needs_mapping(current, "dropped")
-    _refuse_used(current, name.split(".")[0])
-    if name.lower() in {each.lower() for each in current.partition_columns}:
-        raise DeltaError(f"{name!r} is a partition column, which cannot be dropped", reason="bad-schema")
+    _check_mapping(current, "dropped")
+    _check_unused(current, name.split(".")[0])
+    if name.lower() in {column.lower() for column in current.partition_columns}:
+        raise DeltaError(f"column {name!r} is a partition column, which cannot be dropped", reason="bad-schema")
 
     def dropped(f: Field, inside: tuple[str, ...]) -> tuple[Field, ...]:
-        _whole(f, inside, name)
+        _checked_column(f, inside, name)
         return ()
 
     schema = _changed(current.schema, name, dropped)
@@ -157,17 +161,17 @@ def widen_column(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Give a column a wider type; no file changes. The table must have ``delta.enableTypeWidening``.
+    """Widen the type of a column. No file is rewritten; the table must have ``delta.enableTypeWidening``.
 
     Parameters
     ----------
     table
         Path, URL or snapshot.
     name
-        The column, or what is in it by its path: fields of structs, ``element`` of lists, ``key`` and ``value`` of
-        maps.
+        The column, or a part of it by its path: fields of structs, ``element`` of lists, ``key`` and ``value`` of maps.
     to
-        The type by its name in SQL or Delta: ``bigint`` or ``long``, ``double``, ``decimal(20,4)``, ``timestamp_ntz``.
+        The new type, by its name in SQL or Delta: ``bigint`` or ``long``, ``double``, ``decimal(20,4)``,
+        ``timestamp_ntz``.
     storage_options
         Configuration of the object store.
 
@@ -177,8 +181,8 @@ def widen_column(
 
     Raises
     ------
-    DeltaError
-        ``"not-widening"`` for a change that Delta does not know as one, or where the table does not allow it;
+    TableError
+        ``"not-widening"`` for a change that Delta does not define as widening, or that the table does not allow;
         ``"unknown-column"``.
     """
     current = snapshot(table, storage_options=storage_options)
@@ -195,7 +199,7 @@ def _commit(
     metadata: Metadata | None = None,
     protocol: Protocol | None = None,
 ) -> CommitResult:
-    """Commit a table's new columns, as one version."""
+    """Commit a new schema as one version."""
     metadata = replace(metadata or current.metadata, schema_string=schema_json(schema))
     check_schema(schema, metadata.partition_columns)
     check_change_data_names(schema, metadata.configuration)
@@ -212,7 +216,7 @@ def _commit(
 
 
 def _changed(schema: StructType, path: str, change: _OnField) -> StructType:
-    """The schema with a field changed, or dropped; structs in lists and maps are found by ``element`` and the like."""
+    """Return the schema with a field replaced; paths lead through lists and maps by ``element``, ``key``, ``value``."""
     steps = (path,) if schema.get(path) is not None else tuple(path.split("."))
     return _changed_struct(schema, steps, path, change)
 
@@ -220,50 +224,51 @@ def _changed(schema: StructType, path: str, change: _OnField) -> StructType:
 def _changed_struct(schema: StructType, steps: tuple[str, ...], path: str, change: _OnField) -> StructType:
     field = schema.get(steps[0])
     if field is None:
-        known = ", ".join(f.name for f in schema.fields)
-        raise DeltaError(f"there is no column {path!r}: choose from {known}", reason="unknown-column")
+        names = ", ".join(f.name for f in schema.fields)
+        raise DeltaError(f"the table has no column {path!r}: choose from {names}", reason="unknown-column")
     new = _changed_field(field, field.type, steps[1:], path, change)
-    fields = tuple(each for f in schema.fields for each in (new if f is field else (f,)))
+    fields = tuple(result for f in schema.fields for result in (new if f is field else (f,)))
     if not fields:
-        raise DeltaError(f"{path!r} is the last column", reason="bad-schema")
+        raise DeltaError(f"column {path!r} is the last one, which cannot be dropped", reason="bad-schema")
     return StructType(fields)
 
 
 def _changed_field(f: Field, kind: TableType, steps: tuple[str, ...], path: str, change: _OnField) -> tuple[Field, ...]:
-    """A field changed, or what is in it at the end of the steps."""
+    """Return the replacement of a field in which the part at the end of the steps is changed."""
     inside: list[str] = []
-    for at, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if isinstance(kind, StructType):
-            new = _changed_struct(kind, steps[at:], path, change)
+            new = _changed_struct(kind, steps[index:], path, change)
             return (replace(f, type=with_part(f.type, tuple(inside), new)),)
         kind = part_of(kind, step, path)
         inside.append(step)
     return change(f, tuple(inside))
 
 
-def _whole(f: Field, inside: tuple[str, ...], path: str) -> Field:
-    """The field itself; what is in a list or map has no name that could change."""
+def _checked_column(f: Field, inside: tuple[str, ...], path: str) -> Field:
+    """Return the field; raise `DeltaError` for a part of a list or map, which has no name."""
     if inside:
-        raise DeltaError(f"{path!r} is a part of a list or map, not a column", reason="bad-schema")
+        raise DeltaError(f"{path!r} is a part of a list or map, not a column: name the column", reason="bad-schema")
     return f
 
 
-def _needs_mapping(current: Snapshot, done: str) -> None:
+def _check_mapping(current: Snapshot, participle: str) -> None:
     if current.column_mapping == "none":
         raise DeltaError(
-            f"columns are {done} without touching files only in tables with column mapping: set "
+            f"columns can only be {participle} in tables with column mapping, because files are not rewritten: set "
             "delta.columnMapping.mode to name first",
             reason="no-column-mapping",
             file=current.storage.uri,
         )
 
 
-def _refuse_used(current: Snapshot, name: str) -> None:
-    texts = {k: v for k, v in current.metadata.configuration.items() if k.startswith("delta.constraints.")}
+def _check_unused(current: Snapshot, name: str) -> None:
+    configuration = current.metadata.configuration
+    texts = {key: text for key, text in configuration.items() if key.startswith("delta.constraints.")}
     for f in current.schema.fields:
         for key in ("delta.generationExpression", "delta.invariants"):
             if key in f.metadata:
                 texts[f"column {f.name}"] = str(f.metadata[key])
     for owner, text in texts.items():
         if re.search(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", text):
-            raise DeltaError(f"column {name!r} is used by {owner} ({text})", reason="column-in-use")
+            raise DeltaError(f"column {name!r} is used by {owner} ({text}): remove that first", reason="column-in-use")

@@ -1,7 +1,7 @@
-"""Rewriting files without changing rows: compaction, re-shredding, and leaving variant shredding behind.
+"""Rewriting files without changing rows: compaction, re-shredding, and dropping Variant shredding.
 
-Owns which files are rewritten together; the commit says ``dataChange=false``. Leaves reading to `read`, writing to
-`data_files`, and running the tasks to an engine.
+Owns which files are rewritten together; the commit states ``dataChange=false``. Leaves reading to `reading`, writing to
+`writing.data_files`, and running the tasks to an engine.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.file_partitions import partition_keys
 from parquet_variant.delta.log.commit import Transaction, commit, removed_unless_committed
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, writable_snapshot
 from parquet_variant.delta.maintenance.properties import with_properties, without_feature
 from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.protocol.features import SHREDDING, check_writable, has_feature
+from parquet_variant.delta.protocol.features import SHREDDING, has_feature
 from parquet_variant.delta.protocol.table_properties import SHREDDING_PROPERTY
 from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
@@ -39,23 +39,24 @@ from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 
-# What a table's files hold: profiles by dotted column name, and rows by schema as JSON.
-_Seen = tuple[dict[str, Profile], dict[str, Counter[str]]]
+# The content of a table's files: profiles by dotted column name, and numbers of rows by schema as JSON.
+_Content = tuple[dict[str, Profile], dict[str, Counter[str]]]
 
 
 @dataclass(frozen=True, repr=False)
 class OptimizeResult:
-    """What a rewrite did.
+    """The result of a rewrite.
 
     Parameters
     ----------
     version
         The table's version afterwards.
     files_removed, files_added, bytes_removed, bytes_added
-        Counts; all zero if there was nothing to do.
+        Numbers of files and bytes; all are zero if there was nothing to do. Removed files remain in storage until a
+        vacuum.
     drift
-        How the data has drifted from what is shredded, of several Variant columns the one that would save most; None
-        if that was not looked at: the schema was given, or the table does not shred.
+        How the data has drifted from the shredding schema; for several Variant columns, the report of the column where
+        a change saves most. None if this was not measured, because the schema was given or the table does not shred.
     """
 
     version: int
@@ -85,33 +86,33 @@ def optimize(
     engine: Engine | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Put small files together, and shred variants anew, in one commit that changes no row.
+    """Compact small files, re-shredding Variants where that saves space, in one commit that changes no row.
 
     Parameters
     ----------
     table
         Path, URL or snapshot.
     file_bytes
-        About how large a file may become; files of at least three quarters of it, without deleted rows, stay.
+        Approximate maximum size of a file. Files of at least three quarters of it, without deleted rows, are kept.
     reshred
-        Rewrite every file, not only small ones, under the schema that `policy` chooses; implied by `schema`.
+        Rewrite all files, not only small ones, with the schema that `policy` chooses; implied by `schema`.
     schema
-        What to shred, as for `append`. By default the schema of most rows, with the changes that `find_drift` finds if
-        these pay: then every file is rewritten, small or not. All rows are read to judge that.
+        Shredding schema, as for `append` (default: the schema of most rows, with the changes that `find_drift` suggests
+        if these save enough; then all files are rewritten). All rows are read to decide this.
     policy
-        Chooses the schema that fits the data; see `infer_shredding_schema`.
+        Policy that chooses the schema; see `infer_shredding_schema`.
     min_saving
-        Share of the encoded bytes that shredding anew must take off the residual to pay.
+        Minimum share of the encoded bytes that re-shredding must remove from the residual.
     dry_run
-        Only judge the schema; commit nothing.
+        Only report the drift; commit nothing.
     storage_options
         Configuration of the object store.
     threads
-        Files that are written at a time, each in memory as a whole; None for as many as there are cores.
+        Number of files to write at the same time, each of them in memory; None for one per CPU core.
     progress
-        Called with the step, the tasks done and the tasks in all.
+        Called with the step, the number of finished tasks and the number of tasks.
     engine
-        What runs the tasks; by default threads of this process.
+        Engine that runs the tasks (default: threads of this process).
     **options
         Options of `VariantWriter`.
 
@@ -121,8 +122,8 @@ def optimize(
 
     Raises
     ------
-    DeltaError
-        ``"conflict"`` if another writer removed one of the files meanwhile (appends do not matter);
+    TableError
+        ``"conflict"`` if another commit removed one of the files meanwhile (appends do not conflict);
         ``"unsupported-feature"``.
 
     Examples
@@ -136,17 +137,16 @@ def optimize(
     (2, 1)
     """
     engine = engine or ThreadEngine(threads, progress)
-    current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.storage.uri)
-    everything, drift = reshred or schema is not None, None
+    current = writable_snapshot(table, storage_options)
+    rewrites_all, drift = reshred or schema is not None, None
     if schema is None and current.shredding_enabled:
         reports = _drifts(engine, current, file_bytes, policy, min_saving)
         schema = {name: report.to_shred(old, reshred=reshred) for name, (report, old) in reports.items()}
-        drift = max((report for report, _ in reports.values()), key=lambda each: each.saved_share, default=None)
-        everything = everything or any(report.pays for report, _ in reports.values())
-    packs = [] if dry_run else _packs(current, file_bytes, everything=everything)
-    made = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
-    return replace(_rewrite(engine, current, made, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
+        drift = max((report for report, _ in reports.values()), key=lambda report: report.saved_share, default=None)
+        rewrites_all = rewrites_all or any(report.pays for report, _ in reports.values())
+    packs = [] if dry_run else _packs(current, file_bytes, rewrites_all=rewrites_all)
+    write = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
+    return replace(_rewrite(engine, current, write, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
 
 
 def drop_shredding(
@@ -156,9 +156,9 @@ def drop_shredding(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Rewrite every file unshredded and take the feature out of the protocol, in one commit.
+    """Rewrite all files unshredded and remove the feature from the protocol, in one commit.
 
-    Older versions of the table still need it.
+    Older versions of the table still need the feature.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ def drop_shredding(
 
     Raises
     ------
-    DeltaError
-        ``"conflict"`` if anything else was committed meanwhile; ``"unsupported-feature"``.
+    TableError
+        ``"conflict"`` if another commit changed files meanwhile; ``"unsupported-feature"``.
 
     Examples
     --------
@@ -183,50 +183,49 @@ def drop_shredding(
     ...     pv.delta.snapshot(folder).protocol.reader_features
     ('variantType',)
     """
-    current = snapshot(table, storage_options=storage_options)
-    check_writable(current.protocol, current.storage.uri)
+    current = writable_snapshot(table, storage_options)
     if not has_feature(current.protocol.reader_features, SHREDDING):
         return OptimizeResult(current.version)
     metadata = with_properties(current.metadata, {SHREDDING_PROPERTY: None})
     protocol = without_feature(current.protocol, SHREDDING)
-    bare = replace(current, metadata=metadata, protocol=protocol)
-    made = plan_write(bare, file_bytes=file_bytes, options=options)
-    packs = _packs(current, file_bytes, everything=True)
+    unshredded = replace(current, metadata=metadata, protocol=protocol)
+    write = plan_write(unshredded, file_bytes=file_bytes, options=options)
+    packs = _packs(current, file_bytes, rewrites_all=True)
     change = Transaction("DROP FEATURE", protocol=protocol, metadata=metadata, reads_table=True)
     engine = ThreadEngine(1, None)
-    return _rewrite(engine, current, made, packs, "DROP FEATURE", {"featureName": SHREDDING}, change)
+    return _rewrite(engine, current, write, packs, "DROP FEATURE", {"featureName": SHREDDING}, change)
 
 
-def _packs(current: Snapshot, file_bytes: int, *, everything: bool) -> list[pa.Table]:
-    """The files to rewrite: those of a partition that make about one new file together."""
+def _packs(current: Snapshot, file_bytes: int, *, rewrites_all: bool) -> list[pa.Table]:
+    """Return the files to rewrite, in packs of one partition that together make about one new file."""
     files = current.files
     keys = partition_keys(files, current.partition_fields)
-    anew = [everything or vector is not None for vector in files["deletionVector"].to_pylist()]
-    packs = pack_files(list(zip(keys, files["size"].to_pylist(), strict=True)), file_bytes, anew)
-    return [files.take(pa.array(at)) for at in packs]
+    must_rewrite = [rewrites_all or vector is not None for vector in files["deletionVector"].to_pylist()]
+    packs = pack_files(list(zip(keys, files["size"].to_pylist(), strict=True)), file_bytes, must_rewrite)
+    return [files.take(pa.array(indexes)) for indexes in packs]
 
 
 def _drifts(
     engine: Engine, current: Snapshot, file_bytes: int, policy: Any, min_saving: float
 ) -> dict[str, tuple[DriftReport, ShreddingSchema]]:
-    """For each variant column, the schema that most rows have, and how all rows have drifted from it."""
-    packs = _packs(current, file_bytes, everything=True)
+    """Return, for each Variant column, how all rows have drifted from the schema of most rows, and this schema."""
+    packs = _packs(current, file_bytes, rewrites_all=True)
     if not packs:
         return {}
-    profiles, schemas = engine.reduce("profile", partial(_see, current.without_files()), packs, _both)
+    profiles, schemas = engine.reduce("profile", partial(_content, current.without_files()), packs, _merged)
     reports = {}
     for name, profile in profiles.items():
-        text = max(schemas[name], key=lambda each: (schemas[name][each], each))
+        text = max(schemas[name], key=lambda schema: (schemas[name][schema], schema))
         old = ShreddingSchema.from_json(text)
         reports[name] = find_drift(old, profile, policy, min_saving=min_saving), old
     return reports
 
 
-def _see(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Seen:
+def _content(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Content:
     profiles: dict[str, Profile] = {}
     schemas: dict[str, Counter[str]] = {}
 
-    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+    def add_profile(place: tuple[str, ...], array: VariantArray) -> VariantArray:
         name = ".".join(place)
         profiles[name] = profiles.get(name, Profile()).merge(Profile.of_array(array))
         return array
@@ -234,11 +233,11 @@ def _see(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Seen:
     for path, rows in iter_files(current, current.schema, files):
         for name, text in shredded_schemas(current, path).items():
             schemas.setdefault(name, Counter())[text] += len(rows)
-        align_table(rows, current.schema, by_name, see)
+        align_table(rows, current.schema, by_name, add_profile)
     return profiles, schemas
 
 
-def _both(left: _Seen, right: _Seen) -> _Seen:
+def _merged(left: _Content, right: _Content) -> _Content:
     profiles, schemas = dict(left[0]), dict(left[1])
     for name, profile in right[0].items():
         profiles[name] = profiles.get(name, Profile()).merge(profile)
@@ -250,7 +249,7 @@ def _both(left: _Seen, right: _Seen) -> _Seen:
 def _rewrite(
     engine: Engine,
     current: Snapshot,
-    made: WritePlan,
+    write: WritePlan,
     packs: list[pa.Table],
     operation: str,
     parameters: Mapping[str, Any],
@@ -260,8 +259,8 @@ def _rewrite(
     if not packs and change is None:
         return OptimizeResult(current.version)
     removes = [remove for pack in packs for remove in current.to_removes(pack, data_change=False)]
-    made = replace(made, rules=Rules())  # Rows that are copied have met them.
-    done = engine.run("optimize", partial(_write, current.without_files(), made), packs)
+    write = replace(write, rules=Rules())  # Copied rows were checked when they were written.
+    done = engine.run("optimize", partial(_write_pack, current.without_files(), write), packs)
     adds = [add for part in done for add in part]
     transaction = replace(base, parameters=parameters, adds=adds, removes=removes, current=current)
     with removed_unless_committed(current.storage, adds):
@@ -275,6 +274,6 @@ def _rewrite(
     )
 
 
-def _write(current: Snapshot, made: WritePlan, task: int, attempt: int, files: pa.Table) -> list[Add]:
+def _write_pack(current: Snapshot, write: WritePlan, task: int, attempt: int, files: pa.Table) -> list[Add]:
     tables = (tracked_rows(current, file) for file in iter_adds(files))
-    return made.write_files((rows for rows in tables if len(rows)), data_change=False)
+    return write.write_files((rows for rows in tables if len(rows)), data_change=False)

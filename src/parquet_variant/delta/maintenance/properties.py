@@ -1,6 +1,7 @@
-"""Changing a table's properties and features: `ALTER TABLE … SET TBLPROPERTIES`, and dropping variant shredding.
+"""Changing a table's properties and features: `ALTER TABLE … SET TBLPROPERTIES`.
 
-Owns the change itself. Leaves which properties there are to `table_properties`, and rewriting files to `optimize`.
+Owns the change of metadata and protocol. Leaves the list of properties to `protocol.table_properties`, and rewriting
+files to `optimize`.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def set_properties(
         Path, URL or snapshot.
     properties
         Values by name; None removes a property. ``delta.enableVariantShredding=true`` also adds the feature that it
-        needs; ``false`` keeps it, so that files that are shredded stay readable (see `drop_shredding`).
+        needs. ``false`` keeps the feature, so that shredded files stay readable (see `drop_shredding`).
     preview
-        Name a feature that is added ``variantShredding-preview``.
+        Name an added feature ``variantShredding-preview``.
     storage_options
         Configuration of the object store.
 
@@ -49,9 +50,9 @@ def set_properties(
 
     Raises
     ------
-    DeltaError
-        ``"unsupported-property"`` for a ``delta.`` property that nothing here acts on, ``"bad-property"`` for a value,
-        ``"unsupported-feature"``; ``"conflict"``.
+    TableError
+        ``"unsupported-property"`` for an unknown ``delta.`` property; ``"bad-property"`` for an invalid value;
+        ``"constraint-violated"`` for a new constraint that a row breaks; ``"unsupported-feature"``; ``"conflict"``.
 
     Examples
     --------
@@ -71,13 +72,13 @@ def set_properties(
     check_change_data_names(current.schema, metadata.configuration)
     _check_constraints(current, protocol, metadata)
     key = "delta.enableRowTracking"
-    # Every row of a table that tracks them has an id, also those that are there already.
+    # Existing rows of a table that enables row tracking need ids too.
     backfill = metadata.configuration.get(key) == "true" and current.metadata.configuration.get(key) != "true"
     return commit(
         current.storage,
         Transaction(
             "SET TBLPROPERTIES",
-            {"properties": {k: v for k, v in resolved.changes.items() if v is not None}},
+            {"properties": {name: value for name, value in resolved.changes.items() if value is not None}},
             protocol=protocol if protocol != current.protocol else None,
             metadata=metadata,
             adds=current.to_adds(current.files, data_change=False) if backfill else (),
@@ -88,9 +89,9 @@ def set_properties(
 
 
 def _check_constraints(current: Snapshot, protocol: Protocol, metadata: Metadata) -> None:
-    """Refuse a new constraint that a row of the table breaks."""
+    """Raise `TableError` for a new constraint that a row of the table breaks."""
     old, new = (rules_of(*each).checks for each in ((current.protocol, current.metadata), (protocol, metadata)))
-    added = Rules(tuple(each for each in new if each not in old))
+    added = Rules(tuple(check for check in new if check not in old))
     if added.checks:
         rules_of(protocol, metadata)
         for path, rows in iter_files(current, current.schema):
@@ -101,18 +102,18 @@ def _check_constraints(current: Snapshot, protocol: Protocol, metadata: Metadata
 
 
 def with_properties(metadata: Metadata, changes: Mapping[str, str | None]) -> Metadata:
-    """The metadata with some properties set, or removed where the value is None."""
-    configuration = {k: v for k, v in metadata.configuration.items() if changes.get(k, v) is not None}
-    configuration |= {k: v for k, v in changes.items() if v is not None}
+    """Return metadata with some properties set, or removed if their value is None."""
+    merged = {**metadata.configuration, **changes}
+    configuration = {name: value for name, value in merged.items() if value is not None}
     return replace(metadata, configuration=configuration)
 
 
 def without_feature(protocol: Protocol, name: str) -> Protocol:
-    """The protocol without a feature, under its own and its preview name."""
+    """Return the protocol without a feature, by its name and its preview name."""
 
-    def kept(features: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def without(features: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if features is None else tuple(f for f in features if not has_feature([f], name))
 
     return replace(
-        protocol, reader_features=kept(protocol.reader_features), writer_features=kept(protocol.writer_features)
+        protocol, reader_features=without(protocol.reader_features), writer_features=without(protocol.writer_features)
     )

@@ -1,6 +1,6 @@
-"""Going back to an older version, by a new commit.
+"""Restoring an older version by a new commit.
 
-Owns which files come back and which go. Leaves the commit to `commit`.
+Owns which files are added again and which are removed. Leaves the commit to `log.commit`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, snapshot, writable_snapshot
 from parquet_variant.delta.protocol.actions import DomainMetadata
 from parquet_variant.delta.protocol.column_mapping import with_last_id
-from parquet_variant.delta.protocol.features import check_writable, with_protocol
+from parquet_variant.delta.protocol.features import with_protocol
 from parquet_variant.delta.writing.data_files import CLUSTERING
 from parquet_variant.delta.writing.identity import with_last_marks
 from parquet_variant.errors import DeltaError
-from parquet_variant.tables.storage import Storage, open_storage
+from parquet_variant.tables.storage import Storage
 
 
 def restore(
@@ -31,17 +31,17 @@ def restore(
     timestamp: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Make the rows, schema and properties of an older version the newest ones.
+    """Restore the rows, schema and properties of an older version as a new version.
 
-    The protocol stays as it is, since newer files may need it; features that were dropped meanwhile come back. Ids of
-    columns and values of identity columns are never given twice.
+    The protocol keeps its features, because newer files may need them, and gets back features that were dropped. Ids of
+    columns and values of identity columns are never assigned twice.
 
     Parameters
     ----------
     table
         Path or URL.
     version, timestamp
-        Which version; one of them is needed.
+        The version to restore; one of them is needed.
     storage_options
         Configuration of the object store.
 
@@ -51,7 +51,7 @@ def restore(
 
     Raises
     ------
-    DeltaError
+    TableError
         ``"missing-file"`` if vacuum has deleted a file of that version; ``"no-such-version"``; ``"append-only"``;
         ``"conflict"``.
 
@@ -66,21 +66,20 @@ def restore(
     [{'n': 1}]
     """
     if version is None and timestamp is None:
-        raise DeltaError("restore needs a version or a timestamp", reason="bad-argument")
-    current = load_snapshot(open_storage(table, storage_options))
+        raise DeltaError("restore needs a version: pass version= or timestamp=", reason="bad-argument")
+    current = writable_snapshot(table, storage_options)
     past = snapshot(table, version=version, timestamp=timestamp, storage_options=storage_options)
-    check_writable(current.protocol, current.storage.uri)
-    now, then = _keys(current.files), _keys(past.files)
-    back = past.files.filter(pc.invert(pc.is_in(then, now)))
-    gone = current.files.filter(pc.invert(pc.is_in(now, then)))
-    _check_present(current.storage, back)
+    current_keys, past_keys = _file_keys(current.files), _file_keys(past.files)
+    added = past.files.filter(pc.invert(pc.is_in(past_keys, current_keys)))
+    removed = current.files.filter(pc.invert(pc.is_in(current_keys, past_keys)))
+    _check_existing(current.storage, added)
     metadata = with_last_marks(with_last_id(past.metadata, current.metadata), current.metadata)
     protocol = with_protocol(current.protocol, past.protocol)
     transaction = Transaction(
         "RESTORE",
         {"version": past.version},
-        adds=past.to_adds(back),
-        removes=current.to_removes(gone),
+        adds=past.to_adds(added),
+        removes=current.to_removes(removed),
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
         others=_clustering(current, past),
@@ -91,28 +90,29 @@ def restore(
 
 
 def _clustering(current: Snapshot, past: Snapshot) -> list[DomainMetadata]:
-    """What makes the table clustered as it was."""
-    now, then = current.domains.get(CLUSTERING), past.domains.get(CLUSTERING)
-    if now == then:
+    """Return the actions that restore the clustering columns."""
+    current_domain, past_domain = current.domains.get(CLUSTERING), past.domains.get(CLUSTERING)
+    if current_domain == past_domain:
         return []
-    return [then or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
+    return [past_domain or DomainMetadata(CLUSTERING, '{"clusteringColumns":[]}')]
 
 
-def _keys(files: pa.Table) -> pa.Array:
+def _file_keys(files: pa.Table) -> pa.Array:
     vectors = [None if v is None else str(sorted(v.items(), key=str)) for v in files["deletionVector"].to_pylist()]
-    pairs = zip(files["path"].to_pylist(), vectors, strict=True)
-    return pa.array([p if v is None else f"{p}\x00{v}" for p, v in pairs], pa.string())
+    paths = files["path"].to_pylist()
+    keys = [path if vector is None else f"{path}\x00{vector}" for path, vector in zip(paths, vectors, strict=True)]
+    return pa.array(keys, pa.string())
 
 
-def _check_present(storage: Storage, files: pa.Table) -> None:
+def _check_existing(storage: Storage, files: pa.Table) -> None:
     if not len(files):
         return
-    there = {file.path for file in storage.list("")}
+    existing = {file.path for file in storage.list("")}
     paths = [relative_path(storage, path) for path in files["path"].to_pylist()]
-    missing = [path for path in paths if path not in there and storage.unlinked(path) not in there]
+    missing = [path for path in paths if path not in existing and storage.unlinked(path) not in existing]
     if missing:
         raise DeltaError(
-            f"{len(missing)} files of that version are gone, {missing[0]} among them: it cannot be restored",
+            f"the version cannot be restored, because {len(missing)} of its files are missing, such as {missing[0]}",
             reason="missing-file",
             file=missing[0],
         )

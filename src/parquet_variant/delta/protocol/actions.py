@@ -1,7 +1,7 @@
 """The actions of Delta's log as frozen dataclasses, and their JSON form.
 
-Owns the spelling of every action (PROTOCOL.md, "Actions"), and the one clock that they tell. Leaves which actions a
-commit may hold to `commit`, and the columnar form that a whole table's files need to `replay`.
+Owns the spelling of every action (PROTOCOL.md, "Actions") and the clock for their times. Leaves which actions a commit
+may contain to `log.commit`, and the columnar form of many file actions to `log.file_actions`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from parquet_variant.errors import DeltaError
 
 
 def now_millis() -> int:
-    """Milliseconds since 1970."""
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    r"""What JSON says; `ValueError` also for what is nested too deep, and for halves of surrogate pairs.
+    r"""Return the value of JSON text; raise `ValueError` also for deep nesting and unpaired surrogates.
 
     >>> parse_json('{"n": 1}')
     {'n': 1}
@@ -30,10 +30,10 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
     text = text if isinstance(text, str) else text.decode("utf-8-sig")
     try:
         value = json.loads(text, **options)
-        if "\\u" in text:  # Only so can a text come in that has no bytes in UTF-8.
+        if "\\u" in text:  # Only an escape can produce a string that UTF-8 cannot encode.
             json.dumps(value, ensure_ascii=False, default=str).encode()
     except RecursionError:
-        raise ValueError("the JSON is nested too deep") from None
+        raise ValueError("the JSON is nested too deeply") from None
     return value
 
 
@@ -51,12 +51,12 @@ def _camel(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An action: fields in snake case, JSON in camel case, absent where None."""
+    """An action: fields have snake case names, JSON has camel case names and omits None."""
 
     key: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of the action, without its key."""
+        """Return the JSON object of the action, without its key."""
         out: dict[str, Any] = {}
         for item in _logged(type(self)):
             value = getattr(self, item.name)
@@ -73,11 +73,11 @@ class Action:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The action of a JSON object; fields that this code does not know are dropped (PROTOCOL.md: ignore them).
+        """Return the action of a JSON object; unknown fields are ignored, as PROTOCOL.md demands.
 
-        Raises `DeltaError`: reason ``"broken-log"`` for what is no such action.
+        Raises `DeltaError`: reason ``"broken-log"`` if the object is not such an action.
         """
-        known = {}
+        arguments = {}
         try:
             for item in _logged(cls):
                 value = data.get(_camel(item.name))
@@ -88,8 +88,8 @@ class Action:
                 else:
                     _check_type(value, str(item.type), item.name)
                     value = tuple(value) if isinstance(value, list) else value
-                known[item.name] = value
-            return cls(**known)
+                arguments[item.name] = value
+            return cls(**arguments)
         except (TypeError, AttributeError) as error:
             raise DeltaError(f"the log has a malformed action {str(data)[:80]}", reason="broken-log") from error
 
@@ -101,20 +101,20 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _check_type(value: Any, annotation: str, name: str) -> None:
-    """Refuse what a log says where it is of another type than the protocol's; the caller says where it stands."""
+    """Raise `TypeError` if a value of the log does not have the type of the protocol."""
     kind = _TYPES.get(annotation.partition("[")[0].split()[0])
     if kind is not None and (not isinstance(value, kind) or (isinstance(value, bool) and bool not in kind)):
         raise TypeError(f"{name} is {type(value).__name__}")
-    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     if "str | None]" in annotation:
-        inside = [each for each in inside if each is not None]
-    if re.search(r"str(, \.\.\.| \| None)?\]", annotation) and not all(isinstance(each, str) for each in inside):
-        raise TypeError(f"{name} holds other values than text")
+        items = [item for item in items if item is not None]
+    if re.search(r"str(, \.\.\.| \| None)?\]", annotation) and not all(isinstance(item, str) for item in items):
+        raise TypeError(f"{name} contains values that are not strings")
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol(Action):
-    """What a reader and a writer must know.
+    """The requirements for readers and writers.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Metadata(Action):
 
 @dataclass(frozen=True, slots=True)
 class DeletionVector(Action):
-    """Where the deleted rows of a file are told (PROTOCOL.md, "Deletion Vector Descriptor Schema")."""
+    """The location of a file's deleted rows (PROTOCOL.md, "Deletion Vector Descriptor Schema")."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -180,20 +180,20 @@ class Add(Action):
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     clustering_provider: str | None = None
-    # Not in the log: what the statistics say as text, so that it need not be read back from there.
+    # Not in the log: the number of rows, which is also in the text of the statistics.
     rows: int | None = field(default=None, compare=False, metadata=_UNLOGGED)
     mark: PlanMark | None = field(default=None, compare=False, metadata=_UNLOGGED)
 
     @property
     def num_records(self) -> int | None:
-        """The rows of the file, those that a deletion vector deletes among them; None if nobody tells."""
+        """The number of rows of the file, including rows that a deletion vector deletes; None if unknown."""
         if self.rows is not None or self.stats is None:
             return self.rows
         try:
-            told = parse_json(self.stats).get("numRecords")
+            rows = parse_json(self.stats).get("numRecords")
         except (ValueError, AttributeError):
             return None
-        return told if isinstance(told, int) else None
+        return rows if isinstance(rows, int) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Cdc(Action):
 
 @dataclass(frozen=True, slots=True)
 class Txn(Action):
-    """How far an application got: what makes a repeated append a no-op."""
+    """The last version that an application has committed; it makes a repeated append a no-op."""
 
     key: ClassVar[str] = "txn"
     app_id: str
@@ -236,7 +236,7 @@ class Txn(Action):
 
 @dataclass(frozen=True, slots=True)
 class DomainMetadata(Action):
-    """A named configuration that writers keep even if they do not know it."""
+    """A named configuration that writers keep even if they do not support it."""
 
     key: ClassVar[str] = "domainMetadata"
     domain: str
@@ -246,23 +246,23 @@ class DomainMetadata(Action):
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo(Action):
-    """Who did what: free JSON."""
+    """Information about the commit, in any form."""
 
     key: ClassVar[str] = "commitInfo"
     info: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object, as it is."""
+        """Return the JSON object."""
         return dict(self.info)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Keep everything."""
+        """Return the action with all fields of a JSON object."""
         return cls(dict(data))
 
 
 def to_lines(actions: Iterable[Action]) -> bytes:
-    r"""The bytes of a commit file: one JSON document a line.
+    r"""Return the bytes of a commit file: one JSON document per line.
 
     >>> to_lines([Txn("a", 3)])
     b'{"txn":{"appId":"a","version":3}}\n'

@@ -1,7 +1,7 @@
-"""Which files of a snapshot may hold a match: partition values and statistics of the log, before any file is opened.
+"""Files of a snapshot that may hold a match, by partition values and statistics of the log, before any file is opened.
 
-Owns statistics of columns as arrays, one entry a file, since a table may have a million files. Leaves the reasoning
-over them to `query.prune`; what is not known never prunes.
+Owns reading statistics of columns as arrays with one entry per file, because a table may have a million files. Leaves
+the statistics themselves to `tables.pruning` and the reasoning to `query.prune`. Unknown statistics never prune.
 """
 
 from __future__ import annotations
@@ -34,49 +34,48 @@ from parquet_variant.tables.pruning import (
     path_statistics,
     true_or_unknown,
 )
-from parquet_variant.tables.schema import VARIANT, Field, fields_at
+from parquet_variant.tables.schema import VARIANT, Field, Place, fields_at
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The files that are left."""
+    """The files that may hold a match."""
 
     files: pa.Table  # Rows of `Snapshot.files`.
-    # How many there were, and how many went for which reason.
-    total: int
+    total: int  # The number of files before.
+    # The number of files that were ruled out.
     by_partition: int = 0
     by_statistics: int = 0
 
 
 def prune_files(
-    current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: tuple[str, ...] | None
+    current: Snapshot, predicate: Predicate | None, selection: Mapping[str, Selected], place: Place | None
 ) -> Pruned:
-    """The files of a snapshot that may hold a match.
+    """Return the files of a snapshot that may hold a match.
 
-    `current`: the table.
-    `predicate`: a bound predicate, or None.
+    `predicate`: a bound predicate; None to keep all files.
     `selection`: the columns that the predicate may name.
-    `place`: where the variant column is, as logical names; None if there is none.
+    `place`: the place of the Variant column, as logical names; None if there is none.
     """
     total = current.num_files
     if predicate is None or not total:
         return Pruned(current.files, total)
     names = columns_of(predicate)
-    partitions = {n for n in names if _partition_field(current, selection[n]) is not None}
+    partitions = {name for name in names if _partition_field(current, selection[name]) is not None}
     statistics = {name: _partition_statistics(current, selection[name]) for name in partitions}
-    kept = may_match_files(predicate, statistics, total)
-    by_partition = int(total - kept.sum())
-    files = current.files.filter(pa.array(kept)) if by_partition else current.files
-    others = names - partitions
-    if not others or not len(files):
+    mask = may_match_files(predicate, statistics, total)
+    by_partition = int(total - mask.sum())
+    files = current.files.filter(pa.array(mask)) if by_partition else current.files
+    stored_columns = names - partitions
+    if not stored_columns or not len(files):
         return Pruned(files, total, by_partition)
-    selected = {name: selection[name] for name in others}
-    left = {name: known.part(kept) for name, known in statistics.items()}
+    selected = {name: selection[name] for name in stored_columns}
+    remaining = {name: column.part(mask) for name, column in statistics.items()}
     masks = []
     for start in range(0, len(files), FILES_AT_ONCE):
         part = files.slice(start, FILES_AT_ONCE)
-        at = slice(start, start + len(part))
-        known = {name: each.part(at) for name, each in left.items()}
+        rows = slice(start, start + len(part))
+        known = {name: column.part(rows) for name, column in remaining.items()}
         known |= _Statistics(current, part, place, selected).by_column()
         masks.append(may_match_files(predicate, known, len(part)))
     mask = np.concatenate(masks)
@@ -84,76 +83,79 @@ def prune_files(
 
 
 def column_bounds(
-    current: Snapshot, selected: Selected, place: tuple[str, ...] | None
+    current: Snapshot, selected: Selected, place: Place | None
 ) -> tuple[pa.Array | None, pa.Array | None]:
-    """Bounds of one column in each file, null or None where unknown; see `prune_files`."""
+    """Return the bounds of one column in each file: null, or None for all files, if unknown; see `prune_files`."""
     if _partition_field(current, selected) is not None:
         statistics = _partition_statistics(current, selected)
     else:
-        known = _Statistics(current, current.files, place, {selected.name: selected}).by_column()
-        statistics = known.get(selected.name, FileStatistics(current.num_files))
+        by_column = _Statistics(current, current.files, place, {selected.name: selected}).by_column()
+        statistics = by_column.get(selected.name, FileStatistics(current.num_files))
     return statistics.lower, statistics.upper
 
 
 class _Statistics:
-    """Statistics of columns from the statistics of some files."""
+    """Statistics of columns in some files, from the log."""
 
     def __init__(
-        self, current: Snapshot, files: pa.Table, place: tuple[str, ...] | None, selected: Mapping[str, Selected]
+        self, current: Snapshot, files: pa.Table, place: Place | None, selection: Mapping[str, Selected]
     ) -> None:
-        self.files, self.selected, self.count = files, selected, len(files)
-        self.fields = {name: current.schema.get(each.column or each.name) for name, each in selected.items()}
-        on_way = () if place is None else fields_at(current.schema, place)
-        self.place = tuple(field.physical_name for field in on_way) or None
-        places: list[tuple[str, ...]] = [(f.physical_name,) for f in self.fields.values() if f is not None]
+        self.selection, self.count = selection, len(files)
+        self.fields = {
+            name: current.schema.get(selected.column or selected.name) for name, selected in selection.items()
+        }
+        way = () if place is None else fields_at(current.schema, place)
+        self.place = tuple(field.physical_name for field in way) or None
+        places: list[Place] = [(f.physical_name,) for f in self.fields.values() if f is not None]
         places += [self.place] if self.place is not None else []
         self.stats = read_stats(files, current.schema, places)
         self._bounds: dict[str, list[VariantArray]] = {}
 
     def by_column(self) -> dict[str, FileStatistics]:
         by_column = {}
-        for name, each in self.selected.items():
+        for name, selected in self.selection.items():
             field = self.fields[name]
-            if each.path is not None:
-                by_column[name] = self._path_statistics(each)
+            if selected.path is not None:
+                by_column[name] = self._path_statistics(selected)
             elif field is not None:
-                by_column[name] = self._column_statistics(field, each)
+                by_column[name] = self._column_statistics(field, selected)
         return by_column
 
-    def _column_statistics(self, field: Field, each: Selected) -> FileStatistics:
+    def _column_statistics(self, field: Field, selected: Selected) -> FileStatistics:
         place = (field.physical_name,)
-        null, value = self._nulls(place)
+        may_be_null, may_be_value = self._nulls(place)
         lower = upper = None
-        if each.type is not None and field.type != VARIANT:
-            lower, upper = _get(self.stats, "minValues", place), _get(self.stats, "maxValues", place)
+        if selected.type is not None and field.type != VARIANT:
+            lower, upper = _statistic(self.stats, "minValues", place), _statistic(self.stats, "maxValues", place)
         if upper is not None and pa.types.is_timestamp(upper.type):
             upper = later_maxima(upper)
-        if each.type is not None and pa.types.is_floating(each.type):
+        if selected.type is not None and pa.types.is_floating(selected.type):
             lower, upper = (None if bounds is None else double_bounds(bounds) for bounds in (lower, upper))
             if was_float(field):
                 lower = upper = None
-        return FileStatistics(self.count, lower, upper, null, value)
+        return FileStatistics(self.count, lower, upper, may_be_null, may_be_value)
 
-    def _path_statistics(self, each: Selected) -> FileStatistics:
+    def _path_statistics(self, selected: Selected) -> FileStatistics:
         assert self.place is not None
-        _, value = self._nulls(self.place)
+        _, may_be_value = self._nulls(self.place)
         lower, upper = (self._variants(kind) for kind in ("minValues", "maxValues"))
-        return path_statistics(each, lower, upper, self.count, value)
+        return path_statistics(selected, lower, upper, self.count, may_be_value)
 
-    def _nulls(self, place: tuple[str, ...]) -> tuple[bool | Mask, bool | Mask]:
-        nulls = _get(self.stats, "nullCount", place)
+    def _nulls(self, place: Place) -> tuple[bool | Mask, bool | Mask]:
+        """Return whether the column of each file may hold a null, and whether it may hold another value."""
+        nulls = _statistic(self.stats, "nullCount", place)
         if nulls is None:
             return True, True
         rows = one_chunk(self.stats.num_records)
-        null = true_or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
-        value = true_or_unknown(pc.not_equal(nulls, rows))
-        return null, value
+        may_be_null = true_or_unknown(pc.not_equal(nulls, scalar(0, nulls.type)))
+        may_be_value = true_or_unknown(pc.not_equal(nulls, rows))
+        return may_be_null, may_be_value
 
     def _variants(self, kind: str) -> list[VariantArray]:
-        """The bounds of the variant column: those of the log's JSON, then those of checkpoints."""
+        """Return the bounds of the Variant column: those of the log's JSON, then those of checkpoints."""
         if kind not in self._bounds:
             assert self.place is not None
-            texts = _get(self.stats, kind, self.place)
+            texts = _statistic(self.stats, kind, self.place)
             variants = []
             if texts is not None:
                 variants.append(VariantArray.from_storage(decode_bounds_array(texts)))
@@ -164,25 +166,25 @@ class _Statistics:
         return self._bounds[kind]
 
 
-def _get(stats: StatsTable, kind: str, place: tuple[str, ...]) -> pa.Array | None:
+def _statistic(stats: StatsTable, kind: str, place: Place) -> pa.Array | None:
     try:
         return one_chunk(stats.get(kind, place))
     except (KeyError, pa.ArrowException):
         return None
 
 
-def _partition_field(current: Snapshot, each: Selected) -> Field | None:
-    if each.path is not None:
+def _partition_field(current: Snapshot, selected: Selected) -> Field | None:
+    if selected.path is not None:
         return None
-    field = current.schema.get(each.column or each.name)
+    field = current.schema.get(selected.column or selected.name)
     names = {name.lower() for name in current.partition_columns}
     return field if field is not None and field.name.lower() in names else None
 
 
-def _partition_statistics(current: Snapshot, each: Selected) -> FileStatistics:
-    field = _partition_field(current, each)
+def _partition_statistics(current: Snapshot, selected: Selected) -> FileStatistics:
+    field = _partition_field(current, selected)
     assert field is not None
     values = partition_column(current.files, field)
-    null = to_numpy(values.is_null())
+    is_null = to_numpy(values.is_null())
     bounds = values.cast(pa.float64()) if pa.types.is_floating(values.type) else values
-    return FileStatistics(len(values), bounds, bounds, null, ~null)
+    return FileStatistics(len(values), bounds, bounds, is_null, ~is_null)

@@ -1,8 +1,7 @@
-"""Reading whole rows of a table: its files as one Arrow table of the table's schema.
+"""Reading rows of a table with all their columns, as Arrow tables of the table's schema.
 
-Owns the way from an add action to rows (path, deletion vector, column mapping, partition values), and what a file
-shreds, by its footer or by rows that were left as it has them. Leaves typed paths
-with skipping to `scan`, and which files there are to `snapshot`.
+Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values), and the shredding
+schemas of a file. Leaves typed paths with skipping to `scan`, and the list of files to `log.snapshot`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from parquet_variant.tables.schema import VARIANT, StructType, arrow_schema
 from parquet_variant.tables.storage import LocalStorage
 
 Mask = npt.NDArray[np.bool_]
-# What it takes to read a file of a snapshot.
+# The columns of `Snapshot.files` that are needed to read a file.
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 
@@ -49,33 +48,33 @@ def read_table(
     allow_outside: bool = False,
     threads: int | None = None,
 ) -> pa.Table:
-    """All rows of a table.
+    """Return all rows of a table.
 
     Parameters
     ----------
     table
         Path, URL or snapshot.
     columns
-        Names of top-level columns, in the order wanted; by default all.
+        Names of top-level columns, in the order of the result (default: all).
     version, timestamp
-        Which version; by default the newest (see `snapshot`).
+        The version to read (default: the newest; see `snapshot`).
     storage_options
         Configuration of the object store.
     allow_outside
-        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+        Also read files outside of the table that its log names (shallow clones); by default these are refused.
     threads
-        How many files are read at the same time; by default one for each CPU that this process may use.
+        Number of files to read at the same time (default: one per CPU).
 
     Returns
     -------
     pyarrow.Table
-        Variants, at the top and nested, are unshredded ``struct<metadata, value>``; their fields carry the extension
-        name ``arrow.parquet.variant``, so `VariantArray.from_storage` takes them.
+        Variants, also nested ones, are unshredded ``struct<metadata, value>``. Their fields carry the extension name
+        ``arrow.parquet.variant``, and `VariantArray.from_storage` accepts them.
 
     Raises
     ------
-    DeltaError
-        As `snapshot`; ``"unknown-column"``; ``"missing-file"`` if a data file is gone; ``"bad-deletion-vector"``.
+    TableError
+        As `snapshot`; ``"unknown-column"``; ``"missing-file"`` if a data file is missing; ``"bad-deletion-vector"``.
 
     Examples
     --------
@@ -105,14 +104,14 @@ def read(
     allow_outside: bool = False,
     threads: int | None = None,
 ) -> VariantArray:
-    """A variant column of all rows.
+    """Return a Variant column of all rows.
 
     Parameters
     ----------
     table, version, timestamp, storage_options, allow_outside, threads
         As `read_table`.
     column
-        The column; by default the only variant column at the top.
+        The column (default: the only top-level Variant column).
 
     Returns
     -------
@@ -121,8 +120,8 @@ def read(
 
     Raises
     ------
-    DeltaError
-        ``"unknown-column"`` if there is no such variant column, or several and none was named; and as `read_table`.
+    TableError
+        ``"unknown-column"`` if there is no such Variant column, or several and none is named; and as `read_table`.
 
     Examples
     --------
@@ -139,22 +138,28 @@ def read(
     if column is None and len(names) == 1:
         column = names[0]
     if column not in names:
-        lacking = "not one variant column" if column is None else f"no variant column {column!r}"
-        known = ", ".join(names) or "none"
-        raise DeltaError(f"{lacking}: choose one with column=, from {known}", reason="unknown-column")
+        problem = (
+            f"the table has {len(names)} Variant columns" if column is None else f"unknown Variant column {column!r}"
+        )
+        raise DeltaError(
+            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column"
+        )
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 
 def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructType:
-    """The schema of some columns, in the order asked for; `DeltaError` for one that is not there."""
+    """Return the schema of some columns, in their order.
+
+    Raises `DeltaError`: reason ``"unknown-column"``.
+    """
     if columns is None:
         return current.schema
     fields = []
     for name in columns:
         match = current.schema.get(name)
         if match is None:
-            known = ", ".join(f.name for f in current.schema.fields)
-            raise DeltaError(f"the table has no column {name!r}: its columns are {known}", reason="unknown-column")
+            names = ", ".join(f.name for f in current.schema.fields)
+            raise DeltaError(f"the table has no column {name!r}: its columns are {names}", reason="unknown-column")
         fields.append(match)
     return StructType(tuple(fields))
 
@@ -162,16 +167,18 @@ def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructT
 def iter_files(
     current: Snapshot, schema: StructType, files: pa.Table | None = None, *, threads: int = 1
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each file, or of some rows of `Snapshot.files`, with the file's path in the storage, in order.
+    """Yield the path in the storage and the rows of each file, in order.
 
-    No more files than one are in memory beside those that threads read.
+    `files`: rows of `Snapshot.files` (default: all).
+
+    Memory holds the files that the threads read, and one more.
     """
-    chosen = current.files if files is None else files
+    files = current.files if files is None else files
 
     def rows_of(file: Add) -> tuple[str, pa.Table]:
         return relative_path(current.storage, file.path), read_file(current, schema, file)
 
-    yield from in_order(rows_of, iter_adds(chosen.select(PLACES)), threads)
+    yield from in_order(rows_of, iter_adds(files.select(PLACES)), threads)
 
 
 def read_file(
@@ -182,20 +189,21 @@ def read_file(
     chosen: Mask | None = None,
     shredded: bool = False,
 ) -> pa.Table:
-    """The live rows of one data file, in the columns of a schema; or those that a mask has chosen in their place.
+    """Return rows of one data file in the columns of a schema.
 
-    `shredded` leaves Variants as the file has them.
+    `chosen`: the rows to read, by position (default: the rows that are not deleted).
+    `shredded`: return Variants as the file stores them; by default they are unshredded.
     """
     partitions = {name.lower() for name in current.partition_columns}
     stored = StructType(tuple(f for f in schema.fields if f.name.lower() not in partitions))
     match = by_field_id if current.column_mapping == "id" else by_name
     path = relative_path(current.storage, file.path)
     try:
-        # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+        # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
         with open_parquet(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
             present = parquet.schema_arrow
             if current.column_mapping == "id" and not any(b"PARQUET:field_id" in (f.metadata or {}) for f in present):
-                raise DeltaError("the table maps columns by id, the file has no field ids", reason="bad-data-file")
+                raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
             names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
             data = _chosen_rows(current, path, present, names, chosen)
             mask = None
@@ -211,7 +219,7 @@ def read_file(
     except TableError as error:
         raise error.at(file=path) from None
     if mask is not None:
-        # Before anything is made of them: a change may be about few rows of a file.
+        # Filter before converting, because a change may need few rows of a file.
         data = data.filter(pa.array(mask))
     rows = align_table(data, stored, match, unchanged if shredded else _unshredded)
     return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
@@ -220,7 +228,7 @@ def read_file(
 def _chosen_rows(
     current: Snapshot, path: str, present: pa.Schema, names: list[str], chosen: Mask | None
 ) -> pa.Table | None:
-    """The rows that are chosen, if no more of a file at hand than the pages that hold them has to be read."""
+    """Return the chosen rows if only the pages with these rows of a local file need to be read, else None."""
     if chosen is None or not names or not isinstance(current.storage, LocalStorage):
         return None
     with current.storage.open(path) as source:
@@ -230,14 +238,14 @@ def _chosen_rows(
 
 
 def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
-    """Rows in a schema's columns, their variants unshredded."""
+    """Return rows in the columns of a schema, with unshredded Variants."""
     return align_table(rows, schema, by_logical_name, _unshredded)
 
 
 def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
-    """Paths or URLs of the Parquet files that the newest version of a table holds; arguments as for `snapshot`.
+    """Return paths or URLs of the Parquet files of the newest version; arguments as for `snapshot`.
 
-    Raises `DeltaError` as `snapshot`, and ``"outside-table"`` if a file lies outside of the table, itself or through a
+    Raises `TableError`: as `snapshot`; ``"outside-table"`` if a file is outside of the table, directly or through a
     link.
 
     >>> import tempfile, parquet_variant as pv
@@ -250,23 +258,26 @@ def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) ->
     root, files = os.fspath(table).rstrip("/"), []
     for path in newest.files["path"].to_pylist():
         relative = relative_path(newest.storage, path)
-        newest.storage.filesystem(relative)  # refuses links that lead out of the table
+        newest.storage.filesystem(relative)  # refuses links to files outside of the table
         files.append(relative if "://" in relative or relative.startswith("/") else f"{root}/{relative}")
     return files
 
 
 def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:
-    """A mask of the rows that a deletion vector leaves; None if there is no vector.
+    """Return a mask that is False for the rows of a deletion vector; None if there is no vector.
 
-    Raises `DeltaError` for a vector that cannot be read, or that names a row that the file does not have.
+    Raises `TableError`: reason ``"bad-deletion-vector"`` for a vector that cannot be read, or that marks a row that the
+    file does not have.
     """
     if vector is None:
         return None
-    gone = deleted_rows(current.storage, vector) if vector.cardinality <= rows else None
-    if gone is None or (len(gone) and int(gone[-1]) >= rows):
-        raise DeltaError("a deletion vector names a row beyond its file", reason="bad-deletion-vector")
+    deleted = deleted_rows(current.storage, vector) if vector.cardinality <= rows else None
+    if deleted is None or (len(deleted) and int(deleted[-1]) >= rows):
+        raise DeltaError(
+            f"a deletion vector marks more rows than the {rows} rows of its file", reason="bad-deletion-vector"
+        )
     mask = np.ones(rows, dtype=bool)
-    mask[gone.astype(np.int64)] = False
+    mask[deleted.astype(np.int64)] = False
     return mask
 
 
@@ -286,7 +297,7 @@ def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:
     storage = array.to_unshredded().storage
     metadata = storage.field("metadata")
     if not pa.types.is_dictionary(metadata.type):
-        # The canonical form: rows share their dictionaries of names.
+        # Canonical storage: rows share their dictionaries of keys.
         value = storage.field("value")
         mask = storage.is_null() if storage.null_count else None
         storage = pa.StructArray.from_arrays([metadata.dictionary_encode(), value], ["metadata", "value"], mask=mask)
@@ -294,25 +305,25 @@ def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:
 
 
 def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
-    """What a file shreds, as JSON, by dotted column name; its footer tells."""
+    """Return the shredding schemas of a file as JSON, by dotted column name, from its footer."""
     match = by_field_id if current.column_mapping == "id" else by_name
     with open_parquet(current.storage.open(path)) as file:
-        schemas = _seen(file.schema_arrow, current.schema, match)
+        schemas = _shredding_schemas(file.schema_arrow, current.schema, match)
     return {name: schema.to_json() for name, schema in schemas.items()}
 
 
 def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
-    """What the file shreds whose rows these are, in a table's columns, or in some of them."""
-    there = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
-    return _seen(rows.schema, there, lambda fields, column: int(fields.get_field_index(column.name)))
+    """Return the shredding schemas of the file from which `read_file` read rows, in some of the table's columns."""
+    present = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
+    return _shredding_schemas(rows.schema, present, lambda fields, column: int(fields.get_field_index(column.name)))
 
 
-def _seen(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
+def _shredding_schemas(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
     schemas: dict[str, ShreddingSchema] = {}
 
-    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
+    def record(place: tuple[str, ...], array: VariantArray) -> VariantArray:
         schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
         return array
 
-    align_table(empty_table(present), schema, match, see)
+    align_table(empty_table(present), schema, match, record)
     return schemas

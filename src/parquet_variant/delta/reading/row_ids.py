@@ -1,7 +1,7 @@
 """Stable row ids and commit versions of a file's rows (PROTOCOL.md, "Row Tracking").
 
-Owns where they come from: the columns that files keep them in, else the file's base id and the row's position. Leaves
-assigning new ones to `log.commit`.
+Owns their sources: the columns in which files keep them, else the file's base id and the row's position. Leaves
+assigning new ids to `log.watermarks`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from parquet_variant.schema.parquet_reader import open_parquet
 
 
 def row_ids(current: Snapshot, file: Add, path: str, live: Mask) -> dict[str, pa.ChunkedArray]:
-    """The columns of ids and commit versions of a file's live rows; none if the table does not track rows.
+    """Return the columns of ids and commit versions of some rows of a file; none if the table does not track rows.
 
-    `current`: the table.
-    `path`: the file in the storage.
-    `live`: which rows count, by position.
+    `path`: the path of the file in the storage.
+    `live`: the rows, by position.
     """
     names = current.row_tracking_columns
     if names is None:
         return {}
     with open_parquet(current.storage.open(path)) as parquet:
-        there = [name for name in names if name in parquet.schema_arrow.names]
-        kept = parquet.read(columns=there) if there else None
+        stored_names = [name for name in names if name in parquet.schema_arrow.names]
+        stored = parquet.read(columns=stored_names) if stored_names else None
     base, version = file.base_row_id, file.default_row_commit_version
-    fresh = (
+    defaults = (
         pa.nulls(len(live), pa.int64()) if base is None else pa.array(np.arange(len(live), dtype=np.int64) + base),
         pa.repeat(pa.scalar(version, pa.int64()), len(live)),
     )
     mask, columns = pa.array(live), {}
-    for name, default in zip(names, fresh, strict=True):
-        column = default if kept is None or name not in kept.column_names else pc.coalesce(kept[name], default)
+    for name, default in zip(names, defaults, strict=True):
+        column = default if stored is None or name not in stored.column_names else pc.coalesce(stored[name], default)
         columns[name] = pa.chunked_array([column] if isinstance(column, pa.Array) else column.chunks).filter(mask)
     return columns
 
@@ -49,11 +48,10 @@ def tracked_rows(
     *,
     shredded: bool = False,
 ) -> pa.Table:
-    """Rows of a file whole, with the columns that keep their ids where the table tracks rows.
+    """Return rows of a file with all columns, and with their ids and commit versions if the table tracks rows.
 
-    `current`: the table.
-    `live`: which rows are wanted, by position; by default those that no deletion vector deletes.
-    `shredded`: leave variants as the file has them.
+    `live`: the rows to read, by position (default: the rows that are not deleted).
+    `shredded`: return Variants as the file stores them.
     """
     rows = read_file(current, current.schema, file, chosen=live, shredded=shredded)
     if current.row_tracking_columns is None:
@@ -70,7 +68,7 @@ def tracked_rows(
 
 
 def unshredded_rows(current: Snapshot, rows: pa.Table) -> pa.Table:
-    """Rows that `tracked_rows` left shredded, unshredded."""
+    """Return rows that `tracked_rows` read shredded with unshredded Variants."""
     table = unshredded_table(rows, current.schema)
     for name in rows.column_names:
         if name not in table.column_names:

@@ -1,7 +1,7 @@
-"""Typed columns out of a table's variants: files pruned by the log, then row groups, then leaf columns.
+"""Typed columns from a table's Variants: pruning of files by the log, then of row groups, then of leaf columns.
 
-Owns the query over a table: pruning, deletion vectors, partition columns, column mapping. Leaves a single file to
-`parquet.scan`, which files to open to `pruning`, what its columns are to `scan_columns`, and casts to `functions`.
+Owns the query over a table: deletion vectors, partition columns, column mapping. Leaves a single file to
+`parquet.scanning`, the choice of files to `pruning`, the types of columns to `scan_columns`, and casts to `functions`.
 """
 
 from __future__ import annotations
@@ -40,56 +40,56 @@ from parquet_variant.tables.storage import LocalStorage
 
 @dataclass(frozen=True, slots=True)
 class DeltaScanTask:
-    """Some files of a table at a version; small enough to send to another process.
+    """Some files of a table at a version, small enough to send to another process.
 
     Parameters
     ----------
     files
         The files: path, partition values, deletion vector, size.
     bytes
-        Their size.
+        The size of the files.
     """
 
     files: tuple[Add, ...]
     bytes: int
 
 
-# Columns that are not in a file: the type and the text of a partition value, None for nulls.
+# Columns that a file does not have: type and text of a partition value, or None for a column of nulls.
 _Outside: TypeAlias = "dict[str, tuple[TableType, str | None] | None]"
 
 
 class _Part(NamedTuple):
-    """Rows of a data file that are read at once: the part of its scan, which rows live, and what the scan leaves."""
+    """Rows of a data file that are read at once, with what remains to do after the scan of the file."""
 
     file: OpenFile
     is_last: bool
     scan: Scan
-    inside: FilePart | None  # None: no column is read
-    live: Mask | None
-    left: Predicate | None
+    inside: FilePart | None  # None if no column of the file is read.
+    live: Mask | None  # False for deleted rows; None if no row is deleted.
+    remaining: Predicate | None  # The part of the filter that the file's scan does not evaluate.
     outside: _Outside
 
 
 @dataclass(frozen=True, repr=False)
 class DeltaScan(PlannedQuery):
-    """A query over a table: made by `scan`, it reads nothing but the log until asked for rows.
+    """A query over a table, made by `scan`; it reads only the log until rows are requested.
 
     Parameters
     ----------
     current
         The table.
     selection, hidden
-        The output columns, and those that only the filter looks at.
+        The output columns, and the columns that only the filter needs.
     predicate
         The bound filter, or None.
     place
-        Where the variant column is, as logical names; None if no path is asked for.
+        The place of the Variant column, as logical names; None if no path is selected.
     skipping
-        Whether statistics are used, of the log and of files.
+        Whether to use statistics of the log and of files.
     zone
-        The session time zone of casts.
+        Session time zone of casts.
     threads
-        How many row groups are read at the same time; by default one for each CPU that this process may use.
+        Number of row groups to read at the same time (default: one per CPU).
     """
 
     current: Snapshot
@@ -107,18 +107,18 @@ class DeltaScan(PlannedQuery):
 
     @property
     def bytes_read(self) -> int:
-        """Compressed bytes of the column chunks that this scan has read so far, in this process."""
+        """The compressed bytes of column chunks that this scan has read so far in this process."""
         return self._bytes_read[0]
 
     @cached_property
     def pruned(self) -> Pruned:
-        """The files that are left, by the log alone."""
+        """The files that may hold a match, according to the log."""
         if not self.skipping:
             return Pruned(self.current.files, self.current.num_files)
         return prune_files(self.current, self.predicate, {each.name: each for each in self.every_column}, self.place)
 
     def explain(self) -> DeltaScanReport:
-        """What the scan would read, of how much; opens the footers of the files that are left."""
+        """Return how much the scan would read; this opens the footers of the files that may hold a match."""
         inside = ScanReport()
         for add in self._files():
             with self._open(add) as file:
@@ -128,7 +128,7 @@ class DeltaScan(PlannedQuery):
         return DeltaScanReport(self.current.version, pruned.total, pruned.by_partition, pruned.by_statistics, inside)
 
     def tasks(self, target_bytes: int = 128 << 20) -> list[DeltaScanTask]:
-        """The work in pieces of about `target_bytes` each, whole files; pruned files are in none of them."""
+        """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""
         tasks: list[DeltaScanTask] = []
         part: list[Add] = []
         size = 0
@@ -143,11 +143,11 @@ class DeltaScan(PlannedQuery):
         return tasks
 
     def read(self, task: DeltaScanTask) -> Iterator[pa.Table]:
-        """The part of the answer that a task stands for."""
+        """Yield the part of the result that a task reads."""
         return self._read(task.files)
 
     def batches(self) -> Iterator[pa.Table]:
-        """The answer in parts, each with at least one row."""
+        """Yield the result in parts with at least one row."""
         return self._read(self._files())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -165,53 +165,53 @@ class DeltaScan(PlannedQuery):
         return open_file(ParquetSource(full, filesystem, add.size))
 
     def _inner(self, add: Add, file: OpenFile) -> tuple[Scan, Predicate | None, _Outside]:
-        """The scan of one file, the part of the filter that it leaves, and the columns that are not in the file."""
+        """Return the scan of one file, the part of the filter that it does not evaluate, and the columns it lacks."""
         arrow = file.arrow_schema
         variants = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
         place = self._place_in(arrow)
         inside, outside = self._split(file, place if place in variants else None, add)
         names = {each.name for each in inside}
-        # Deleted rows are counted by position, so that no row may be left out before they are.
-        positions = add.deletion_vector is not None
-        pushed, left = (None, self.predicate) if positions else _split_predicate(self.predicate, names)
+        # Deleted rows are identified by position, so they must be removed before rows are filtered.
+        has_deleted = add.deletion_vector is not None
+        pushed, remaining = (None, self.predicate) if has_deleted else _split_predicate(self.predicate, names)
         scan = Scan(
             sources=(file.source,),
             selection=tuple(inside),
             predicate=pushed,
             column=place,
-            skipping=self.skipping and not positions,
+            skipping=self.skipping and not has_deleted,
             zone=self.zone,
             threads=self.threads,
             _bytes_read=self._bytes_read,
         )
-        return scan, left, outside
+        return scan, remaining, outside
 
     def _split(self, file: OpenFile, place: str | None, add: Add) -> tuple[list[Selected], _Outside]:
-        """The columns to read from the file, by their names there, and the others."""
+        """Return the columns to read from the file, by their names in the file, and the columns that it lacks."""
         partitions = {name.lower() for name in self.current.partition_columns}
         arrow = file.arrow_schema
         inside: list[Selected] = []
         outside: _Outside = {}
-        for each in self.every_column:
-            if each.path is not None:
+        for selected in self.every_column:
+            if selected.path is not None:
                 if place is None:
-                    outside[each.name] = None
+                    outside[selected.name] = None
                 else:
-                    inside.append(each)
+                    inside.append(selected)
                 continue
-            f = self.current.schema.get(each.column or each.name)
+            f = self.current.schema.get(selected.column or selected.name)
             assert f is not None
             index = self._match(arrow, f)
             if f.name.lower() in partitions:
-                outside[each.name] = f.type, add.partition_values.get(f.physical_name)
+                outside[selected.name] = f.type, add.partition_values.get(f.physical_name)
             elif index < 0:
-                outside[each.name] = None
+                outside[selected.name] = None
             elif isinstance(f.type, PrimitiveType):
-                inside.append(replace(each, column=arrow.field(index).name))
+                inside.append(replace(selected, column=arrow.field(index).name))
             else:
-                # As the file has it: its names inside may be physical ones, which a cast would not find.
-                whole = plain_field(arrow.field(index), file)
-                inside.append(replace(each, column=whole.name, type=whole.type))
+                # Nested columns are read with the file's type: a cast would not find fields by their physical names.
+                stored = plain_field(arrow.field(index), file)
+                inside.append(replace(selected, column=stored.name, type=stored.type))
         return inside, outside
 
     def _match(self, fields: pa.Schema | pa.DataType, f: Field) -> int:
@@ -219,7 +219,7 @@ class DeltaScan(PlannedQuery):
         return match(fields, f)
 
     def _place_in(self, arrow: pa.Schema) -> str | None:
-        """The variant column's dotted name in a file; None if the file lacks it."""
+        """Return the dotted name of the Variant column in a file; None if the file lacks it."""
         if self.place is None:
             return None
         names = []
@@ -238,20 +238,20 @@ class DeltaScan(PlannedQuery):
         return tables_of_parts(in_order(self._parts, files, at_once), self._part, threads)
 
     def _parts(self, add: Add) -> tuple[OpenFile, list[_Part]]:
-        """What is read at once of a file."""
+        """Open a file and return the parts that are read at once."""
         file = self._open(add)
         try:
-            scan, left, outside = self._inner(add, file)
+            scan, remaining, outside = self._inner(add, file)
             live = live_rows(self.current, add.deletion_vector, file.rows)
         except BaseException:
             file.close()
             raise
         if not scan.selection:
-            return file, [_Part(file, True, scan, None, live, left, outside)]
-        return file, [_Part(file, part.is_last, scan, part, live, left, outside) for part in scan.parts(file)]
+            return file, [_Part(file, True, scan, None, live, remaining, outside)]
+        return file, [_Part(file, part.is_last, scan, part, live, remaining, outside) for part in scan.parts(file)]
 
     def _part(self, part: _Part) -> pa.Table | None:
-        """The rows of a part."""
+        """Return the rows of a part; None if the scan skips it."""
         if part.inside is None:
             rows, start = pa.table({"": pa.nulls(part.file.rows)}), 0
         else:
@@ -261,29 +261,31 @@ class DeltaScan(PlannedQuery):
         if part.live is not None:
             rows = rows.filter(pa.array(part.live[start : start + len(rows)]))
         table = self._completed(rows, part.outside)
-        if part.left is not None:
-            table = table.filter(evaluate(part.left, table))
-        table = table.select([each.name for each in self.selection])
+        if part.remaining is not None:
+            table = table.filter(evaluate(part.remaining, table))
+        table = table.select([selected.name for selected in self.selection])
         return table.cast(self.schema) if table.schema != self.schema else table
 
     def _completed(self, part: pa.Table, outside: _Outside) -> pa.Table:
+        """Return rows with the columns that the file lacks, and with nested columns in the table's types."""
         columns: dict[str, pa.Array | pa.ChunkedArray] = {}
-        for each in self.every_column:
-            if each.name in outside:
-                value, kind = outside[each.name], each.field.type
+        for selected in self.every_column:
+            name, kind = selected.name, selected.field.type
+            if name in outside:
+                value = outside[name]
                 column = pa.nulls(len(part)) if value is None else partition_array(value[1], value[0], len(part))
-                columns[each.name] = column.cast(kind) if column.type != kind else column
-            elif part[each.name].type != each.field.type and each.path is None:
-                columns[each.name] = self._renamed(part[each.name], each)
+                columns[name] = column.cast(kind) if column.type != kind else column
+            elif part[name].type != kind and selected.path is None:
+                columns[name] = self._with_table_names(part[name], selected)
             else:
-                columns[each.name] = part[each.name]
-        return pa.table(columns, schema=pa.schema([each.field for each in self.every_column]))
+                columns[name] = part[name]
+        return pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
 
-    def _renamed(self, column: pa.ChunkedArray, each: Selected) -> pa.ChunkedArray:
-        """A nested column of a file under the table's names."""
-        f = self.current.schema.get(each.column or each.name)
+    def _with_table_names(self, column: pa.ChunkedArray, selected: Selected) -> pa.ChunkedArray:
+        """Return a nested column of a file under the table's names."""
+        f = self.current.schema.get(selected.column or selected.name)
         assert f is not None
-        kind = each.field.type
+        kind = selected.field.type
         chunks = [align_column(chunk, f.type, self._match, unchanged, (f.name,)) for chunk in column.chunks]
         return pa.chunked_array(chunks, kind)
 
@@ -302,7 +304,7 @@ def scan(
     allow_outside: bool = False,
     threads: int | None = None,
 ) -> DeltaScan:
-    """Plan a query by path over a table; files that cannot match are never opened.
+    """Plan a query by path over a table; files that cannot hold a match are not opened.
 
     Parameters
     ----------
@@ -312,20 +314,20 @@ def scan(
         As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
         ordinary column, partition columns among them.
     column
-        The variant column (dotted if it is inside of structs), if the table has several.
+        The Variant column, by its dotted name if it is inside structs; needed if the table has several.
     version, timestamp
-        Which version; by default the newest (see `snapshot`).
+        The version to read (default: the newest; see `snapshot`).
     skipping
-        Use statistics, of the log and of files; the answer is the same without.
+        Whether to use statistics of the log and of files; the result is the same without them.
     zone
-        The session time zone of casts.
+        Session time zone of casts.
     storage_options
         Configuration of the object store.
     allow_outside
-        Read files that the log names outside of the table, too (shallow clones); by default they are refused.
+        Also read files outside of the table that its log names (shallow clones); by default these are refused.
     threads
-        How many row groups are read at the same time; by default one for each CPU that this process may use. The rows
-        come in order, and no more row groups are in memory than threads and one.
+        Number of row groups to read at the same time (default: one per CPU). Rows are returned in order, and memory
+        holds at most one row group more than there are threads.
 
     Returns
     -------
@@ -333,10 +335,10 @@ def scan(
 
     Raises
     ------
-    DeltaError
+    TableError
         As `snapshot`; ``"unknown-column"``.
     PathError, PredicateError, SchemaError
-        If a path, the filter or a type cannot be read.
+        A path, the filter or a type cannot be parsed.
 
     Examples
     --------
@@ -354,9 +356,10 @@ def scan(
     question = Question.of(columns, where)
     if column is None:
         column = only_variant(current.schema, question.columns)
-    asked = question.bound(typed_columns(current.schema, question.columns, column), zone)
-    place = variant_place(current.schema, column) if any(each.path is not None for each in asked.columns) else None
-    return DeltaScan(current, asked.selection, asked.hidden, asked.predicate, place, skipping, zone, threads)
+    bound = question.bound(typed_columns(current.schema, question.columns, column), zone)
+    has_paths = any(selected.path is not None for selected in bound.columns)
+    place = variant_place(current.schema, column) if has_paths else None
+    return DeltaScan(current, bound.selection, bound.hidden, bound.predicate, place, skipping, zone, threads)
 
 
 def extract(
@@ -365,10 +368,12 @@ def extract(
     where: Any = None,
     **options: Any,
 ) -> pa.Table:
-    """Read paths of a table's variant column as typed Arrow columns.
+    """Read paths of a table's Variant column as typed Arrow columns.
 
-    Parameters, errors
-        As for `scan`, the options too.
+    Parameters
+    ----------
+    table, columns, where, **options
+        As for `scan`, which also lists the errors.
 
     Returns
     -------
@@ -386,7 +391,7 @@ def extract(
 
 
 def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:
-    """The part of a filter that a file can answer alone, and the rest."""
+    """Return the part of a filter that needs only columns of a file, and the remaining part."""
     if predicate is None:
         return None, None
     if columns_of(predicate) <= inside:
@@ -394,5 +399,5 @@ def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Pre
     if not isinstance(predicate, And):
         return None, predicate
     pushed = tuple(part for part in predicate.parts if columns_of(part) <= inside)
-    left = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
-    return (And(pushed) if pushed else None), And(left)
+    remaining = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
+    return (And(pushed) if pushed else None), And(remaining)

@@ -1,6 +1,6 @@
-"""What a scan of a table reads, of how much: the answer to "explain".
+"""The report of `DeltaScan.explain`: how much of a table a scan reads.
 
-Owns the report over a table's files. Leaves counting inside of one file to `parquet.scan_report`.
+Owns the report over a table's files. Leaves the report of one file to `parquet.scanning.scan_report`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 @dataclass(frozen=True, slots=True)
 class DeltaScanReport(Report):
-    """What a scan of a table reads, of how much.
+    """How much of a table a scan reads.
 
     Parameters
     ----------
     version
         The table's version.
     files_total, files_by_partition, files_by_statistics
-        Files of the version, and how many of them partition values and statistics of the log ruled out, before any
-        file was opened.
+        Number of files of the version, and of those that partition values and statistics in the log rule out before
+        any file is opened.
     inside
-        The files that are left: row groups, columns and bytes.
+        Row groups, columns and bytes of the other files.
     """
 
     version: int
@@ -34,11 +34,11 @@ class DeltaScanReport(Report):
 
     @property
     def files_pruned(self) -> int:
-        """Files that are not opened."""
+        """The number of files that are not opened."""
         return self.files_by_partition + self.files_by_statistics
 
     def to_dict(self) -> dict[str, object]:
-        """The report for machines."""
+        """Return the report for machines."""
         return asdict(self) | {"files_pruned": self.files_pruned}
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class DeltaScanReport(Report):
 
 
 def add_reports(left: ScanReport, right: ScanReport) -> ScanReport:
-    """The report of two files, or groups of files, together."""
+    """Return the combined report of two files or groups of files."""
     total = ScanReport()
     for name in ScanReport.__dataclass_fields__:
         a, b = getattr(left, name), getattr(right, name)

@@ -1,6 +1,6 @@
-"""Making a table: empty, or together with its first rows in one commit.
+"""Creating a table: empty, or together with its first rows in one commit.
 
-Owns `create`, the table that is planned before it is there, and the commit that makes it. Leaves rows to `write`.
+Owns `create`, the plan of a new table, and the commit that creates it. Leaves rows to `write`.
 """
 
 from __future__ import annotations
@@ -49,25 +49,26 @@ def create(
     description: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Make an empty table.
+    """Create an empty table.
 
     Parameters
     ----------
     table
         Path or URL.
     schema
-        Columns: an Arrow schema whose variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
-        schema or schema string.
+        Columns: an Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
+        schema or schema string. Identity, generation, default and invariant metadata of columns enables the features
+        that it needs.
     partition_by
-        The partition column, or several.
+        The partition column, or several columns.
     properties
         Table properties, such as ``delta.appendOnly``.
     shredding
         Set ``delta.enableVariantShredding`` and the feature that it needs; a value in `properties` wins.
     preview
-        Name the feature ``variantShredding-preview``, for readers that know no other.
+        Name the feature ``variantShredding-preview``, for readers that know only this name.
     name, description
-        Of the table.
+        Name and description of the table.
     storage_options
         Configuration of the object store.
 
@@ -78,8 +79,8 @@ def create(
 
     Raises
     ------
-    DeltaError
-        ``"exists"`` if a table is there; ``"bad-schema"``, ``"unsupported-type"`` for columns that cannot be.
+    TableError
+        ``"exists"`` if the table exists; ``"bad-schema"``, ``"unsupported-type"`` for invalid columns.
 
     Examples
     --------
@@ -89,10 +90,10 @@ def create(
     0
     """
     storage = open_storage(table, storage_options)
-    bare = planned_table(
+    planned = planned_table(
         storage, read_schema(schema), partition_by, properties, shredding, preview, name=name, description=description
     )
-    commit(storage, _creation(bare, "CREATE TABLE"))
+    commit(storage, _creation(planned, "CREATE TABLE"))
     return load_snapshot(storage, 0)
 
 
@@ -105,7 +106,7 @@ def planned_table(
     preview: bool = False,
     **names: Any,
 ) -> Snapshot:
-    """A table that is not there yet, at version -1: `plan` takes it, and `commit_new` makes it."""
+    """Return a table that does not exist yet, at version -1: the input of `plan` and `commit_new`."""
     variants = any(True for _ in variant_paths(columns))
     defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
     check_mapping("properties", properties or {}, DeltaError)
@@ -126,8 +127,7 @@ def planned_table(
     features = (*resolved.features, *metadata_features(columns))
     protocol = table_protocol(columns, features, preview=preview)
     check_writable(protocol, storage.uri)
-    nothing = no_files()
-    return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, nothing, nothing)
+    return Snapshot(storage, -1, 0, protocol, metadata, {}, {}, no_files(), no_files())
 
 
 def _creation(planned: Snapshot, operation: str) -> Transaction:
@@ -139,10 +139,10 @@ def _creation(planned: Snapshot, operation: str) -> Transaction:
 def commit_new(
     planned: Snapshot, adds: Sequence[Add], mode: Mode = "error", txn: tuple[str, int] | None = None
 ) -> CommitResult:
-    """Make a planned table with its first files in one commit, so that nobody ever sees it without them.
+    """Create a planned table with its first files in one commit, so that no reader sees it without them.
 
-    Where somebody else made the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that one. Raises
-    `DeltaError`: reason ``"exists"``; the files are then for the caller to remove.
+    If another writer created the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that table.
+    Raises `DeltaError`: reason ``"exists"``; the caller then removes the files.
     """
     application = None if txn is None else Txn(txn[0], txn[1], now_millis())
     transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
@@ -159,7 +159,7 @@ def commit_new(
 
 
 def existing_table(storage: Storage) -> Snapshot | None:
-    """The newest version of a table; None if there is none."""
+    """Return the newest version of a table; None if the table does not exist."""
     try:
         return load_snapshot(storage)
     except TableError as error:
@@ -169,7 +169,10 @@ def existing_table(storage: Storage) -> Snapshot | None:
 
 
 def check_partitioned_by(current: Snapshot, names: tuple[str, ...]) -> None:
-    """Refuse partition columns that a table does not have; none are any."""
+    """Refuse partition columns other than the table's; an empty tuple accepts any."""
     if names and names != current.partition_columns:
-        has = ", ".join(current.partition_columns) or "none"
-        raise DeltaError(f"the table's partition columns are {has}, not {', '.join(names)}", reason="bad-option")
+        columns = ", ".join(current.partition_columns) or "none"
+        raise DeltaError(
+            f"the table's partition columns are {columns}, not {', '.join(names)}: leave out partition_by",
+            reason="bad-option",
+        )
