@@ -68,8 +68,8 @@ def decode(text: str) -> bytes:
     if not tail and raw[-5:-4] == b"#":
         return _groups(np.frombuffer(raw[:-5], dtype=np.uint8)) + _marked_tail(raw[-5:])
     # Filled up with the highest digit, the group keeps the bytes that its existing digits encode.
-    whole = _groups(np.frombuffer(raw + b"#" * (-len(raw) % 5), dtype=np.uint8))
-    return whole[: len(whole) - (5 - tail)] if tail else whole
+    data = _groups(np.frombuffer(raw + b"#" * (-len(raw) % 5), dtype=np.uint8))
+    return data[: len(data) - (5 - tail)] if tail else data
 
 
 def _marked_tail(group: bytes) -> bytes:

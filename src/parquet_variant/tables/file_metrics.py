@@ -105,9 +105,9 @@ class MetricsCollector:
         self._count_nulls(deleted)
         nulls: dict[Place, int] = {}
         for place, count in self._nulls.items():
-            known = before.columns.get(place, ColumnMetrics()).nulls
-            if known is not None:
-                nulls[place] = known - count
+            count_before = before.columns.get(place, ColumnMetrics()).nulls
+            if count_before is not None:
+                nulls[place] = count_before - count
         bounds: dict[Place, dict[VariantPath, ValueBounds]] = {}
         for place in self._variants:
             paths = before.columns.get(place, ColumnMetrics()).paths
@@ -158,10 +158,10 @@ def column_at(table: pa.Table, place: Place) -> pa.ChunkedArray:
 
 def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds | None:
     """Return the bounds of a path of object keys in a shredded Variant of a written file; None if they are unknown."""
-    known = info.statistics.get((*column, *_typed_place(path), "typed_value"))
-    if known is None or known.lower is None:
+    leaf_statistics = info.statistics.get((*column, *_typed_place(path), "typed_value"))
+    if leaf_statistics is None or leaf_statistics.lower is None:
         return None
-    schema = ShreddingSchema.primitive(known.lower.type)
+    schema = ShreddingSchema.primitive(leaf_statistics.lower.type)
     for name in reversed(path.segments):
         schema = ShreddingSchema.object({str(name): schema})
     return shredded_bounds(schema, lambda leaf: _leaf(info, (*column, *leaf))).get(path)

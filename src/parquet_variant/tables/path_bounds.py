@@ -73,8 +73,8 @@ def split_bounds(data: bytes) -> tuple[bytes, bytes]:
         middle = metadata_length(data)
         return data[:middle], data[middle : middle + value_size(data, middle, len(data))]
     middle = value_size(data, 0, len(data))
-    rest = data[middle:]
-    return rest[: metadata_length(rest)], data[:middle]
+    metadata = data[middle:]
+    return metadata[: metadata_length(metadata)], data[:middle]
 
 
 def bounds_array(blobs: pa.Array) -> pa.StructArray:

@@ -281,7 +281,7 @@ class DeltaTable(ChangeableTable[Add]):
             change.parameters,
             adds=[add for file in changed for add in file.added] + list(change.added),
             removes=self.current.to_removes(removed),
-            others=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
+            other_actions=[cdc for file in changed for cdc in file.change_data] + list(change.change_data),
             metadata=identities.metadata if isinstance(identities, DeltaIdentities) else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),

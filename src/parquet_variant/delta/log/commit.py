@@ -86,7 +86,7 @@ class Transaction:
     # Set if they change.
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    others: Sequence[Action] = ()
+    other_actions: Sequence[Action] = ()
     txn: Txn | None = None  # Application id and version, for exactly-once writes.
     reads_table: bool = False  # Whether it depends on all rows, so that a concurrent append is a conflict.
     # Return whether added files (as `FILE_SCHEMA`) may hold rows that it would have read; None if it reads no rows.
@@ -221,7 +221,7 @@ def _conflict(transaction: Transaction, other: _OtherCommit) -> str | None:
     touched = {unquote(r.path) for r in transaction.removes} | {unquote(path) for path in transaction.read_paths}
     if removed := sorted(touched & other.removed):
         return f"removed the file {removed[0]}"
-    domains = {action.domain for action in transaction.others if isinstance(action, DomainMetadata)}
+    domains = {action.domain for action in transaction.other_actions if isinstance(action, DomainMetadata)}
     if shared := sorted(domains & other.domains):
         return f"changed the domain {shared[0]}"
     if transaction.reads is not None and len(other.added) and transaction.reads(other.added):
@@ -256,7 +256,7 @@ def _actions(transaction: Transaction, identity: str, version: int, watermarks: 
     actions: list[Action] = [CommitInfo(info)]
     optional = (transaction.protocol, metadata, transaction.txn, row_tracking)
     actions += [action for action in optional if action is not None]
-    return [*actions, *transaction.others, *transaction.removes, *adds]
+    return [*actions, *transaction.other_actions, *transaction.removes, *adds]
 
 
 def _metrics(transaction: Transaction) -> dict[str, str]:

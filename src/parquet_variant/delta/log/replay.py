@@ -186,16 +186,16 @@ def _read_checkpoint_file(storage: Storage, path: str, state: State, files: bool
     tables: list[pa.Table] = []
     if path.endswith(".json"):
         lines = split_commits(storage.read(path))
-        others = lines.other_actions
-        apply_actions(state, others)
+        actions = lines.other_actions
+        apply_actions(state, actions)
         if files and state.metadata is not None:
             tables.append(lines.table(partition_names(state.protocol, state.metadata)))
     else:
-        others, table = _read_part(storage, path, files=files)
-        apply_actions(state, others)
+        actions, table = _read_part(storage, path, files=files)
+        apply_actions(state, actions)
         if table is not None:
             tables.append(table)
-    sidecars = [action["sidecar"]["path"] for action in others if "sidecar" in action]
+    sidecars = [action["sidecar"]["path"] for action in actions if "sidecar" in action]
     if files:
         tables.extend(
             table

@@ -90,7 +90,8 @@ def set_properties(
 
 def _check_constraints(current: Snapshot, protocol: Protocol, metadata: Metadata) -> None:
     """Raise `TableError` for a new constraint that a row of the table breaks."""
-    old, new = (rules_of(*each).checks for each in ((current.protocol, current.metadata), (protocol, metadata)))
+    old = rules_of(current.protocol, current.metadata).checks
+    new = rules_of(protocol, metadata).checks
     added = Rules(tuple(check for check in new if check not in old))
     if added.checks:
         rules_of(protocol, metadata)

@@ -82,7 +82,7 @@ def restore(
         removes=current.to_removes(removed),
         metadata=metadata if metadata != current.metadata else None,
         protocol=protocol if protocol != current.protocol else None,
-        others=_clustering(current, past),
+        other_actions=_clustering(current, past),
         current=current,
         reads_table=True,
     )

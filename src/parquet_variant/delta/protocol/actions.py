@@ -45,8 +45,8 @@ def _logged(kind: Any) -> tuple[Field[Any], ...]:
 
 
 def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.title() for part in rest)
+    first, *words = name.split("_")
+    return first + "".join(word.title() for word in words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,9 @@ class DeltaScan(PlannedQuery):
         """The files that may hold a match, according to the log."""
         if not self.skipping:
             return Pruned(self.current.files, self.current.num_files)
-        return prune_files(self.current, self.predicate, {each.name: each for each in self.every_column}, self.place)
+        return prune_files(
+            self.current, self.predicate, {column.name: column for column in self.every_column}, self.place
+        )
 
     def explain(self) -> DeltaScanReport:
         """Return how much the scan would read; this opens the footers of the files that may hold a match."""
@@ -170,7 +172,7 @@ class DeltaScan(PlannedQuery):
         variants = {name for variant in find_variants(file.schema) for name in (variant.name, variant.node.dotted)}
         place = self._place_in(arrow)
         inside, outside = self._split(file, place if place in variants else None, add)
-        names = {each.name for each in inside}
+        names = {column.name for column in inside}
         # Deleted rows are identified by position, so they must be removed before rows are filtered.
         has_deleted = add.deletion_vector is not None
         pushed, remaining = (None, self.predicate) if has_deleted else _split_predicate(self.predicate, names)

@@ -212,7 +212,7 @@ def _candidates(table: ChangeableTable[Any], merge: _Merge, files: FileSet) -> F
 
 def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, file: Any) -> FileChange[Any]:
     rows, live = plan.read_columns(file, merge.columns[merge.target], merge.zone)
-    left, right, clauses = _joined(merge, rows.filter(pa.array(live)))
+    left, right, clauses = _join_pairs(merge, rows.filter(pa.array(live)))
     applied, source = _applied_clauses(merge, len(live), (left, right, clauses), plan.path(file))
     if merge.of_kind("not_matched_by_source"):
         unmatched = live.copy()
@@ -235,8 +235,8 @@ def _merge_file(plan: ChangePlan[Any], merge: _Merge, task: int, attempt: int, f
     if len(updates) == 1:
         read = partial(_rows_to_update, plan, merge, file, updates[0].kind, updated, source)
         paths = path_assignments(assignments, read, int(updated.sum()), merge.zone)
-    used = columns_in_use(assignments, merge.target)
-    change = rewrite_file(plan, file, RowChanges(live, deleted, updated, new_rows), used, paths)
+    in_use = columns_in_use(assignments, merge.target)
+    change = rewrite_file(plan, file, RowChanges(live, deleted, updated, new_rows), in_use, paths)
     return replace(change, matched=np.unique(right))
 
 
@@ -256,7 +256,7 @@ def _rows_to_update(
     return tables
 
 
-def _joined(merge: _Merge, rows: pa.Table) -> tuple[Numbers, Numbers, Numbers]:
+def _join_pairs(merge: _Merge, rows: pa.Table) -> tuple[Numbers, Numbers, Numbers]:
     """Return the pairs of target and source rows that the condition joins, and the number of each pair's clause."""
     left, right = number_column(merge.target, rows), number_column(merge.source, merge.keys)
     sql = (
@@ -304,14 +304,14 @@ def _updated_rows(
     schema = plan.schema
     parts, positions = [], []
     for number, clause in enumerate(merge.clauses):
-        chosen = applied == number
-        if not chosen.any():
+        mask = applied == number
+        if not mask.any():
             continue
-        positions.append(np.flatnonzero(chosen))
-        rows = before.filter(pa.array(chosen))
+        positions.append(np.flatnonzero(mask))
+        rows = before.filter(pa.array(mask))
         tables = {merge.target: rows}
         if clause.kind == "matched":
-            tables[merge.source] = merge.rows.take(pa.array(source[chosen]))
+            tables[merge.source] = merge.rows.take(pa.array(source[mask]))
         new = assigned(rows, schema, clause.assignments, tables, merge.zone)
         set_columns = {assignment.column for assignment in clause.assignments}
         parts.append(plan.write.rules.regenerated(new, schema, set_columns))
@@ -336,10 +336,10 @@ def _inserted_rows(
     clauses = _clauses_of_unmatched(merge, "not_matched", merge.source, merge.keys.take(pa.array(positions)))
     parts: list[pa.Table] = []
     for number, clause in merge.of_kind("not_matched"):
-        chosen = positions[clauses == number]
-        if len(chosen):
-            rows = _null_rows(schema, len(chosen))
-            tables = {merge.source: merge.rows.take(pa.array(chosen))}
+        inserted = positions[clauses == number]
+        if len(inserted):
+            rows = _null_rows(schema, len(inserted))
+            tables = {merge.source: merge.rows.take(pa.array(inserted))}
             set_columns = {assignment.column for assignment in clause.assignments}
             new = assigned(rows, schema, clause.assignments, tables, merge.zone)
             new = new.select([f.name for f in schema.fields if f.name in set_columns])

@@ -63,7 +63,7 @@ def path_assignments(
     `read_columns`: reads the updated rows, in the columns that the expressions need of each table.
     `rows`: how many rows are updated.
     """
-    paths = tuple((each.column, each.path) for each in assignments if each.path is not None)
+    paths = tuple((item.column, item.path) for item in assignments if item.path is not None)
     if len(paths) < len(assignments) or not all(isinstance(s, str) for _, path in paths for s in path.segments):
         return None
     return PathAssignments(
@@ -82,17 +82,17 @@ def columns_in_use(assignments: Iterable[Assignment], alias: str) -> ColumnsInUs
 
 
 def rewrite_file(
-    plan: ChangePlan[File], file: File, rows: RowChanges, used: ColumnsInUse, paths: PathAssignments | None = None
+    plan: ChangePlan[File], file: File, rows: RowChanges, in_use: ColumnsInUse, paths: PathAssignments | None = None
 ) -> FileChange[File]:
     """Delete and update rows of a file as `change_file` does, copying unchanged columns or pages where possible.
 
     `rows.new_rows` gets rows with the columns in use, or with all columns.
-    `used`: the columns that the update sets and reads.
+    `in_use`: the columns that the update sets and reads.
     `paths`: what the update sets, if it sets only paths.
     """
     if rows.updated.any():
-        used = replace(used, assigned=used.assigned | {name for name, _ in plan.write.rules.generated})
-    if not rows.live.all() or not _may_patch(plan, used):
+        in_use = replace(in_use, assigned=in_use.assigned | {name for name, _ in plan.write.rules.generated})
+    if not rows.live.all() or not _may_patch(plan, in_use):
         return change_file(plan, file, rows)
     patched = None
     if not rows.updated.any():
@@ -100,12 +100,12 @@ def rewrite_file(
     elif not rows.deleted.any():
         if paths is not None and plan.write.shred and not _needs_all_columns(plan):
             patched = _with_new_paths(plan, file, rows.updated, paths)
-        patched = patched or _with_new_columns(plan, file, rows, used)
+        patched = patched or _with_new_columns(plan, file, rows, in_use)
     return change_file(plan, file, rows) if patched is None else patched
 
 
-def _may_patch(plan: ChangePlan[Any], used: ColumnsInUse) -> bool:
-    moves_rows = any(name.lower() in plan.fixed_columns for name in used.assigned)
+def _may_patch(plan: ChangePlan[Any], in_use: ColumnsInUse) -> bool:
+    moves_rows = any(name.lower() in plan.fixed_columns for name in in_use.assigned)
     # Options may ask for an order of rows, or for another writer.
     return plan.copies_pages and not (plan.uses_vectors or moves_rows or plan.write.options or plan.tracks_rows)
 
@@ -136,16 +136,16 @@ def _with_new_paths(
 
 
 def _with_new_columns(
-    plan: ChangePlan[File], file: File, rows: RowChanges, used: ColumnsInUse
+    plan: ChangePlan[File], file: File, rows: RowChanges, in_use: ColumnsInUse
 ) -> FileChange[File] | None:
     updated = rows.updated
-    names = used.assigned | used.read
+    names = in_use.assigned | in_use.read
     needed = StructType(tuple(f for f in plan.schema.fields if _needs_all_columns(plan) or f.name in names))
     table = plan.read_rows(file, None, needed)
     before = table.filter(pa.array(updated))
     after = rows.new_rows(plan.unshredded(before, needed))
     write = plan.like_file(table)
-    columns = StructType(tuple(f for f in needed.fields if f.name in used.assigned))
+    columns = StructType(tuple(f for f in needed.fields if f.name in in_use.assigned))
     physical = [f.physical_name for f in columns.fields]
     narrow = replace(write, schema=needed, rules=replace(write.rules, defaults=()))
     new, _ = conform_table(narrow.stored(after).select(physical), (), value_first=True)
