@@ -76,9 +76,9 @@ def test_zstd_does_not_try_hard_where_nothing_is_left_to_save():
 def test_what_is_known_is_not_tried_again():
     known = known_encodings(table(), "zstd")
     assert set(known) == set(table().column_names)
-    assert choose_encodings(table(), "zstd", known=known) == choose_encodings(table(), "zstd")
+    assert choose_encodings(table(), "zstd", chosen_before=known) == choose_encodings(table(), "zstd")
     turned = {"hash": ("", 5), "step": ("PLAIN", 2)}
-    chosen = choose_encodings(table(), "zstd", known=turned)
+    chosen = choose_encodings(table(), "zstd", chosen_before=turned)
     assert "hash" in chosen["use_dictionary"]
     assert chosen["column_encoding"]["step"] == "PLAIN"
     assert chosen["compression_level"]["hash"] == 5

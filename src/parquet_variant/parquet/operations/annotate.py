@@ -1,6 +1,6 @@
-"""`annotate`: put the VARIANT annotation on columns of an existing file, or take it off.
+"""`annotate`: set or remove the VARIANT annotation of columns in an existing file.
 
-Owns replacing a file whole, with only its footer changed. Leaves the footer's bytes to `footer`.
+Owns replacing the file by a copy with a new footer. Leaves the bytes of the footer to `format.footer`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _COPY_BYTES = 4 << 20
 def annotate(
     path: str | os.PathLike[str], columns: Collection[str] | None = None, *, filesystem: fs.FileSystem | None = None
 ) -> tuple[str, ...]:
-    """Set which columns of a Parquet file carry the VARIANT(1) annotation; nothing else in the file changes.
+    """Set which columns of a Parquet file have the VARIANT(1) annotation; nothing else in the file changes.
 
     Parameters
     ----------
     path
-        The file; it is replaced in one step.
+        The file. It is replaced atomically.
     columns
-        Dotted schema paths of the groups to annotate; an empty collection takes every annotation off. By default all
-        columns that have the shape of a Variant.
+        Dotted schema paths of the groups to annotate; an empty collection removes all annotations. By default all
+        columns with the structure of a Variant.
     filesystem
         A pyarrow filesystem.
 
     Returns
     -------
     tuple of str
-        The columns annotated now.
+        The columns that have the annotation now.
 
     Raises
     ------
     VariantFileError
-        If the file is not Parquet, has no such group, or is signed since it has encrypted columns.
+        If the file is not Parquet, a group does not exist, or the footer is signed because of encrypted columns.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def annotate(
 
 
 def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int, footer: bytes) -> None:
-    """Write the file anew beside itself, then give it its name."""
+    """Write a copy with another footer to a temporary file, then rename it."""
     sweep_temporaries(system, [name])
     temporary = temporary_beside(name)
     try:
@@ -89,7 +89,9 @@ def _replace(system: fs.FileSystem, name: str, source: pa.NativeFile, body: int,
             while body > 0:
                 piece = source.read(min(body, _COPY_BYTES))
                 if not piece:
-                    raise VariantFileError("the file became shorter while it was read", reason="changed", file=name)
+                    raise VariantFileError(
+                        "the file became shorter while it was copied: try again", reason="changed", file=name
+                    )
                 stream.write(piece)
                 body -= len(piece)
             stream.write(footer + len(footer).to_bytes(4, "little") + MAGIC)

@@ -1,6 +1,6 @@
-"""`inspect`: what is in Parquet files with Variant columns, from their footers alone.
+"""`inspect`: report the content of Parquet files with Variant columns, from their footers alone.
 
-Owns counting rows, bytes, typed and residual values by path. Leaves what the values are to `read`, and rules to
+Owns the counts of rows, bytes, typed values and residual values by path. Leaves reading values to `read`, and checks to
 `validate`.
 """
 
@@ -23,23 +23,23 @@ from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_grou
 
 @dataclass(slots=True)
 class PathReport:
-    """A path of a Variant column.
+    """The report of a path of a Variant column.
 
     Parameters
     ----------
     path
         The normalized path; ``[*]`` stands for every element.
     types
-        For each type that files shred it as (``object``, ``array``, ``variant`` for none, else as a schema says it): in
-        how many files.
+        Number of files per type that they shred the path as: ``object``, ``array``, ``variant`` (not shredded), or the
+        DDL name of a type.
     entries
-        Values that could be there: rows, or elements of the lists above.
+        Possible values: rows, or elements of the enclosing lists.
     typed, residual
-        How many of them are in the typed column and in the residual; None if unknown (groups have no counts).
+        Values in the typed column and in the residual; None if unknown (groups have no counts).
     bytes, uncompressed_bytes
-        Of the path's own columns, in the file and decompressed.
+        Compressed and decompressed size of the columns of the path.
     residual_bytes
-        Of its column of other values, in the file.
+        Compressed size of the residual column.
     """
 
     path: str
@@ -63,7 +63,7 @@ class PathReport:
 
     @property
     def missing_share(self) -> float | None:
-        """Share of the entries that are neither: what is not there, or null as a whole."""
+        """Share of the entries that are missing or NULL."""
         if self.typed is None or self.residual is None or not self.entries:
             return None
         return (self.entries - self.typed - self.residual) / self.entries
@@ -71,7 +71,7 @@ class PathReport:
 
 @dataclass(slots=True)
 class ColumnReport:
-    """A Variant column of the files."""
+    """The report of a Variant column."""
 
     name: str
     layouts: dict[str, int] = field(default_factory=dict)
@@ -80,13 +80,13 @@ class ColumnReport:
     metadata_bytes: int = 0
 
     def tree(self) -> str:
-        """The paths as a tree, with types and shares."""
+        """Return the paths as a tree, with types and shares."""
         return "\n".join(_line(path) for path in self.paths)
 
 
 @dataclass(slots=True)
 class FilesReport(Report):
-    """Files with Variant columns."""
+    """The report of files with Variant columns."""
 
     files: int = 0
     rows: int = 0
@@ -97,7 +97,7 @@ class FilesReport(Report):
     created_by: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report for machines, shares included."""
+        """Return the report as a dictionary, including shares."""
         result = asdict(self)
         for column, plain in zip(self.columns, result["columns"], strict=True):
             for path, entry in zip(column.paths, plain["paths"], strict=True):
@@ -106,7 +106,7 @@ class FilesReport(Report):
         return result
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{each.name} ({len(each.paths):,} paths)" for each in self.columns)
+        names = ", ".join(f"{column.name} ({len(column.paths):,} paths)" for column in self.columns)
         return f"<FilesReport {self.files:,} files, {self.rows:,} rows, {self.bytes:,} bytes: {names}>"
 
     def _repr_html_(self) -> str:
@@ -122,7 +122,7 @@ class FilesReport(Report):
 
 
 def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSystem | None = None) -> FilesReport:
-    """Look into Parquet files with Variant columns; reads footers, no data.
+    """Report the content of Parquet files with Variant columns; only footers are read.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
     Raises
     ------
     VariantFileError
-        If a file is not there or not Parquet, or no file has a Variant column (of that name).
+        If a file does not exist or is not Parquet, or no file has the Variant column.
 
     Examples
     --------
@@ -150,36 +150,36 @@ def inspect(source: Source, *, column: str | None = None, filesystem: fs.FileSys
     report = FilesReport()
     columns: dict[str, ColumnReport] = {}
     paths: dict[str, dict[str, PathReport]] = {}
-    others: dict[str, None] = {}
+    other_columns: dict[str, None] = {}
     sources = locate(source, filesystem)
     writers: Counter[str] = Counter()
-    for each in sources:
-        with open_file(each) as file:
+    for parquet_source in sources:
+        with open_file(parquet_source) as file:
             report.files += 1
             report.rows += file.rows
             report.row_groups += file.metadata.num_row_groups
-            report.bytes += each.size
+            report.bytes += parquet_source.size
             writers[file.writer or "unknown"] += 1
             variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
             tops = {variant.path[0] for variant in variants}
-            others |= dict.fromkeys(node.name for node in file.schema.children if node.name not in tops)
+            other_columns |= dict.fromkeys(node.name for node in file.schema.children if node.name not in tops)
             for variant in variants:
-                known = columns.setdefault(variant.name, ColumnReport(variant.name))
-                _count(file, variant, known, paths.setdefault(variant.name, {}))
+                column_report = columns.setdefault(variant.name, ColumnReport(variant.name))
+                _count_column(file, variant, column_report, paths.setdefault(variant.name, {}))
     if not columns:
-        raise no_variant_column(list(others), sources[0].path, column)
-    for name, known in columns.items():
-        known.paths = list(paths[name].values())
-    report.columns, report.other_columns, report.created_by = list(columns.values()), list(others), dict(writers)
+        raise no_variant_column(list(other_columns), sources[0].path, column)
+    for name, column_report in columns.items():
+        column_report.paths = list(paths[name].values())
+    report.columns, report.other_columns, report.created_by = list(columns.values()), list(other_columns), dict(writers)
     return report
 
 
-def _count(file: OpenFile, variant: VariantColumn, known: ColumnReport, paths: dict[str, PathReport]) -> None:
-    known.layouts[variant.layout] = known.layouts.get(variant.layout, 0) + 1
-    known.annotated += variant.node.annotated
+def _count_column(file: OpenFile, variant: VariantColumn, column: ColumnReport, paths: dict[str, PathReport]) -> None:
+    column.layouts[variant.layout] = column.layouts.get(variant.layout, 0) + 1
+    column.annotated += variant.node.annotated
     metadata = variant.node.child("metadata")
     if metadata is not None:
-        known.metadata_bytes += _bytes(file, metadata)[0]
+        column.metadata_bytes += _sizes(file, metadata)[0]
     for group in shredded_groups(variant):
         path = paths.setdefault(str(group.path), PathReport(str(group.path)))
         path.types[group.type_name] = path.types.get(group.type_name, 0) + 1
@@ -193,19 +193,19 @@ def _count_path(file: OpenFile, group: ShreddedGroup, path: PathReport) -> None:
     for leaf, name in ((typed, "typed"), (group.residual, "residual")):
         count: int | None = None
         if leaf is not None:
-            known = file_statistics(file.metadata, leaf)
-            count = None if known.nulls is None else known.values - known.nulls
-            compressed, plain = _bytes(file, leaf)
+            leaf_values = file_statistics(file.metadata, leaf)
+            count = None if leaf_values.nulls is None else leaf_values.values - leaf_values.nulls
+            compressed, plain = _sizes(file, leaf)
             path.bytes += compressed
             path.residual_bytes += compressed if name == "residual" else 0
             path.uncompressed_bytes += plain
         elif name == "residual" or group.typed is None:
-            count = 0  # There is no such column, so nothing is in it.
+            count = 0  # The column does not exist, so it has no values.
         before = getattr(path, name)
         setattr(path, name, None if before is None or count is None else before + count)
 
 
-def _bytes(file: OpenFile, leaf: SchemaNode) -> tuple[int, int]:
+def _sizes(file: OpenFile, leaf: SchemaNode) -> tuple[int, int]:
     chunks = [file.metadata.row_group(number).column(leaf.leaf) for number in range(file.metadata.num_row_groups)]
     return sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.total_uncompressed_size for chunk in chunks)
 

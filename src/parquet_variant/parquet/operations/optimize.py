@@ -1,8 +1,7 @@
-"""`optimize`: a directory's small files put together, and shredded anew where that pays.
+"""`optimize`: compact the small files of a directory, and re-shred files where that saves space.
 
-Owns which files are rewritten, under which schema, and putting the new ones in the place of the old. Leaves judging the
-old schema to `shredding.drift`, staging to `staging`, what runs the tasks to `threads` and `spark`, and tables with a
-log to `delta`.
+Owns the choice of files and schema, and replacing old files by new ones. Leaves the judgement of the old schema to
+`shredding.drift`, staging to `io.staging`, running tasks to `io.engine`, and Delta tables to `delta`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_stag
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
-from parquet_variant.parquet.operations.rewrite import NewForm, profile_task
+from parquet_variant.parquet.operations.rewrite import VariantForm, profile_task
 from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.parquet.reading.read_table import tagged_table
 from parquet_variant.parquet.report_text import rewritten
@@ -39,22 +38,22 @@ from parquet_variant.shredding.drift import DriftReport, find_drift
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.profile import Profile
 
-# Of tables too: see `delta.writing`.
+# Also the default of Delta tables.
 DEFAULT_FILE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, repr=False)
 class OptimizeResult:
-    """What a rewrite did.
+    """The result of `optimize`.
 
     Parameters
     ----------
     files_removed, files_added, bytes_removed, bytes_added
-        Counts; all zero if there was nothing to do.
+        Counts; all zero if no file was rewritten.
     schema
-        What the new files shred.
+        The shredding schema of the new files.
     drift
-        How the data had drifted from the old schema; None if the schema was given.
+        The drift of the data from the old schema; None if a schema was passed.
     """
 
     files_removed: int = 0
@@ -71,12 +70,12 @@ class OptimizeResult:
 
 @dataclass(frozen=True, slots=True)
 class _ShreddedFile:
-    """A file: what it shreds, its rows, and the rest of its schema, which files must share to become one."""
+    """A file with its shredding schema, its rows, and its other columns, which must be equal in files to be merged."""
 
     source: ParquetSource
     schema: ShreddingSchema
     rows: int
-    others: str
+    other_columns: str
 
     @property
     def folder(self) -> str:
@@ -99,42 +98,41 @@ def optimize(
     engine: Engine | None = None,
     **write: Unpack[FileKeywords],
 ) -> OptimizeResult:
-    """Put the small files of a directory together, and shred files anew where that pays; no row changes.
+    """Compact the small files of a directory, re-shredding files where that saves space; no row changes.
 
-    The new files are written aside and then moved in, before the old ones are removed. A directory has no log: a reader
-    that lists it between the two sees rows twice. A Delta table has one commit instead (`delta.optimize`).
+    New files are staged and moved into the directory before the old files are removed. A directory has no log, so a
+    reader that lists it between these steps sees rows twice. A Delta table is changed by one commit (`delta.optimize`).
 
     Parameters
     ----------
     path
-        A directory of Parquet files; those of a subdirectory stay in it.
+        A directory of Parquet files. Files of a subdirectory stay in it.
     file_bytes
-        About how large a file may become; files of at least three quarters of it stay as they are, unless they are
-        shredded anew.
+        Target size of a file. Files of at least three quarters of it are kept unless they are re-shredded.
     reshred
-        Rewrite every file that has another schema than `policy` chooses, whether it pays or not.
+        Rewrite every file whose schema differs from the one that `policy` chooses, even if that saves nothing.
     schema
-        What to shred, as an object or DDL: every file that has another schema is rewritten. By default the schema of
-        most rows, with the changes that `find_drift` finds if these pay.
+        Shredding schema, as an object or DDL: every file with another schema is rewritten. By default the schema of
+        most rows, with the changes of `find_drift` if they save enough.
     policy
-        Chooses the schema that fits the data; see `infer_shredding_schema`.
+        Policy that chooses the schema for the data; see `infer_shredding_schema`.
     min_saving
-        Share of the encoded bytes that shredding anew must take off the residual to pay.
+        Share of the encoded bytes that re-shredding must save, by moving values out of the residual.
     column
-        The Variant column, if there are several.
+        The name of the Variant column, if there are several.
     dry_run
-        Only judge the schema; write nothing.
+        Only report the schema and drift; write nothing.
     threads, progress
         As for `ingest`.
     engine
-        What runs the tasks; by default threads of this process.
+        The engine that runs the tasks (default: threads of this process).
     **write
         Options of `VariantWriter`.
 
     Raises
     ------
     VariantFileError
-        For a path that is no directory of Parquet files, or a Delta table.
+        If the path is not a directory of Parquet files, or is a Delta table.
 
     Examples
     --------
@@ -147,53 +145,53 @@ def optimize(
     (2, 1, 'n bigint, s string')
     """
     engine = engine or ThreadEngine(threads, progress)
-    WriterOptions.of(write)  # Before anything is read, not in a task.
+    WriterOptions.of(write)  # Check options before files are read.
     root = os.fspath(path).rstrip("/")
     _check_directory(root)
     sources = locate(root)
-    files = [_look(source, column) for source in sources]
+    files = [_shredded_file(source, column) for source in sources]
     drift = None
     if schema is None:
         profile = engine.reduce("profile", partial(profile_task, column=column), sources, Profile.merge)
-        most = _most(files)
-        drift = find_drift(most, profile, policy, min_saving=min_saving)
-        schema = drift.to_shred(most, reshred=reshred)
-        anew = reshred or drift.pays
+        current = _most_common_schema(files)
+        drift = find_drift(current, profile, policy, min_saving=min_saving)
+        schema = drift.to_shred(current, reshred=reshred)
+        reshreds = reshred or drift.pays
     else:
         schema = ShreddingSchema.of(schema)
-        anew = True
-    packs = _packs(files, file_bytes, schema if anew else None)
+        reshreds = True
+    packs = _packs(files, file_bytes, schema if reshreds else None)
     if dry_run or not packs:
         return OptimizeResult(schema=schema, drift=drift)
     opened = open_staging(root, "append")
     assert opened is not None
     staging = opened.begin()
     base = filesystem_of(root)[1].rstrip("/")
-    old = [each.source for pack in packs for each in pack]
+    old = [file.source for pack in packs for file in pack]
     try:
         work = partial(_rewrite, staging=staging, schema=schema, column=column, root=base, write=write)
-        results = engine.run("optimize", work, [[each.source for each in pack] for pack in packs])
-        before, after = sum(each.rows for pack in packs for each in pack), sum(rows for _, rows, _ in results)
+        results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
+        before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
         if before != after:
             raise VariantFileError(
-                f"{before:,} rows became {after:,}: the files changed while they were read; try again",
+                f"{root} changed while it was read ({before:,} rows, then {after:,}): try again",
                 reason="files-changed",
                 file=root,
             )
-        replaced = [each.path[len(base) :].strip("/") for each in old]
+        replaced = [file.path[len(base) :].strip("/") for file in old]
         staging.commit([file for file, _, _ in results], marker=False, replaced=replaced)
     except BaseException:
         staging.abort()
         raise
     added = sum(size for _, _, size in results)
-    return OptimizeResult(len(old), len(results), sum(each.size for each in old), added, schema, drift)
+    return OptimizeResult(len(old), len(results), sum(file.size for file in old), added, schema, drift)
 
 
 def _check_directory(root: str) -> None:
     filesystem, path = filesystem_of(root)
     if filesystem.get_file_info(path).type != fs.FileType.Directory:
         raise VariantFileError(
-            f"{root} is no directory: name a directory of Parquet files, or a Delta table",
+            f"{root} is not a directory: pass a directory of Parquet files, or a Delta table",
             reason="not-found",
             file=root,
         )
@@ -201,7 +199,7 @@ def _check_directory(root: str) -> None:
         raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
 
 
-def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:
+def _shredded_file(source: ParquetSource, column: str | None) -> _ShreddedFile:
     with open_file(source) as file:
         chosen = choose_column(file.schema, column, file.name)
         table = empty_table(file.arrow_schema)
@@ -211,42 +209,42 @@ def _look(source: ParquetSource, column: str | None) -> _ShreddedFile:
         return _ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
 
 
-def _most(files: Sequence[_ShreddedFile]) -> ShreddingSchema:
+def _most_common_schema(files: Sequence[_ShreddedFile]) -> ShreddingSchema:
     rows: Counter[str] = Counter()
-    for each in files:
-        rows[each.schema.to_json()] += each.rows
-    most = max(rows, key=lambda text: (rows[text], text))
-    return ShreddingSchema.from_json(most)
+    for file in files:
+        rows[file.schema.to_json()] += file.rows
+    return ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
 
 
 def _packs(
     files: Sequence[_ShreddedFile], file_bytes: int, schema: ShreddingSchema | None
 ) -> list[list[_ShreddedFile]]:
-    """The files that become one each; a file alone only if it is shredded anew."""
+    """Return groups of files to merge; a single file only if it is re-shredded."""
     packs = pack_files(
-        [((each.folder, each.others), each.source.size) for each in files],
+        [((file.folder, file.other_columns), file.source.size) for file in files],
         file_bytes,
-        [schema is not None and each.schema != schema for each in files],
+        [schema is not None and file.schema != schema for file in files],
     )
     return [[files[at] for at in pack] for pack in packs]
 
 
-def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, anew: Sequence[bool]) -> list[list[int]]:
-    """The numbers of the files that become one each: small ones, and those that are to be made anew; alone only these.
+def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten: Sequence[bool]) -> list[list[int]]:
+    """Return groups of files to merge, by number: small files, and files to rewrite; only the latter alone.
 
-    `files`: what files must share to become one, and their sizes.
+    `files`: a key that files of a group must share, and the size, of every file.
+    `rewritten`: whether each file is rewritten in any case.
     """
     packs: list[list[int]] = []
     filled: dict[Hashable, tuple[list[int], int]] = {}
     for number, (key, size) in enumerate(files):
-        if anew[number] or size < file_bytes * 3 // 4:
+        if rewritten[number] or size < file_bytes * 3 // 4:
             pack, total = filled.get(key, ([], 0))
             if not pack or total + size > file_bytes:
                 pack, total = [], 0
                 packs.append(pack)
             pack.append(number)
             filled[key] = pack, total + size
-    return [pack for pack in packs if len(pack) > 1 or anew[pack[0]]]
+    return [pack for pack in packs if len(pack) > 1 or rewritten[pack[0]]]
 
 
 def _rewrite(
@@ -260,11 +258,11 @@ def _rewrite(
     root: str,
     write: FileKeywords,
 ) -> tuple[StagedFile, int, int]:
-    """One new file: where it is staged, its rows and bytes."""
+    """Write one new file; return its staged place, rows and bytes."""
     folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
     name = staging.file_name(task, prefix=COMPACTED)
     staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
-    form = NewForm("final", schema, column, "error")
+    form = VariantForm("final", schema, column, "error")
     with VariantWriter(staged.path, **write) as writer:
         for source in sources:
             with open_file(source) as file:

@@ -1,7 +1,7 @@
-"""`rewrite`: files with Variant columns into another layout, schema or annotation, a row group at a time.
+"""`rewrite`: write files with Variant columns in another layout, schema or annotation, one row group at a time.
 
-Owns going through files and row groups, and what becomes of each Variant in a row, also in structs, lists and maps.
-Leaves shredding to the functions, and what runs the tasks to `io.engine` and `spark.engine`.
+Owns the iteration over files and row groups, and the conversion of every Variant, including those in structs, lists
+and maps. Leaves shredding to `functions`, and running tasks to `io.engine` and `spark.engine`.
 """
 
 from __future__ import annotations
@@ -52,52 +52,52 @@ def rewrite(
     engine: Engine | None = None,
     **write: Unpack[FileKeywords],
 ) -> list[FileInfo]:
-    """Rewrite files; memory is bounded by a row group for each thread.
+    """Rewrite files; memory is limited to one row group per thread.
 
     Parameters
     ----------
     source
         A file, directory, glob, URI or list of these; in any layout.
     dest
-        A file for one file; otherwise a directory, in which the files keep their names below the source directory.
+        A file if the source is one file; otherwise a directory, in which files keep their names relative to the source.
     layout
-        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; by default each column's own, or
-        ``"final"`` where a schema is given.
+        ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``; by default the layout of each
+        column, or ``"final"`` with a schema.
     schema
-        A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all the values of all the files. By default what
-        each column has.
+        A `ShreddingSchema`, its DDL, or ``"infer"`` to choose one from all values of all files. By default each column
+        keeps its schema.
     column
-        The Variant column that `schema` is for; may be left out if there is only one. Other Variant columns change
-        their layout only.
+        The Variant column that `schema` applies to; optional if there is only one. Of other Variant columns, only the
+        layout changes.
     on_conflict
         As for `read`.
     filesystem
-        A pyarrow filesystem, for both sides.
+        A pyarrow filesystem for source and destination.
     mode
-        If a file is there: ``"error"``, or ``"overwrite"``.
+        If a file exists: ``"error"`` or ``"overwrite"``.
     threads
-        How many work on row groups and columns, or on files if there are several; by default one for each CPU that this
-        process may use.
+        Number of threads for row groups and columns, or for files if there are several (default: one per CPU that this
+        process may use).
     progress
-        Called with the step, the files done and the files in all.
+        Called with the step, the number of finished files, and the number of files.
     engine
-        What runs the tasks; by default threads of this process.
+        The engine that runs the tasks (default: threads of this process).
     **write
-        Options of `VariantWriter`: ``annotation`` (without, readers that know no Variant see a struct),
-        ``compression``, ``compression_level``, ``row_group_bytes``, ``bloom_filters``, ``writer``, and ``sort_by``:
-        each file is sorted, in memory.
+        Options of `VariantWriter`: ``annotation`` (without it, readers that do not support Variant see a struct),
+        ``compression``, ``compression_level``, ``row_group_bytes``, ``bloom_filters``, ``writer``, and ``sort_by``
+        (every file is sorted in memory).
 
     Returns
     -------
     list of FileInfo
-        One a file.
+        One per file.
 
     Raises
     ------
     VariantFileError
-        If there is nothing to read, or the destination exists.
+        If there are no files to read, or the destination exists.
     ConflictError, MalformedVariantError
-        For values that are not valid, with file and row.
+        For invalid values, with file and row.
 
     Examples
     --------
@@ -109,20 +109,21 @@ def rewrite(
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
     engine = engine or ThreadEngine(threads, progress)
-    WriterOptions.of(write)  # Before anything is read, not in a task.
+    WriterOptions.of(write)  # Check options before files are read.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
-    sweep_temporaries(filesystem_of(dest, filesystem)[0], (filesystem_of(each, filesystem)[1] for _, each in targets))
+    names = (filesystem_of(target, filesystem)[1] for _, target in targets)
+    sweep_temporaries(filesystem_of(dest, filesystem)[0], names)
     if schema == "infer":
-        profile, sources = partial(profile_task, column=column), [each for each, _ in targets]
+        profile, sources = partial(profile_task, column=column), [file for file, _ in targets]
         schema = infer(engine.reduce("infer the schema", profile, sources, Profile.merge)).schema
     elif schema is not None:
         schema = ShreddingSchema.of(schema)
     work = partial(
         _rewrite_file,
         threads=max(1, engine.parallelism // len(targets)) if engine.local is engine else 1,
-        form=NewForm(layout, schema, column, on_conflict),
+        form=VariantForm(layout, schema, column, on_conflict),
         filesystem=filesystem,
-        # A task may run again after it has put its file in place.
+        # A task may run again after it has moved its file into place.
         mode="overwrite",
         **write,
     )
@@ -132,9 +133,9 @@ def rewrite(
 def plan_rewrite(
     source: Source, dest: str | os.PathLike[str], filesystem: fs.FileSystem | None = None, *, mode: FileMode = "error"
 ) -> list[tuple[ParquetSource, str]]:
-    """Each file with the one to write; nothing is written.
+    """Return pairs of source file and destination; nothing is written.
 
-    Raises `VariantFileError` if there is nothing to read, or a file to write is there and may not be replaced.
+    Raises `VariantFileError` if there are no files to read, or a destination exists and may not be replaced.
     """
     targets = _targets(source, locate(source, filesystem), dest, filesystem)
     for _, target in targets:
@@ -146,25 +147,25 @@ def plan_rewrite(
 def _targets(
     source: Source, sources: list[ParquetSource], dest: str | os.PathLike[str], filesystem: fs.FileSystem | None
 ) -> list[tuple[ParquetSource, str]]:
-    """Each file with the one to write; a directory's files keep their places below it."""
+    """Return pairs of source file and destination; files keep their paths relative to the source directory."""
     system, root = filesystem_of(dest, filesystem)
-    own = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
-    if [each.path for each in sources] == [own] and system.get_file_info(root).type != fs.FileType.Directory:
+    source_path = filesystem_of(source, filesystem)[1] if isinstance(source, str | os.PathLike) else None
+    if [file.path for file in sources] == [source_path] and system.get_file_info(root).type != fs.FileType.Directory:
         return [(sources[0], str(dest))]
-    folders = [posixpath.dirname(each.path) for each in sources]
+    folders = [posixpath.dirname(file.path) for file in sources]
     base = posixpath.commonpath(folders) if all(folders) else ""
-    below = [posixpath.relpath(each.path, base) if base else each.path for each in sources]
-    return [(each, f"{str(dest).rstrip('/')}/{name}") for each, name in zip(sources, below, strict=True)]
+    names = [posixpath.relpath(file.path, base) if base else file.path for file in sources]
+    return [(file, f"{str(dest).rstrip('/')}/{name}") for file, name in zip(sources, names, strict=True)]
 
 
 def profile_task(task: int, attempt: int, source: ParquetSource, *, column: str | None) -> Profile:
-    """One task: the profile of a file."""
+    """Return the profile of a file, as a task of an engine."""
     return profile_column(source, column)
 
 
 @dataclass(frozen=True, slots=True)
-class NewForm:
-    """What becomes of the Variants in a file; `rewrite` says what the options mean."""
+class VariantForm:
+    """The new form of the Variants in a file; `rewrite` documents the options."""
 
     layout: Layout | None
     schema: ShreddingSchema | None
@@ -172,16 +173,16 @@ class NewForm:
     on_conflict: OnConflict
 
     def main(self, file: OpenFile) -> Place | None:
-        """The column that the schema is for."""
+        """Return the column that the schema applies to; None if no column is chosen."""
         variants = find_variants(file.schema)
-        chosen = self.schema is not None or self.column is not None
-        main = choose_column(file.schema, self.column, file.name) if chosen else None
+        is_chosen = self.schema is not None or self.column is not None
+        main = choose_column(file.schema, self.column, file.name) if is_chosen else None
         if not variants:
             raise no_variant_column([node.name for node in file.schema.children], file.name)
         return None if main is None else main.path
 
     def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
-        """The storage of a Variant's values."""
+        """Return the new storage of a Variant column."""
         from parquet_variant.functions.shred_variant import shred_variant, unshred_variant
 
         schema = self.schema if is_main else None
@@ -190,14 +191,14 @@ class NewForm:
             layout = array.layout if schema is None or array.layout != "unshredded" else "final"
         if schema is None:
             schema = None if array.schema is None else array.schema.limited_to()
-        plain = unshred_variant(array, on_conflict=self.on_conflict, threads=1) if array.is_shredded else array
+        unshredded = unshred_variant(array, on_conflict=self.on_conflict, threads=1) if array.is_shredded else array
         if layout == "unshredded" or schema is None:
-            return plain.storage
-        return shred_variant(plain, schema, layout=layout, threads=1).storage
+            return unshredded.storage
+        return shred_variant(unshredded, schema, layout=layout, threads=1).storage
 
 
 def _rewrite_file(
-    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: NewForm, threads: int, **options: Any
+    task: int, attempt: int, target: tuple[ParquetSource, str], *, form: VariantForm, threads: int, **options: Any
 ) -> FileInfo:
     source, dest = target
     with open_file(source) as file:
@@ -208,9 +209,9 @@ def _rewrite_file(
                 table = tagged_table(file.for_one_thread(), groups)
                 return map_variants(table, lambda array, path: form.of(VariantArray(array), is_main=path == main))
 
-        every = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
+        row_groups = [[number] for number in range(file.metadata.num_row_groups)] or [[]]
         with VariantWriter(dest, threads=threads, **options) as writer:
-            for groups, table in zip(every, in_order(converted, every, threads, ahead=0), strict=True):
+            for groups, table in zip(row_groups, in_order(converted, row_groups, threads, ahead=0), strict=True):
                 with file.place_errors(groups):
                     writer.write_batch(table)
     assert writer.info is not None

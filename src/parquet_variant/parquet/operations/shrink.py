@@ -1,7 +1,7 @@
-"""A file of ours without some of its rows: row groups and pages that lose none are copied as the bytes that they are.
+"""Removing rows from a file that this library wrote: row groups and pages that lose no rows are copied byte for byte.
 
-Owns which pages these are, and whether it is worth while. Leaves the new file's bytes to `pages.file_patch` and
-`pages.stored_pages`, and reading the other pages to `reading.page_rows`.
+Owns which pages are copied, and the decision between this and a full rewrite. Leaves the bytes of the new file to
+`pages.file_patch` and `pages.stored_pages`, and reading the other pages to `reading.page_rows`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from parquet_variant.parquet.pages.file_schema import file_schema
 from parquet_variant.parquet.pages.levels import Entries, leaf_entries
 from parquet_variant.parquet.pages.stored_pages import StoredPages
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
-from parquet_variant.parquet.reading.page_rows import ChosenPages, alike, read_pages
+from parquet_variant.parquet.reading.page_rows import ChosenPages, pages_by_rows, read_pages
 from parquet_variant.parquet.writing.patch import StoredFile, annotated_places, has_same_leaves, is_ours
 from parquet_variant.parquet.writing.writer import FileInfo
 
 Mask = npt.NDArray[np.bool_]
-# Where more of a file's bytes are in pages that lose rows, it is quicker to write it as a whole.
-_MOST = 0.5
+# If a larger share of the bytes is in pages that lose rows, a full rewrite is faster.
+_MAX_SHARE = 0.5
 
 
 @dataclass(frozen=True)
 class FileShrink(StoredFile):
-    """A file that is to be written anew without some rows: made by `plan_shrink`.
+    """The plan, made by `plan_shrink`, to rewrite a file without some rows.
 
-    `groups` says which rows of each row group stay; and its columns, if some do and some do not.
+    `groups`: for each row group, the mask of the remaining rows, and its columns if only some rows remain.
     """
 
     groups: Sequence[tuple[Mask, list[LeafPages] | None]]
 
     def write(self, target: FilePath) -> FileInfo:
-        """Write it; one of `PAGE_ERRORS` where a page cannot be read, or is not as pages are written here."""
+        """Write the file. Raises one of `PAGE_ERRORS` if a page cannot be read or has an unexpected form."""
         key_values = self.key_values
         with write_errors(target), target.open("wb") as sink:
             patcher = FilePatcher(sink, pa.schema([]), source=self.source, footer=self.footer)
@@ -64,31 +64,31 @@ class FileShrink(StoredFile):
             footer=footer,
         )
 
-    def _shrunk(self, leaves: Sequence[LeafPages], kept: Mask) -> list[tuple[ColumnChunk, StoredPages]]:
-        """The column chunks of a row group that loses rows."""
+    def _shrunk(self, leaves: Sequence[LeafPages], remaining: Mask) -> list[tuple[ColumnChunk, StoredPages]]:
+        """Return the column chunks of a row group that loses rows."""
         shared = Shared()
         chunks = {}
-        for group in alike(leaves, ~kept):
-            for (each, _), chunk in zip(group, self._chunks(group, kept, shared), strict=True):
-                chunks[each.leaf.path] = chunk
+        for group in pages_by_rows(leaves, ~remaining):
+            for (pages, _), chunk in zip(group, self._chunks(group, remaining, shared), strict=True):
+                chunks[pages.leaf.path] = chunk
         shared.release()
-        return [chunks[each.leaf.path] for each in leaves]
+        return [chunks[pages.leaf.path] for pages in leaves]
 
     def _chunks(
-        self, group: Sequence[ChosenPages], kept: Mask, shared: Shared
+        self, group: Sequence[ChosenPages], remaining: Mask, shared: Shared
     ) -> Iterator[tuple[ColumnChunk, StoredPages]]:
-        """The chunks of columns of which the same rows are read."""
+        """Yield the chunks of columns whose affected pages have the same rows."""
         table = read_pages(self.source, self.footer, self.root, group).combine_chunks()
         columns = file_schema(table.schema, ()).leaves
-        there = [each.leaf.path for each, _ in group]
-        if [leaf.path for leaf in columns] != there or not has_same_leaves(self.footer, self.root, table.schema):
-            raise ThriftError("columns would be stored in another way now")
+        paths = [pages.leaf.path for pages, _ in group]
+        if [leaf.path for leaf in columns] != paths or not has_same_leaves(self.footer, self.root, table.schema):
+            raise ThriftError("the columns would have another Parquet schema")
         parts: dict[int, tuple[int, list[tuple[Entries, pa.Array]]]] = {}
-        at = 0
+        start = 0
         for place in group[0][1]:
-            mask = kept[place.first_row : place.first_row + place.rows]
-            rows = table.slice(at, place.rows).filter(pa.array(mask)).combine_chunks()
-            at += place.rows
+            mask = remaining[place.first_row : place.first_row + place.rows]
+            rows = table.slice(start, place.rows).filter(pa.array(mask)).combine_chunks()
+            start += place.rows
             if len(rows):
                 leaves = [
                     entries
@@ -96,12 +96,12 @@ class FileShrink(StoredFile):
                     for entries in leaf_entries(field, column.chunk(0))
                 ]
                 parts[place.first_row] = len(rows), leaves
-        for number, (each, places) in enumerate(group):
-            stored = StoredPages(self.source, each, columns[number])
+        for number, (pages, places) in enumerate(group):
+            stored = StoredPages(self.source, pages, columns[number])
             chunk = stored.new_chunk(places, shared)
-            made = {place.first_row for place in places}
-            for page, place in enumerate(each.pages):
-                if place.first_row not in made:
+            read_places = {place.first_row for place in places}
+            for page, place in enumerate(pages.pages):
+                if place.first_row not in read_places:
                     chunk.take_page(stored.page(page), place.rows)
                 elif place.first_row in parts:
                     count, leaves = parts[place.first_row]
@@ -109,27 +109,27 @@ class FileShrink(StoredFile):
             yield chunk, stored
 
 
-def plan_shrink(source: pa.NativeFile, kept: Mask) -> FileShrink | None:
-    """How a file is written anew without some rows; None if it is quicker, or only possible, to write it as a whole."""
+def plan_shrink(source: pa.NativeFile, remaining: Mask) -> FileShrink | None:
+    """Plan to rewrite a file without some rows; None if only a full rewrite is possible or faster."""
     footer = footer_bytes(source)
     metadata, root = footer_metadata(footer), parse_schema(footer)
-    # pyarrow reads keys and values of a map together, whose pages may end at different rows.
-    if not is_ours(metadata, len(kept)) or any(node.logical == "MAP" for node in root.walk()):
+    # pyarrow reads keys and values of a map together, but their pages may end at different rows.
+    if not is_ours(metadata, len(remaining)) or any(node.logical == "MAP" for node in root.walk()):
         return None
     try:
-        groups = list(_groups(source, footer, root, kept))
+        groups = list(_groups(source, footer, root, remaining))
     except PAGE_ERRORS:
         return None
-    made = sum(place.size for mask, leaves in groups for each in leaves or () for place in each.holding(~mask))
-    return FileShrink(source, footer, root, metadata, groups) if made <= _MOST * source.size() else None
+    rewritten = sum(place.size for mask, leaves in groups for leaf in leaves or () for place in leaf.holding(~mask))
+    return FileShrink(source, footer, root, metadata, groups) if rewritten <= _MAX_SHARE * source.size() else None
 
 
 def _groups(
-    source: pa.NativeFile, footer: bytes, root: SchemaNode, kept: Mask
+    source: pa.NativeFile, footer: bytes, root: SchemaNode, remaining: Mask
 ) -> Iterator[tuple[Mask, list[LeafPages] | None]]:
     start = 0
     for spans, rows in row_groups(footer):
-        mask, start = kept[start : start + rows], start + rows
+        mask, start = remaining[start : start + rows], start + rows
         leaves = None
         if mask.any() and not mask.all():
             pairs = zip(spans, root.leaves(), strict=True)

@@ -1,8 +1,8 @@
-"""Some rows of a file, out of the pages that hold them: other pages are neither read nor decompressed.
+"""Reading some rows of a file from the pages that contain them; other pages are neither read nor decompressed.
 
-Owns the small files in memory that have these pages, a file for all columns whose pages end at the same rows, and
-putting structs and lists together again whose fields came from several. Leaves reading them to pyarrow, and where pages
-are to `format.page_places`.
+Owns small in-memory files with these pages, one per set of columns whose pages end at the same rows, and joining
+structs and lists whose fields come from several such files. Leaves reading them to pyarrow, and the places of pages to
+`format.page_places`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
 from parquet_variant.schema.parquet_reader import open_parquet
 
 Mask = npt.NDArray[np.bool_]
-# A column chunk, and some of its pages.
+# A column chunk and some of its pages.
 ChosenPages: TypeAlias = tuple[LeafPages, tuple[PagePlace, ...]]
-# Where more of a file is asked for, pyarrow reads it whole in less time.
-_MOST = 0.5
+# For a larger share of the bytes, pyarrow reads the whole file faster.
+_MAX_SHARE = 0.5
 _CHILDREN = 5
 
 
 def rows_of_pages(source: pa.NativeFile, columns: Collection[str], chosen: Mask) -> pa.Table | None:
-    """Some rows of a file, in the order of the file; None if they are to be read with all others."""
+    """Return some rows of a file in order; None if the whole file must be read instead."""
     try:
         footer = footer_bytes(source)
         root = parse_schema(footer)
@@ -49,43 +49,45 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], chosen: Mask)
         for spans, rows in row_groups(footer):
             mask, start = chosen[start : start + rows], start + rows
             if mask.any():
-                known = [leaf_pages(source, footer, spans[leaf.leaf or 0], leaf, rows) for leaf in leaves]
-                size = sum(place.size for each in known for place in each.holding(mask))
-                if size > _MOST * sum(place.size for each in known for place in each.pages):
+                columns_pages = [leaf_pages(source, footer, spans[leaf.leaf or 0], leaf, rows) for leaf in leaves]
+                size = sum(place.size for pages in columns_pages for place in pages.holding(mask))
+                if size > _MAX_SHARE * sum(place.size for pages in columns_pages for place in pages.pages):
                     return None
-                tables.append(_rows(source, footer, root, known, mask))
+                tables.append(_rows_of_group(source, footer, root, columns_pages, mask))
         if start != len(chosen) or not tables:
             return None
         return pa.concat_tables(tables)
     except PAGE_ERRORS:
-        return None  # Whoever reads the columns whole says what is wrong.
+        return None  # Reading the whole columns reports the error.
 
 
-def _rows(source: pa.NativeFile, footer: bytes, root: SchemaNode, leaves: Sequence[LeafPages], mask: Mask) -> pa.Table:
+def _rows_of_group(
+    source: pa.NativeFile, footer: bytes, root: SchemaNode, leaves: Sequence[LeafPages], mask: Mask
+) -> pa.Table:
     tables = []
-    for group in alike(leaves, mask):
+    for group in pages_by_rows(leaves, mask):
         chosen = np.concatenate([mask[place.first_row : place.first_row + place.rows] for place in group[0][1]])
         tables.append(read_pages(source, footer, root, group).filter(from_numpy(chosen)).combine_chunks())
     fields, columns = [], []
     for node in root.children:
         parts = [table for table in tables if node.name in table.column_names]
         if parts:
-            columns.append(_joined(node, [table[node.name].chunk(0) for table in parts]))
+            columns.append(_merged_column(node, [table[node.name].chunk(0) for table in parts]))
             fields.append(parts[0].schema.field(node.name).with_type(columns[-1].type))
     return pa.table(columns, schema=pa.schema(fields))
 
 
-def alike(leaves: Sequence[LeafPages], mask: Mask) -> list[list[ChosenPages]]:
-    """The pages of columns that hold some rows of a row group: together those that hold the same rows."""
+def pages_by_rows(leaves: Sequence[LeafPages], mask: Mask) -> list[list[ChosenPages]]:
+    """Group the pages that contain some rows of a row group: columns whose pages have the same rows together."""
     by_rows: dict[tuple[tuple[int, int], ...], list[ChosenPages]] = {}
-    for each in leaves:
-        places = each.holding(mask)
-        by_rows.setdefault(tuple((place.first_row, place.rows) for place in places), []).append((each, places))
+    for pages in leaves:
+        places = pages.holding(mask)
+        by_rows.setdefault(tuple((place.first_row, place.rows) for place in places), []).append((pages, places))
     return list(by_rows.values())
 
 
-def _joined(node: SchemaNode, parts: Sequence[pa.Array]) -> pa.Array:
-    """A column of which each part has some leaves."""
+def _merged_column(node: SchemaNode, parts: Sequence[pa.Array]) -> pa.Array:
+    """Merge the parts of a column, each of which has some of its leaves."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -93,14 +95,14 @@ def _joined(node: SchemaNode, parts: Sequence[pa.Array]) -> pa.Array:
     if pa.types.is_struct(first.type):
         children, fields = [], []
         for child in node.children:
-            having = [part for part in parts if part.type.get_field_index(child.name) >= 0]
-            if having:
-                children.append(_joined(child, [part.field(child.name) for part in having]))
-                fields.append(having[0].type.field(child.name).with_type(children[-1].type))
+            child_parts = [part for part in parts if part.type.get_field_index(child.name) >= 0]
+            if child_parts:
+                children.append(_merged_column(child, [part.field(child.name) for part in child_parts]))
+                fields.append(child_parts[0].type.field(child.name).with_type(children[-1].type))
         return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
     if not pa.types.is_list(first.type):
-        raise TypeError(f"parts of {first.type} are not put together")
-    values = _joined(node.element, [part.flatten() for part in parts])
+        raise TypeError(f"cannot merge parts of {first.type}")
+    values = _merged_column(node.element, [part.flatten() for part in parts])
     lengths = pc.fill_null(first.value_lengths(), 0).to_numpy()
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     kind = pa.list_(first.type.value_field.with_type(values.type))
@@ -113,35 +115,35 @@ def read_pages(
     root: SchemaNode,
     chosen: Sequence[ChosenPages],
 ) -> pa.Table:
-    """All rows of some pages of some columns of a row group, which are the same rows in each of these."""
+    """Return all rows of some pages; the pages of every column have the same rows."""
     body = bytearray(MAGIC)
     chunks = []
-    for each, places in chosen:
+    for column, places in chosen:
         start = len(body)
         values = plain = 0
-        dictionary = read_at(source, each.start, each.pages[0].start - each.start)
+        dictionary = read_at(source, column.start, column.pages[0].start - column.start)
         body += dictionary
         for place in places:
             page = read_at(source, place.start, place.size)
             header = page_header(page)
             values, plain = values + header.values, plain + header.size + header.plain
             body += page
-        chunks.append(_chunk(each, start, len(dictionary), len(body) - start, values, plain))
+        chunks.append(_chunk(column, start, len(dictionary), len(body) - start, values, plain))
     rows = sum(place.rows for place in chosen[0][1])
-    told = _footer(footer, root, {each.leaf.path for each, _ in chosen}, rows, chunks)
-    body += told + len(told).to_bytes(4, "little") + MAGIC
-    # As the files of tables are read; without threads, since types made in Python must not end with one.
+    new_footer = _footer(footer, root, {column.leaf.path for column, _ in chosen}, rows, chunks)
+    body += new_footer + len(new_footer).to_bytes(4, "little") + MAGIC
+    # INT96 as in `Reader`; without threads, because types registered in Python must not be destroyed in one.
     with open_parquet(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
         return file.read(use_threads=False)
 
 
-def _chunk(each: LeafPages, start: int, dictionary: int, size: int, values: int, plain: int) -> bytes:
-    told = each.metadata
+def _chunk(column: LeafPages, start: int, dictionary: int, size: int, values: int, plain: int) -> bytes:
+    old = column.metadata
     metadata = encode_struct(
-        (1, I32, told[1]),
-        (2, LIST, (I32, told[2])),
-        (3, LIST, (BINARY, told[3])),
-        (4, I32, told[4]),
+        (1, I32, old[1]),
+        (2, LIST, (I32, old[2])),
+        (3, LIST, (BINARY, old[3])),
+        (4, I32, old[4]),
         (5, I64, values),
         (6, I64, plain + dictionary),
         (7, I64, size),
@@ -154,12 +156,12 @@ def _chunk(each: LeafPages, start: int, dictionary: int, size: int, values: int,
 def _footer(
     footer: bytes, root: SchemaNode, leaves: Collection[tuple[str, ...]], rows: int, chunks: Sequence[bytes]
 ) -> bytes:
-    """The footer of a file with some leaves of another one."""
-    above = {path[:length] for path in leaves for length in range(len(path) + 1)}
+    """Return the footer of a file that has some leaves of another file."""
+    ancestors = {path[:length] for path in leaves for length in range(len(path) + 1)}
     elements = []
     for node, (start, end, _) in zip(root.walk(), schema_elements(footer), strict=True):
-        if node.path in above:
-            children = sum(child.path in above for child in node.children)
+        if node.path in ancestors:
+            children = sum(child.path in ancestors for child in node.children)
             elements.append(footer[start:end] if node.is_leaf else with_numbers(footer, start, {_CHILDREN: children}))
     group = encode_struct((1, LIST, (STRUCT, list(chunks))), (2, I64, 0), (3, I64, rows))
     return encode_struct((1, I32, 2), (2, LIST, (STRUCT, elements)), (3, I64, rows), (4, LIST, (STRUCT, [group])))

@@ -1,7 +1,7 @@
-"""`validate`: Parquet files with Variant columns against the final specification, and against engines.
+"""`validate`: check Parquet files with Variant columns against the final specification and against engines.
 
-Owns going through files, columns and row groups, and whether statistics are true of the data. Leaves the other rules to
-`validate_schema` and `validate_values`, and what engines can read to `engines`.
+Owns the iteration over files, columns and row groups, and the check of statistics. Leaves other rules to
+`validate_schema` and `validate_values`, and the limits of engines to `engines`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from parquet_variant.shredding.leaf_statistics import order_key
 
 @dataclass(slots=True, repr=False)
 class ValidationReport(Report):
-    """What a validation found.
+    """The result of a validation.
 
     Parameters
     ----------
     files, rows
-        How much was checked.
+        Number of files and rows that were checked.
     violations
-        What breaks the specification, file by file.
+        Violations of the specification, in order of files.
     omitted
-        Violations beyond the limit, which are only counted.
+        Number of violations beyond the limit.
     engines
-        Which engines will not read the files as they are, and why. No violations.
+        Engines that cannot read the files, with the reason. These notes are not violations.
     """
 
     files: int = 0
@@ -53,11 +53,11 @@ class ValidationReport(Report):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing breaks the specification."""
+        """Whether the files have no violations."""
         return not self.violations
 
     def to_dict(self) -> dict[str, object]:
-        """The report for machines."""
+        """Return the report as a dictionary."""
         return {"files": self.files, "rows": self.rows, "ok": self.ok, **asdict(self)}
 
     def __repr__(self) -> str:
@@ -84,30 +84,30 @@ def validate(
     limit: int = 1000,
     threads: int | None = None,
 ) -> ValidationReport:
-    """Check files against the specification of shredding and encoding, every value included.
+    """Check files, including every value, against the specification of shredding and encoding.
 
     Parameters
     ----------
     source
         A file, directory, glob, URI or list of these.
     column
-        Only this Variant column; all by default.
+        The Variant column to check (default: all).
     filesystem
         A pyarrow filesystem.
     limit
-        Violations to keep a column of a file; the rest is counted.
+        Maximum number of violations per column of a file; further ones are counted.
     threads
-        How many row groups are checked at the same time; by default one for each CPU that this process may use.
+        Number of row groups that are checked at the same time (default: one per CPU that this process may use).
 
     Returns
     -------
     ValidationReport
-        With every violation's file, row group, row, path and reason.
+        With file, row group, row, path and reason of every violation.
 
     Raises
     ------
     VariantFileError
-        If a file is not there or not Parquet, or has no Variant column (of that name).
+        If a file does not exist, is not Parquet, or does not have the Variant column.
 
     Examples
     --------
@@ -119,8 +119,8 @@ def validate(
     """
     report = ValidationReport()
     traits, workers = FileTraits(), thread_count(threads)
-    for each in locate(source, filesystem):
-        with open_file(each) as file:
+    for parquet_source in locate(source, filesystem):
+        with open_file(parquet_source) as file:
             variants = [variant for variant in find_variants(file.schema) if column in (None, variant.name)]
             if not variants:
                 raise no_variant_column([node.name for node in file.schema.children], file.name, column)
@@ -139,7 +139,7 @@ def validate(
 def _check(file: OpenFile, variant: VariantColumn, violations: Violations, traits: FileTraits, threads: int) -> None:
     if not check_schema(variant, violations):
         return
-    # A map is one only if its keys are read too.
+    # A map is recognized only if its keys are read too.
     top = file.schema.child(variant.path[0]) if variant.repeated else variant.node
     assert top is not None
     leaves = [leaf.leaf for leaf in top.leaves() if leaf.leaf is not None]
@@ -147,14 +147,14 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
     def check(number: int) -> tuple[Violations, pa.StructArray | None]:
         first_row = sum(file.metadata.row_group(before).num_rows for before in range(number))
         part = Violations(violations.file, violations.column, violations.limit, number, first_row)
-        own = file.for_one_thread()
+        thread_file = file.for_one_thread()
         try:
-            storage = _storage(own.read_leaves([number], leaves), variant)
+            storage = _storage(thread_file.read_leaves([number], leaves), variant)
         except VariantError as error:
             part.add(error.reason, error.message, error.path)
             return part, None
         check_values(storage, part)
-        _check_statistics(own, variant, number, part)
+        _check_statistics(thread_file, variant, number, part)
         return part, storage
 
     for part, storage in in_order(check, range(file.metadata.num_row_groups), threads):
@@ -164,7 +164,7 @@ def _check(file: OpenFile, variant: VariantColumn, violations: Violations, trait
 
 
 def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
-    """The Variants of a row group; those in lists and maps one after the other, so that rows count values."""
+    """Return the Variants of a row group; those in lists and maps are flattened, so rows are values."""
     if not variant.repeated:
         return nested_array(table, variant.path)
     array = table.column(0).combine_chunks()
@@ -180,7 +180,7 @@ def _storage(table: pa.Table, variant: VariantColumn) -> pa.StructArray:
 
 
 def _check_statistics(file: OpenFile, column: VariantColumn, row_group: int, violations: Violations) -> None:
-    """Record every leaf column of a Variant whose null count or bounds its values contradict."""
+    """Report every leaf column of a Variant whose statistics contradict its values."""
     for group in shredded_groups(column):
         for leaf in (group.typed, group.residual):
             if leaf is not None and leaf.leaf is not None:
@@ -188,27 +188,31 @@ def _check_statistics(file: OpenFile, column: VariantColumn, row_group: int, vio
 
 
 def _check_leaf(file: OpenFile, leaf: SchemaNode, row_group: int, path: str, violations: Violations) -> None:
-    known = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
+    statistics = leaf_statistics(file.metadata.row_group(row_group).column(leaf.leaf), leaf)
     table = file.read_leaves([row_group], [leaf.leaf] if leaf.leaf is not None else [])
     values = _only_leaf(table.column(0).combine_chunks())
-    there = len(values) - values.null_count
-    if known.nulls is not None and known.values - known.nulls != there:
-        message = f"{leaf.dotted}: statistics count {known.values - known.nulls} values, there are {there}"
+    present = len(values) - values.null_count
+    if statistics.nulls is not None and statistics.values - statistics.nulls != present:
+        counted_values = statistics.values - statistics.nulls
+        message = f"{leaf.dotted}: the statistics count {counted_values} values, but the column has {present}"
         violations.add("wrong-statistics", message, path)
-    if known.lower is None or known.upper is None or not there:
+    if statistics.lower is None or statistics.upper is None or not present:
         return
     lower, upper = _extremes(values)
     if lower is None or upper is None:
         return
-    if order_key(known.lower) > order_key(lower) or order_key(known.upper) < order_key(upper):
-        texts = pa.types.is_string(lower.type) or pa.types.is_large_string(lower.type)
-        least, most = (order_key(each).decode(errors="replace") if texts else each for each in (lower, upper))
-        message = f"{leaf.dotted}: statistics bound it by {known.lower} and {known.upper}, it reaches {least} to {most}"
+    if order_key(statistics.lower) > order_key(lower) or order_key(statistics.upper) < order_key(upper):
+        is_text = pa.types.is_string(lower.type) or pa.types.is_large_string(lower.type)
+        low, high = (order_key(bound).decode(errors="replace") if is_text else bound for bound in (lower, upper))
+        message = (
+            f"{leaf.dotted}: the bounds in the statistics are {statistics.lower} and {statistics.upper}, "
+            f"but the values are from {low} to {high}"
+        )
         violations.add("wrong-statistics", message, path)
 
 
 def _only_leaf(array: pa.Array) -> pa.Array:
-    """The one leaf of a nested column of which only that was read; lists flattened, absent parents null."""
+    """Return the only leaf that was read of a nested column; lists are flattened, and missing parents are null."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.nulls(0, array.type) if not array.num_chunks else array.chunk(0)
     while pa.types.is_nested(array.type):
@@ -228,11 +232,11 @@ def _extremes(values: pa.Array) -> tuple[pa.Scalar | None, pa.Scalar | None]:
         raw = pc.min_max(values.storage)
         return raw["min"].cast(pa.uuid()), raw["max"].cast(pa.uuid())
     if pa.types.is_decimal32(values.type) or pa.types.is_decimal64(values.type):
-        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares no narrower ones
+        values = values.cast(pa.decimal128(values.type.precision, values.type.scale))  # Arrow compares only these
     if not len(values):
         return None, None
     try:
         extremes = pc.min_max(values)
-    except pa.ArrowNotImplementedError:  # what the file's Arrow schema makes of a column may have no order
+    except pa.ArrowNotImplementedError:  # a type from the Arrow schema of the file may have no order
         return None, None
     return (extremes["min"], extremes["max"]) if extremes["min"].is_valid else (None, None)

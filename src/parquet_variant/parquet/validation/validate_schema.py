@@ -1,6 +1,6 @@
-"""The specification's rules on the schema of a Variant column in a Parquet file.
+"""The rules of the specification for the schema of a Variant column in a Parquet file.
 
-Owns the rules on groups, repetition, types and the annotation. Leaves values to `validate_values`.
+Owns the rules for groups, repetition, types and the annotation. Leaves values to `validate_values`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from parquet_variant.parquet.validation.violations import Violations
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.layout import check_fields
 
-# Spec, "Shredded Value Types"; decimals apart. INT32 and INT64 may say their width or not.
+# Spec, "Shredded Value Types", without decimals. INT32 and INT64 may have an annotation of their width.
 _ALLOWED = frozenset({
     "BOOLEAN", "INT32 INT(8, true)", "INT32 INT(16, true)", "INT32", "INT32 INT(32, true)", "INT64",
     "INT64 INT(64, true)", "FLOAT", "DOUBLE", "INT32 DATE", "INT64 TIME(false, MICROS)",
     "INT64 TIMESTAMP(true, MICROS)", "INT64 TIMESTAMP(false, MICROS)", "INT64 TIMESTAMP(true, NANOS)",
     "INT64 TIMESTAMP(false, NANOS)", "BYTE_ARRAY", "BYTE_ARRAY STRING", "FIXED_LEN_BYTE_ARRAY(16) UUID",
 })  # fmt: skip
-_MOST_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
+_MAX_DIGITS = {"INT32": 9, "INT64": 18, "BYTE_ARRAY": 38}
 
 
 def check_schema(column: VariantColumn, violations: Violations) -> bool:
@@ -91,11 +91,13 @@ def _check_type(leaf: SchemaNode, path: VariantPath, violations: Violations) -> 
     spelled = leaf.spelled()
     if leaf.logical.startswith("DECIMAL("):
         precision, scale = (int(number) for number in leaf.logical[8:-1].split(", "))
-        most = _MOST_DIGITS.get(leaf.physical or "", 38)
-        if not 1 <= precision <= most or not 0 <= scale <= precision:
-            violations.add("unsupported-type", f"{leaf.dotted} is {spelled}: it holds precision 1 to {most}", path)
+        max_digits = _MAX_DIGITS.get(leaf.physical or "", 38)
+        if not 1 <= precision <= max_digits or not 0 <= scale <= precision:
+            violations.add(
+                "unsupported-type", f"{leaf.dotted} is {spelled}: its precision is limited to {max_digits}", path
+            )
     elif spelled not in _ALLOWED:
-        violations.add("unsupported-type", f"{leaf.dotted} is {spelled}, which is no shredded value type", path)
+        violations.add("unsupported-type", f"{leaf.dotted} is {spelled}, which is not a shredded value type", path)
 
 
 def _check_list(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
@@ -108,27 +110,29 @@ def _check_list(typed: SchemaNode, path: VariantPath, violations: Violations) ->
         return
     if element.repetition != "required":
         violations.add("element-not-required", f"{element.dotted} is {element.repetition}: it must be required", path)
-    _check_below(element, path / WILDCARD, violations)
+    _check_group(element, path / WILDCARD, violations)
 
 
 def _check_object(typed: SchemaNode, path: VariantPath, violations: Violations) -> None:
     names = [child.name for child in typed.children]
     for child in typed.children:
-        below = path / child.name
+        child_path = path / child.name
         if child.leaf is not None:
             if not child.name.startswith("_"):
                 violations.add(
-                    "not-a-group", f"{child.dotted} is a column, not a group of value and typed_value", below
+                    "not-a-group", f"{child.dotted} is a column, not a group of value and typed_value", child_path
                 )
             continue
         if names.count(child.name) > 1:
-            violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", below)
+            violations.add("duplicate-field", f"{typed.dotted} has the field {child.name} twice", child_path)
         if child.repetition != "required":
-            violations.add("field-not-required", f"{child.dotted} is {child.repetition}: it must be required", below)
-        _check_below(child, below, violations)
+            violations.add(
+                "field-not-required", f"{child.dotted} is {child.repetition}: it must be required", child_path
+            )
+        _check_group(child, child_path, violations)
 
 
-def _check_below(group: SchemaNode, path: VariantPath, violations: Violations) -> None:
+def _check_group(group: SchemaNode, path: VariantPath, violations: Violations) -> None:
     if group.child("value") is None and group.child("typed_value") is None:
         violations.add("no-value", f"{group.dotted} has neither value nor typed_value", path)
     _check_fields(group, {"value", "typed_value"}, path, violations)

@@ -1,7 +1,7 @@
-"""The specification's rules on the values of a shredded column.
+"""The rules of the specification for the values of a shredded column.
 
-Owns the INVALID lines of the table of objects, the rules on arrays and primitives, that every name is in the
-dictionary, and UTF-8. Leaves the bytes of one value to `encoding.validate`, and the schema to `validate_schema`.
+Owns the INVALID rows of the table of objects, the rules for arrays and primitives, the rule that every name is in the
+dictionary, and UTF-8. Leaves the bytes of a value to `encoding.validate`, and the schema to `validate_schema`.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from parquet_variant.types import BasicType
 
 Rows = npt.NDArray[np.int64]
 _EMPTY_OBJECT_METADATA = b"\x01\x00\x00"
-_SMALL, _MOST_SMALL = 32, 100_000
+_SMALL_BYTES, _MAX_CACHED = 32, 100_000
 
 
 def check_values(storage: pa.StructArray, violations: Violations) -> None:
-    """Record every rule that the values of a row group break, unshredded or shredded in the final layout."""
+    """Report violations by the values of a row group, unshredded or shredded in the final layout."""
     keep = np.flatnonzero(_valid(storage))
     rows = keep.astype(np.int64)
     fields = stored_columns(storage)
-    taken = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
-    if _valid(taken["metadata"]).sum() < len(rows):
-        for row in rows[~_valid(taken["metadata"])]:
+    columns = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
+    if _valid(columns["metadata"]).sum() < len(rows):
+        for row in rows[~_valid(columns["metadata"])]:
             violations.add("no-metadata", "metadata is null", None, int(row))
-    metadata = taken["metadata"]
+    metadata = columns["metadata"]
     if not pa.types.is_dictionary(metadata.type):
         metadata = metadata.dictionary_encode()
     codes = np.full(len(storage), -1, np.int64)
     codes[rows] = to_numpy(metadata.indices.fill_null(-1))
-    check = _Check(violations, codes, [bytes(each) for each in metadata.dictionary.to_pylist()])
-    check.group(taken, rows, VariantPath(), required=True, top=True)
+    check = _Check(violations, codes, [bytes(value) for value in metadata.dictionary.to_pylist()])
+    check.group(columns, rows, VariantPath(), required=True, top=True)
 
 
 def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
@@ -60,9 +60,9 @@ class _Check:
     def __init__(self, violations: Violations, codes: Rows, metadata: list[bytes]) -> None:
         self.violations, self.codes, self.metadata = violations, codes, metadata
         self.small: dict[tuple[int, bytes], list[Fault]] = {}
-        self.names: list[frozenset[str] | None] = [self._names(each) for each in metadata]
-        # Told with the first row that has them.
-        self.faulty = {code for code, each in enumerate(metadata) if find_faults(each, b"\x00")}
+        self.names: list[frozenset[str] | None] = [self._names(value) for value in metadata]
+        # Faults of metadata are reported at the first row that has them.
+        self.faulty = {code for code, value in enumerate(metadata) if find_faults(value, b"\x00")}
         for code in sorted(self.faulty):
             row = int(np.flatnonzero(codes == code)[0]) if (codes == code).any() else None
             for fault in find_faults(metadata[code], b"\x00"):
@@ -78,11 +78,11 @@ class _Check:
     def group(
         self, fields: dict[str, pa.Array], rows: Rows, path: VariantPath, *, required: bool, top: bool = False
     ) -> npt.NDArray[np.bool_]:
-        """Check the entries of one group; gives which of them are there."""
-        none = np.zeros(len(rows), bool)
+        """Check the entries of a group; return the mask of entries that have a value."""
+        no_rows = np.zeros(len(rows), bool)
         value, typed = fields.get("value"), fields.get("typed_value")
-        has_value = none if value is None else _valid(value)
-        has_typed = none if typed is None else _valid(typed)
+        has_value = no_rows if value is None else _valid(value)
+        has_typed = no_rows if typed is None else _valid(typed)
         if required:
             where = "a row" if top else "an element"
             for row in rows[~has_value & ~has_typed]:
@@ -111,7 +111,7 @@ class _Check:
         names: frozenset[str],
     ) -> None:
         sound = self._sound(value, places, rows)
-        if kind in ("variant", "primitive"):  # a sound value breaks no other rule, unless there is a typed one too
+        if kind in ("variant", "primitive"):  # a valid value breaks another rule only if there is a typed value too
             places = places[~sound[places] | has_typed[places]]
         for place in places:
             row, data = int(rows[place]), value[int(place)].as_py()
@@ -122,36 +122,35 @@ class _Check:
                 self.violations.add(fault.reason, f"value, byte {fault.offset}: {fault.message}", path, row)
             basic = BasicType(data[0] & 3) if data else BasicType.PRIMITIVE
             if has_typed[place] and (kind != "object" or basic is not BasicType.OBJECT):
-                self.violations.add("conflict", "value and typed_value are both set, and value is no object", path, row)
+                self.violations.add("conflict", "value and typed_value are set, but value is not an object", path, row)
             elif kind == "array" and basic is BasicType.ARRAY:
-                self.violations.add("array-not-typed", "value holds an array though typed_value is a list", path, row)
+                self.violations.add("array-not-typed", "value is an array although typed_value is a list", path, row)
             elif kind == "object" and basic is BasicType.OBJECT and not has_typed[place]:
-                self.violations.add("object-not-typed", "value holds an object though typed_value is null", path, row)
+                self.violations.add("object-not-typed", "value is an object although typed_value is null", path, row)
             if kind == "object" and basic is BasicType.OBJECT and not faults and code not in self.faulty:
-                both = sorted(names.intersection(Variant(metadata, data).keys()))
-                for name in both:
-                    self.violations.add("field-in-both", f"the shredded field {name!r} is in value too", path, row)
+                for name in sorted(names.intersection(Variant(metadata, data).keys())):
+                    self.violations.add("field-in-both", f"the shredded field {name!r} is also in value", path, row)
 
     def _sound(self, value: pa.Array, places: npt.NDArray[np.intp], rows: Rows) -> npt.NDArray[np.bool_]:
-        """Which entries of a column the kernel finds without fault; it says no where it does not know."""
-        there = np.zeros(len(value), np.bool_)
+        """Return which entries of a column the kernel finds valid; False where it cannot decide."""
+        present = np.zeros(len(value), np.bool_)
         codes = self.codes[rows]
-        there[places] = codes[places] >= 0
-        if not there.any():
-            return there
+        present[places] = codes[places] >= 0
+        if not present.any():
+            return present
         dictionary = pa.array(self.metadata, pa.binary())
         metadata = metadata_array(pa.array(np.maximum(codes, 0), pa.int32()), dictionary)
-        storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~there))
-        return there & sound_rows(storage)
+        storage = pa.StructArray.from_arrays([metadata, value], ["metadata", "value"], mask=pa.array(~present))
+        return present & sound_rows(storage)
 
     def _faults(self, code: int, metadata: bytes, data: bytes) -> list[Fault]:
-        """The faults of a value's bytes; small values, which come again and again, are looked at once."""
-        known = self.small.get((code, data))
-        if known is None:
-            known = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
-            if len(data) <= _SMALL and len(self.small) < _MOST_SMALL:
-                self.small[code, data] = known
-        return known
+        """Return the faults of the bytes of a value; results for small values, which often repeat, are cached."""
+        faults = self.small.get((code, data))
+        if faults is None:
+            faults = [fault for fault in find_faults(metadata, data) if fault.part == "value"]
+            if len(data) <= _SMALL_BYTES and len(self.small) < _MAX_CACHED:
+                self.small[code, data] = faults
+        return faults
 
     def _typed(
         self, typed: pa.Array, rows: Rows, has_typed: npt.NDArray[np.bool_], path: VariantPath, kind: str
@@ -162,15 +161,15 @@ class _Check:
                 if not pa.types.is_struct(child.type):
                     continue
                 fields = {key: _take(array, keep, len(typed)) for key, array in _children(child).items()}
-                there = self.group(fields, rows[keep], path / name, required=False)
-                self._check_name(name, rows[keep][there], path / name)
+                present = self.group(fields, rows[keep], path / name, required=False)
+                self._check_name(name, rows[keep][present], path / name)
         elif kind == "array":
             lengths = to_numpy(pc.list_value_length(typed).fill_null(0))
             elements = list_elements(typed)
             self.group(_children(elements), np.repeat(rows, lengths), path / WILDCARD, required=True)
         else:
-            for at, reason, message in faulty_slots(typed):
-                self.violations.add(reason, message, path, int(rows[at]))
+            for index, reason, message in faulty_slots(typed):
+                self.violations.add(reason, message, path, int(rows[index]))
 
     def _check_name(self, name: str, rows: Rows, path: VariantPath) -> None:
         codes = self.codes[rows]
@@ -184,6 +183,6 @@ class _Check:
 
 
 def _children(group: pa.StructArray) -> dict[str, pa.Array]:
-    """The columns of a field's or element's group; an optional group that is null is a missing field."""
+    """Return the columns of a field or element group; a null group is a missing field."""
     arrays = group.flatten() if group.null_count else [group.field(number) for number in range(group.type.num_fields)]
     return dict(zip((field.name for field in group.type), arrays, strict=True))

@@ -1,6 +1,6 @@
-"""What a validator finds: a violation, where it is, and the list of them.
+"""Records of violations, with their places, and lists of them.
 
-Owns the record and its limit. Leaves the rules to `validate_schema` and `validate_values`.
+Owns the record and the limit of a list. Leaves the rules to `validate_schema` and `validate_values`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from parquet_variant.parquet.report_text import Report
 
 @dataclass(frozen=True, slots=True)
 class Violation(Report):
-    """A place where a file breaks the specification.
+    """A violation of the specification in a file.
 
     Parameters
     ----------
     file
-        The file.
+        The path of the file.
     column
-        The Variant column.
+        The name of the Variant column.
     reason
         A stable code, such as ``"conflict"``.
     message
-        One line that says what is wrong.
+        A description in one line.
     path
-        The normalized path in the Variant; None for the column as a whole.
+        The normalized path in the Variant; None for the whole column.
     row_group, row
-        Where; 0-based, the row counts from the start of the file. None for what holds for all of them.
+        The 0-based row group, and the 0-based row counted from the start of the file; None if all are affected.
     """
 
     file: str
@@ -47,7 +47,7 @@ class Violation(Report):
 
 @dataclass(slots=True)
 class Violations:
-    """Violations of one column of one file, up to a limit; the rest is only counted."""
+    """Violations of a column of a file, up to a limit; further violations are only counted."""
 
     file: str
     column: str
@@ -58,7 +58,7 @@ class Violations:
     violations: list[Violation] = field(default_factory=list)
 
     def add(self, reason: str, message: str, path: object = None, row: int | None = None) -> None:
-        """Record one; `row` counts from the start of the row group."""
+        """Add a violation; `row` counts from the start of the row group."""
         self.count += 1
         if len(self.violations) < self.limit:
             at = None if row is None else self.first_row + row
@@ -66,7 +66,7 @@ class Violations:
             self.violations.append(Violation(self.file, self.column, reason, message, where, self.row_group, at))
 
     def merge(self, part: Violations) -> None:
-        """Record what was found in a row group."""
+        """Add the violations of a row group."""
         self.violations += part.violations[: self.limit - len(self.violations)]
         self.count += part.count
 

@@ -1,7 +1,7 @@
-"""What Arrow data says of the file that is made of it.
+"""The leaf columns of Arrow data that is written to a file.
 
-Owns the names of leaf columns, which Arrow types a reader gets back unaided, and whether a NaN is among the data.
-Leaves writing to `writer`.
+Owns their paths, the Arrow types that a reader recovers without an Arrow schema, and the search for NaN. Leaves writing
+to `writer`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.forms import list_elements, with_fields
 
-_PLAIN = (
+_RECOVERED = (
     pa.string(),
     pa.binary(),
     pa.bool_(),
@@ -25,21 +25,21 @@ _PLAIN = (
 
 
 def leaf_paths(field: pa.Field, path: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The leaf columns of a field, as the file names them."""
+    """Return the schema paths of the leaf columns of a field."""
     kind = field.type
     if pa.types.is_struct(kind):
-        below = [(child, (*path, child.name)) for child in kind]
+        children = [(child, (*path, child.name)) for child in kind]
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        below = [(kind.value_field, (*path, "list", "element"))]
+        children = [(kind.value_field, (*path, "list", "element"))]
     elif pa.types.is_map(kind):
-        below = [(kind.key_field, (*path, "key_value", "key")), (kind.item_field, (*path, "key_value", "value"))]
+        children = [(kind.key_field, (*path, "key_value", "key")), (kind.item_field, (*path, "key_value", "value"))]
     else:
         return [path]
-    return [leaf for child in below for leaf in leaf_paths(*child)]
+    return [leaf for child in children for leaf in leaf_paths(*child)]
 
 
 def is_recovered(kind: pa.DataType) -> bool:
-    """Whether the Arrow type follows from the Parquet type, so that the file need not carry it along."""
+    """Return whether the Arrow type follows from the Parquet type, so that the file needs no Arrow schema."""
     if pa.types.is_struct(kind):
         return all(is_recovered(child.type) for child in kind)
     if pa.types.is_list(kind):
@@ -47,12 +47,12 @@ def is_recovered(kind: pa.DataType) -> bool:
     if pa.types.is_timestamp(kind):
         return kind.unit in ("us", "ns") and kind.tz in (None, "UTC")
     number = pa.types.is_integer(kind) or pa.types.is_decimal128(kind) or kind in (pa.float32(), pa.float64())
-    return bool(number) or kind in _PLAIN
+    return bool(number) or kind in _RECOVERED
 
 
 def schema_for_others(schema: pa.Schema) -> pa.Schema:
-    """The Arrow schema that the file carries along: without dictionaries, which other Variant readers do not expect."""
-    return pa.schema([_plain_field(each) for each in schema])
+    """Return the Arrow schema to store in the file, without dictionaries, which other Variant readers do not expect."""
+    return pa.schema([_plain_field(field) for field in schema])
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
@@ -63,7 +63,7 @@ def _plain_field(field: pa.Field) -> pa.Field:
 
 
 def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
-    """Rows in which the struct at a place, or one that encloses it, is null; None for what lies in a list or map."""
+    """Return the number of rows where the struct at a place or an ancestor is null; None inside a list or map."""
     column = table.column(place[0])
     for name in place[1:]:
         if not pa.types.is_struct(column.type):
@@ -73,7 +73,7 @@ def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
 
 
 def leaf_arrays(array: pa.Array, path: str = "") -> Iterator[tuple[str, pa.Array]]:
-    """The leaf columns of an array by dotted path, without their nesting."""
+    """Yield the leaf columns of an array with their dotted paths."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         yield from leaf_arrays(array.storage, path)
@@ -90,7 +90,7 @@ def leaf_arrays(array: pa.Array, path: str = "") -> Iterator[tuple[str, pa.Array
 
 
 def may_have_nan(kind: pa.DataType) -> bool:
-    """Whether values of a type are floats, or have some below them."""
+    """Return whether a type is, or contains, a floating-point type."""
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -99,7 +99,7 @@ def may_have_nan(kind: pa.DataType) -> bool:
 
 
 def has_nan(array: pa.Array) -> bool:
-    """Whether a NaN is in a column or below it, or may be: other lists, and encodings, are not looked into."""
+    """Return whether a column contains, or may contain, a NaN: unusual lists and encodings are not searched."""
     for _, leaf in leaf_arrays(array):
         values = leaf.dictionary if pa.types.is_dictionary(leaf.type) else leaf
         is_float = pa.types.is_floating(values.type)

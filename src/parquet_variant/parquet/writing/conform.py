@@ -1,7 +1,7 @@
-"""What a writer is given, as the file must have it: which groups and columns of a Variant are required, and named how.
+"""Conversion of input data to the form of a file: names, nullability and types of the groups of Variants.
 
-Owns giving every Variant, at the top or inside structs, lists and maps, the shape that a file needs, and naming their
-places. Leaves which data are rows to `interop.table_of`, and values alone: nothing is decoded.
+Owns the storage type of every Variant, at the top level or in structs, lists and maps, and their schema paths. Leaves
+the kinds of input data to `interop.table_of`. Values are not decoded.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _VARIANT_NULL = b"\x00"
 def conform_table(
     columns: object, variants: Collection[str], *, value_first: bool = False
 ) -> tuple[pa.Table, tuple[Place, ...]]:
-    """A table to write, of whatever `table_of` takes, and the places of the Variants that may carry the annotation.
+    """Return the table to write, from any input of `table_of`, and the places of Variants that may be annotated.
 
-    `variants` are dotted schema paths of structs that are Variants though nothing in the data says so; one that is not
-    there is a `VariantFileError`, and a Variant in a shape that no file may have a `SchemaError`.
+    `variants`: dotted schema paths of structs that are Variants without the extension name.
+    Raises `VariantFileError` for a path that does not exist, and `SchemaError` for a Variant of an invalid type.
     """
     if not variants and not value_first and isinstance(columns, Mapping):
-        arrays = {name: each for name, each in columns.items() if isinstance(each, VariantArray) and _fits(each)}
+        arrays = {name: array for name, array in columns.items() if isinstance(array, VariantArray) and _fits(array)}
         if arrays and len(arrays) == len(columns) and len(set(map(len, arrays.values()))) == 1:
             return variant_table(arrays), tuple((name,) for name in arrays)
     named = {tuple(name.split(".")) for name in variants}
     seen: dict[Place, bool] = {}
 
     def conformed(storage: pa.StructArray, place: Place) -> pa.StructArray:
-        # Reading the schema refuses a shape that no file may have.
+        # Reading the schema raises an error for invalid types.
         variant = limited_depth(VariantArray(storage), depth_limit(len(place) - 1))
         storage = variant.storage
         seen[place] = variant.layout in ("unshredded", "final")
@@ -54,7 +54,7 @@ def conform_table(
     table = map_variants(table_of(columns), conformed, named)
     for missing in sorted(named - seen.keys()):
         raise VariantFileError(
-            f"{'.'.join(missing)} is not a struct column of the data, so it cannot be written as a Variant",
+            f"{'.'.join(missing)} is not a struct column of the data: name a struct column in variants=",
             reason="no-such-column",
         )
     return table, tuple(place for place, annotated in seen.items() if annotated)
@@ -66,12 +66,12 @@ def _fits(array: VariantArray) -> bool:
 
 
 def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) -> pa.StructArray:
-    """The same values in the shape that the specification asks of a file; the drafts, all optional, as they are.
+    """Return the values in the form that the specification requires of a file; drafts are not changed.
 
-    `value_first` puts ``value`` before ``metadata``, as some readers that go by position ask for. Spec, "Value
+    `value_first` puts ``value`` before ``metadata``, for readers that use positions. Spec, "Value
     Shredding": ``metadata`` is required; ``value`` is required if there is no ``typed_value``; "Objects": field groups
-    are required; "Arrays": the element group is required. A row or element that must have a value and has none gets
-    Variant null, as readers must take it.
+    are required; "Arrays": the element group is required. A row or element without a required value
+    becomes Variant null, as readers must interpret it.
     """
     if layout not in ("unshredded", "final"):
         return storage
@@ -87,7 +87,7 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
     arrays: list[pa.Array] = [metadata, value]
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=shredded)]
     if shredded:
-        typed = _typed(children["typed_value"])
+        typed = _conformed_typed(children["typed_value"])
         fields.append(pa.field("typed_value", typed.type))
         arrays = [metadata, null_where_missing(value, typed, storage), typed]
     elif value_first:
@@ -98,9 +98,9 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
 
 
 def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None = None) -> pa.Array:
-    """The residual, Variant null where neither column has a value; ``rows`` is null where none need be.
+    """Return the residual, with Variant null where neither column has a value; `rows` is null where none is required.
 
-    Spec, "Value Shredding": a row or an element must have one; readers take one without for Variant null.
+    Spec, "Value Shredding": a row or element must have a value; readers interpret a missing value as Variant null.
     """
     if not (value.null_count and typed.null_count):
         return value
@@ -114,7 +114,7 @@ def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None =
 
 
 def _binary(value: pa.Array) -> pa.Array:
-    """A residual as plain binary, large only if it must be."""
+    """Return a residual as binary, or large binary if it exceeds 2 GiB."""
     value = without_encoding(value)
     if value.type == pa.binary() or (pa.types.is_large_binary(value.type) and value.nbytes >= MAX_OFFSET):
         return value
@@ -122,7 +122,7 @@ def _binary(value: pa.Array) -> pa.Array:
 
 
 def _dictionary(metadata: pa.Array) -> pa.Array:
-    """Metadata in the one form that lets batches of any origin share a file."""
+    """Return metadata as a dictionary of binary, so that batches of any origin have one type."""
     kind = pa.dictionary(pa.int32(), pa.binary())
     if metadata.type == kind:
         return metadata
@@ -133,7 +133,7 @@ def _dictionary(metadata: pa.Array) -> pa.Array:
 
 
 def _filled(array: pa.Array, filler: bytes) -> pa.Array:
-    """No nulls: also where the whole row is null, since a required column under an absent group must not have any."""
+    """Fill nulls, also in null rows, because a required column of a null group must not have nulls."""
     if not array.null_count:
         return array
     if pa.types.is_dictionary(array.type):
@@ -143,13 +143,13 @@ def _filled(array: pa.Array, filler: bytes) -> pa.Array:
 
 
 def _pair(group: pa.StructArray, *, element: bool = False) -> pa.StructArray:
-    """A field or element group: required, always with ``value``, since some readers miss it otherwise."""
-    # Flattening hands a null group's absence down to both columns: missing, as the specification writes it.
+    """Return a field or element group: required, and with ``value``, which some readers need."""
+    # Flattening makes both columns null in a null group: a missing field, as the specification defines it.
     columns = columns_of(group) if group.null_count else stored_columns(group)
     value = _binary(columns["value"]) if "value" in columns else pa.nulls(len(group), pa.binary())
     pair: dict[str, pa.Array] = {"value": value}
     if "typed_value" in columns:
-        pair["typed_value"] = _typed(columns["typed_value"])
+        pair["typed_value"] = _conformed_typed(columns["typed_value"])
     if element:
         pair["value"] = null_where_missing(value, pair.get("typed_value", pa.nulls(len(group))))
     return pa.StructArray.from_arrays(
@@ -157,16 +157,16 @@ def _pair(group: pa.StructArray, *, element: bool = False) -> pa.StructArray:
     )
 
 
-def _typed(array: pa.Array) -> pa.Array:
+def _conformed_typed(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(array.type):
-        named = [
+        groups = [
             (name, _pair(child))
             for name, child in stored_columns(array).items()
             if not name.startswith("_") or pa.types.is_struct(child.type)
         ]
-        fields = [pa.field(name, child.type, nullable=False) for name, child in named]
+        fields = [pa.field(name, child.type, nullable=False) for name, child in groups]
         mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays([child for _, child in named], fields=fields, mask=mask)
+        return pa.StructArray.from_arrays([child for _, child in groups], fields=fields, mask=mask)
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
         large = pa.types.is_large_list_view(array.type)
         array = array.cast((pa.large_list if large else pa.list_)(array.type.value_type))
@@ -174,7 +174,7 @@ def _typed(array: pa.Array) -> pa.Array:
         large = pa.types.is_large_list(array.type)
         elements = _pair(array.values, element=True)
         list_type = (pa.large_list if large else pa.list_)(pa.field("element", elements.type, nullable=False))
-        # Same offsets and validity over the conformed elements: swap the child, keep the rest.
+        # Keep offsets and validity, and replace the elements.
         buffers = array.buffers()[:2]
         return pa.Array.from_buffers(list_type, len(array), buffers, array.null_count, array.offset, [elements])
     return array

@@ -1,7 +1,6 @@
-"""How a Parquet file is written: the options of `VariantWriter` that do not depend on the file, checked.
+"""The options of `VariantWriter` that do not depend on the file, with checks.
 
-Owns their names, defaults and the errors for what cannot be, so that a job can tell before its first task. Leaves what
-they do to `writer`.
+Owns names, defaults and errors, so that a job can check options before its first task. Leaves their effect to `writer`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class FileKeywords(TypedDict, total=False):
 
 
 class WriterKeywords(FileKeywords, total=False):
-    """Those, and the keywords of `VariantWriter` for one file."""
+    """The keywords of `FileKeywords`, and the keywords of `VariantWriter` for one file."""
 
     variants: Collection[str]
     value_first: bool
@@ -51,8 +50,7 @@ class WriterKeywords(FileKeywords, total=False):
 class WriterOptions:
     """Options of the writer; see `VariantWriter`.
 
-    Raises `VariantFileError` with reason ``"bad-option"`` for a value that no file can be written with.
-    Raises `PathError` for a path that cannot be read.
+    Raises `VariantFileError` with reason ``"bad-option"`` for an invalid value, and `PathError` for an invalid path.
 
     >>> WriterOptions(bloom_filters="$.id").bloom_filters
     ('$.id',)
@@ -75,7 +73,7 @@ class WriterOptions:
         _check_codec(self.compression, self.compression_level)
         for name in ("sort_by", "bloom_filters"):
             paths = getattr(self, name)
-            # One path may be given without a list.
+            # A single path needs no list.
             object.__setattr__(self, name, (paths,) if isinstance(paths, str) else tuple(paths))
         read_selection({f"key{number}": key for number, key in enumerate(self.sort_by)})
         for path in self.bloom_filters:
@@ -83,8 +81,8 @@ class WriterOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriterOptions:
-        """The options by name. Raises `VariantFileError` with reason ``"bad-option"`` for a name that there is not."""
-        check_names("option for files", options, [each.name for each in fields(cls)], VariantFileError)
+        """Make options from names and values. Raises `VariantFileError`, ``"bad-option"``, for an unknown name."""
+        check_names("option for files", options, [item.name for item in fields(cls)], VariantFileError)
         return cls(**options)
 
 
@@ -96,11 +94,13 @@ def _check_codec(compression: str, level: int | None) -> None:
         pa.Codec(codec)
         if level is None:
             return
-        least, most = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
+        lowest, highest = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
     except (ValueError, TypeError, AttributeError, pa.ArrowException) as error:
         raise bad_option(
-            f"cannot compress with {compression!r}: {error}; zstd, snappy, gzip, lz4, brotli and none are known",
+            f"compression is {compression!r}: use zstd, snappy, gzip, lz4, brotli or none ({error})",
             VariantFileError,
         ) from None
-    if type(level) is not int or not least <= level <= most:
-        raise bad_option(f"compression_level is {level!r}: {codec} takes {least} to {most}", VariantFileError)
+    if type(level) is not int or not lowest <= level <= highest:
+        raise bad_option(
+            f"compression_level is {level!r}: use an integer from {lowest} to {highest} for {codec}", VariantFileError
+        )

@@ -1,7 +1,7 @@
-"""A file of ours in which some rows have other values in some columns.
+"""Changing values of some rows in a file that this library wrote.
 
-Owns which leaf columns these are, and whether the file can be patched at all. Leaves the new file's bytes to
-`pages.file_patch`: what does not change is neither decoded nor encoded.
+Owns the choice of leaf columns that change, and the decision whether a file can be patched. Leaves the bytes of the new
+file to `pages.file_patch`: unchanged columns are neither decoded nor encoded.
 """
 
 from __future__ import annotations
@@ -37,44 +37,44 @@ from parquet_variant.types import BasicType
 Place = tuple[str, ...]
 Mask = npt.NDArray[np.bool_]
 _CONTAINERS = {BasicType.OBJECT, BasicType.ARRAY}
-# What one array of texts may hold, with room to spare.
-_MOST_BYTES = 1 << 30
+# Less than the limit of an Arrow string array.
+_MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file that is to be written anew with a part of it changed."""
+    """A file of which a changed copy is planned."""
 
-    source: pa.NativeFile  # The file as it is, open.
-    # What its footer says.
+    source: pa.NativeFile  # The open source file.
+    # The footer of the source file, its schema tree, and pyarrow's metadata.
     footer: bytes
     root: SchemaNode
     metadata: pq.FileMetaData
 
     @property
     def is_shredded(self) -> bool:
-        """Whether the file has shredded Variants, in whatever column."""
+        """Whether the file has a shredded Variant column."""
         return any("typed_value" in leaf.path for leaf in self.root.leaves())
 
     @property
     def key_values(self) -> dict[str, str]:
-        """What the footer says by names."""
+        """The key-value metadata of the footer."""
         return {key.decode(): value.decode() for key, value in (self.metadata.metadata or {}).items()}
 
 
 @dataclass(frozen=True)
 class FilePatch(StoredFile):
-    """A file that is to be written anew with other values in some rows: made by `plan_patch`."""
+    """The plan, made by `plan_patch`, to change values of some rows of a file."""
 
-    rows: pa.Table  # The columns that may change, as they are to be.
-    places: Collection[Place]  # The Variants among them.
-    changed: Mask  # Which rows change, by position.
-    part: pa.Table  # Of the columns, the leaves that change.
+    rows: pa.Table  # All rows of the columns that may change, with the new values.
+    places: Collection[Place]  # Schema paths of the Variants among these columns.
+    changed: Mask  # The rows that change.
+    part: pa.Table  # The leaves of these columns that change.
 
     def write(self, target: FilePath, compression: str) -> FileInfo:
-        """Write it; the codec is that of columns that change."""
+        """Write the file; `compression` is the codec of the columns that change."""
         key_values = self.key_values
-        # Of the other columns the footer knows.
+        # The footer already says whether other columns have a NaN.
         if any(has_nan(chunk) for column in self.part.columns for chunk in column.chunks):
             key_values.pop(NO_NAN_KEY.decode(), None)
         with write_errors(target), target.open("wb") as sink:
@@ -113,33 +113,34 @@ class FilePatch(StoredFile):
 def plan_patch(
     source: pa.NativeFile, before: pa.Table, after: pa.Table, changed: Mask, places: Collection[Place] = ()
 ) -> FilePatch | None:
-    """How an open file is written anew with other values in some rows.
+    """Plan to change values of some rows of an open file; None if it must be rewritten as a whole.
 
-    `before` and `after` are the columns that may change, as `conform_table` gives them: of all rows, and of those that
-    change; `places` the Variants among them. None for a file that is not of our making, or whose columns would be
-    stored in another way now: it can only be written as a whole.
+    `before` and `after`: the columns that may change, as `conform_table` returns them: all rows before, and the changed
+      rows after.
+    `places`: the Variants among these columns.
+    A file of another writer, or with columns that would have another Parquet schema now, cannot be patched.
     """
     footer = footer_bytes(source)
     metadata, root = footer_metadata(footer), parse_schema(footer)
     if (
         not is_ours(metadata, len(before))
-        or before.nbytes + after.nbytes > _MOST_BYTES
+        or before.nbytes + after.nbytes > _MAX_BYTES
         or before.schema != after.schema
-        or not all(is_written(field.type) and _is_same(footer, root, field) for field in before.schema)
+        or not all(is_written(field.type) and _has_same_schema(footer, root, field) for field in before.schema)
     ):
         return None
-    rows = _scattered(before, after, changed)
+    rows = _with_changed_rows(before, after, changed)
     leaves = _differences(before.filter(from_numpy(changed)), after)
-    return FilePatch(source, footer, root, metadata, rows, places, changed, _only(rows, leaves))
+    return FilePatch(source, footer, root, metadata, rows, places, changed, _selected_leaves(rows, leaves))
 
 
 def plan_path_patch(
     source: pa.NativeFile, paths: Sequence[Place], values: Callable[[], Sequence[VariantArray]], changed: Mask
 ) -> FilePatch | None:
-    """As `plan_patch`, with other values at paths inside of shredded Variants; no more than their leaves is read.
+    """Plan to change values at paths of shredded Variants, as `plan_patch` does; only the leaves of the paths are read.
 
-    That is right where each row has the path already, and each new value needs no names: then nothing else of the
-    Variant changes, its dictionary of names neither. `values` gives, for each path, the values of the rows that change.
+    This is possible if every row has the path and no new value has keys: then neither the rest of the Variant nor its
+    dictionary of keys changes. `values` returns, for each path, the values of the rows that change.
     """
     footer = footer_bytes(source)
     metadata, root = footer_metadata(footer), parse_schema(footer)
@@ -151,8 +152,8 @@ def plan_path_patch(
         with open_parquet(source) as file:
             before = file.reader.read_row_groups([*range(metadata.num_row_groups)], column_indices=leaves)
     except (pa.ArrowException, OSError):
-        return None  # Whoever reads the columns whole says what is wrong.
-    if before.nbytes > _MOST_BYTES:
+        return None  # Reading the whole columns reports the error.
+    if before.nbytes > _MAX_BYTES:
         return None
     before = before.combine_chunks()
     after = before.filter(from_numpy(changed)).combine_chunks()
@@ -165,18 +166,18 @@ def plan_path_patch(
         after = after.set_column(after.column_names.index(name), after.schema.field(name), column)
     if before.schema != after.schema or not has_same_leaves(footer, root, before.schema):
         return None
-    rows = _scattered(before, after, changed)
-    part = _only(rows, _differences(before.filter(from_numpy(changed)), after))
+    rows = _with_changed_rows(before, after, changed)
+    part = _selected_leaves(rows, _differences(before.filter(from_numpy(changed)), after))
     return FilePatch(source, footer, root, metadata, rows, (), changed, part)
 
 
 def is_ours(metadata: pq.FileMetaData, rows: int) -> bool:
-    """Whether a file was written by this package, and has so many rows."""
+    """Return whether this library wrote a file, and the file has this number of rows."""
     return writer_of(metadata).startswith("parquet-variant version") and bool(metadata.num_rows == rows)
 
 
 def _primitive_group(root: SchemaNode, path: Place) -> SchemaNode | None:
-    """The group of a path that is shredded as a primitive value; None if there is none."""
+    """Return the group of a path that is shredded as a primitive type; None for other paths."""
     node = root.child(path[0])
     if node is None or not node.annotated:
         return None
@@ -190,97 +191,97 @@ def _primitive_group(root: SchemaNode, path: Place) -> SchemaNode | None:
 
 
 def _with_values(array: pa.StructArray, place: Sequence[str], new: VariantArray) -> pa.StructArray | None:
-    """Rows with other values in the group at a place; None if a row has none there, or a value does not fit."""
+    """Return rows with new values in a group; None if a row has no value there, or a new value does not fit."""
     if array.null_count:
         return None
     if place:
         children = stored_columns(array)
-        below = _with_values(children[place[0]], place[1:], new)
-        if below is None:
+        child = _with_values(children[place[0]], place[1:], new)
+        if child is None:
             return None
-        children[place[0]] = below
+        children[place[0]] = child
     else:
         value, typed = array.field("value"), array.field("typed_value")
         storage = shred_variant(new, ShreddingSchema.primitive(typed.type)).storage
         children = {name: storage.field(name) for name in ("value", "typed_value")}
         is_missing = pc.and_(value.is_null(), typed.is_null())
         if storage.null_count or pc.any(is_missing).as_py() or basic_types(children["value"]) & _CONTAINERS:
-            return None  # Its name, or one inside of it, may not be in the row's dictionary.
+            return None  # The key, or a key in the new value, may be missing in the dictionary of the row.
         if any(children[field.name].type != field.type for field in array.type):
             return None
     return pa.StructArray.from_arrays([children[field.name] for field in array.type], fields=list(array.type))
 
 
 def has_same_leaves(footer: bytes, root: SchemaNode, schema: pa.Schema) -> bool:
-    """Whether leaves would have the same schema in a file that is written now."""
+    """Return whether leaves have the schema elements that a new file would have."""
     spans = zip(root.walk(), schema_elements(footer), strict=True)
-    there = {node.path: footer[start:end] for node, (start, end, _) in spans if node.is_leaf}
-    made = file_schema(schema, ())
-    return {there[leaf.path] for leaf in made.leaves} <= set(made.elements)
+    elements = {node.path: footer[start:end] for node, (start, end, _) in spans if node.is_leaf}
+    new_schema = file_schema(schema, ())
+    return {elements[leaf.path] for leaf in new_schema.leaves} <= set(new_schema.elements)
 
 
 def annotated_places(root: SchemaNode) -> tuple[Place, ...]:
-    """The schema paths of the annotated groups."""
+    """Return the schema paths of annotated groups."""
     return tuple(node.path for node in root.walk() if node.annotated)
 
 
-def _is_same(footer: bytes, root: SchemaNode, field: pa.Field) -> bool:
-    """Whether a column would have the same schema in a file that is written now."""
+def _has_same_schema(footer: bytes, root: SchemaNode, field: pa.Field) -> bool:
+    """Return whether a column has the schema elements that a new file would have."""
     spans = zip(root.walk(), schema_elements(footer), strict=True)
-    there = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
-    return there == file_schema(pa.schema([field]), annotated_places(root)).elements[1:]
+    elements = [footer[start:end] for node, (start, end, _) in spans if node.path[:1] == (field.name,)]
+    return elements == file_schema(pa.schema([field]), annotated_places(root)).elements[1:]
 
 
-def _scattered(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
-    """The rows before, those that change as they are after."""
+def _with_changed_rows(before: pa.Table, after: pa.Table, changed: Mask) -> pa.Table:
+    """Return all rows, with the changed rows replaced."""
     order = np.arange(len(before))
     order[changed] = np.arange(len(before), len(before) + len(after))
     return pa.concat_tables([before, after]).combine_chunks().take(from_numpy(order))
 
 
 def _differences(before: pa.Table, after: pa.Table) -> set[Place]:
-    """The places of leaves and lists whose values are not the same in two tables."""
+    """Return the places of leaves and lists whose values differ between two tables."""
     places: set[Place] = set()
     for name in before.column_names:
-        _differ(before[name].combine_chunks(), after[name].combine_chunks(), (name,), places)
+        _find_differences(before[name].combine_chunks(), after[name].combine_chunks(), (name,), places)
     return places
 
 
-def _differ(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
-    before, after = _whole(before), _whole(after)
+def _find_differences(before: pa.Array, after: pa.Array, place: Place, places: set[Place]) -> None:
+    before, after = _plain_array(before), _plain_array(after)
     if not pa.types.is_struct(before.type):
         if not _is_same_bits(before, after):
             places.add(place)
     elif before.is_valid().equals(after.is_valid()):
         for index, child in enumerate(before.type):
-            _differ(before.field(index), after.field(index), (*place, child.name), places)
-    else:  # Levels of all that is below differ.
+            _find_differences(before.field(index), after.field(index), (*place, child.name), places)
+    else:  # The levels of every leaf inside differ.
         places.add(place)
 
 
 def _is_same_bits(before: pa.Array, after: pa.Array) -> bool:
-    """False where zeros may differ by their sign, which Arrow's `equals` does not look at."""
+    """Return whether arrays are equal bit by bit; Arrow's `equals` ignores the sign of zeros."""
     if pa.types.is_floating(before.type):
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[before.type.bit_width]
         before, after = before.view(bits), after.view(bits)
     return before.equals(after) and not may_have_nan(before.type)
 
 
-def _whole(array: pa.Array) -> pa.Array:
+def _plain_array(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _only(rows: pa.Table, leaves: set[Place]) -> pa.Table:
-    """The columns with nothing in them but some leaves."""
+def _selected_leaves(rows: pa.Table, leaves: set[Place]) -> pa.Table:
+    """Return the columns with only some leaves."""
     fields, columns = [], []
     for field, column in zip(rows.schema, rows.columns, strict=True):
         chunks = [_pruned(chunk, field, (field.name,), leaves) for chunk in column.chunks]
-        kept = [each for each in chunks if each is not None]
-        if kept:
-            fields.append(kept[0][1])
-            columns.append(pa.chunked_array([array for array, _ in kept]))
+        remaining = [chunk for chunk in chunks if chunk is not None]
+        if remaining:
+            fields.append(remaining[0][1])
+            columns.append(pa.chunked_array([array for array, _ in remaining]))
     return pa.table(columns, schema=pa.schema(fields))
 
 
@@ -289,10 +290,13 @@ def _pruned(array: pa.Array, field: pa.Field, place: Place, leaves: set[Place]) 
         return array, field
     if not pa.types.is_struct(field.type):
         return None
-    below = [_pruned(array.field(index), child, (*place, child.name), leaves) for index, child in enumerate(field.type)]
-    kept = [each for each in below if each is not None]
-    if not kept:
+    children = [
+        _pruned(array.field(index), child, (*place, child.name), leaves) for index, child in enumerate(field.type)
+    ]
+    remaining = [child for child in children if child is not None]
+    if not remaining:
         return None
     mask = array.is_null() if array.null_count else None
-    made = pa.StructArray.from_arrays([child for child, _ in kept], fields=[child for _, child in kept], mask=mask)
-    return made, field.with_type(made.type)
+    arrays, fields = [child for child, _ in remaining], [child for _, child in remaining]
+    pruned = pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+    return pruned, field.with_type(pruned.type)

@@ -1,6 +1,6 @@
-"""`write` and `write_table`: Variants, alone or beside other columns, into one Parquet file.
+"""`write` and `write_table`: write Variants, alone or with other columns, to one Parquet file.
 
-Owns the one-call forms. Leaves the file to `VariantWriter`, and what is shredded to the functions below.
+Owns the functions of one call. Leaves the file to `VariantWriter`, and shredding to `functions`.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ def write(
     Parameters
     ----------
     path
-        The file to make; its directory is created. Nothing is there until all is written.
+        The file to create, with its directory. It appears only when it is complete.
     data
         A `VariantArray`; a mapping of column names to `VariantArray` or Arrow arrays; or a pyarrow table whose Variant
         columns are structs with the extension name ``arrow.parquet.variant`` (or are named in `variants`).
     column
-        The column's name, if `data` is one `VariantArray`.
+        The name of the column, if `data` is a `VariantArray`.
     schema
-        What to shred: a `ShreddingSchema`, its DDL, or ``"infer"``; for several Variant columns also a mapping by name.
-        None writes each as it is, shredded or not. Applies to Variants at the top of `data`, not inside lists.
+        Shredding schema: a `ShreddingSchema`, its DDL, or ``"infer"``; a mapping by name for several Variant columns.
+        None writes every column as it is, shredded or not. Applies to top-level Variants, not to those inside lists.
     layout
         ``"final"``, ``"unshredded"``, ``"draft-paths"`` or ``"draft-object"``.
     **options
-        Those of `VariantWriter`: ``compression`` (``"zstd"``), ``compression_level``, ``row_group_bytes``,
-        ``annotation`` (without, readers that know no Variant see a struct), ``sort_by`` and ``bloom_filters`` (paths),
-        ``variants`` (structs that are Variants though their Arrow fields do not say so), ``writer``, ``filesystem``,
-        and ``mode`` if a file is there: ``"error"``, or ``"overwrite"``.
+        Options of `VariantWriter`: ``compression`` (``"zstd"``), ``compression_level``, ``row_group_bytes``,
+        ``annotation`` (without it, readers that do not support Variant see a struct), ``sort_by`` and
+        ``bloom_filters`` (paths), ``variants`` (structs that are Variants without the extension name), ``writer``,
+        ``filesystem``, and ``mode`` if the file exists: ``"error"`` or ``"overwrite"``.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def write(
     Raises
     ------
     VariantFileError
-        If the file exists already or cannot be made.
+        If the file exists or cannot be created.
     SchemaError
-        If the schema cannot be read, or the data does not have one shape.
+        If the schema is invalid, or the columns of the data do not have one type.
 
     Examples
     --------
@@ -76,12 +76,12 @@ def write(
     >>> info.rows, info.variants
     (3, (('v',),))
     """
-    named = {column: data} if isinstance(data, VariantArray) else data
+    columns = {column: data} if isinstance(data, VariantArray) else data
     with VariantWriter(path, **options) as file:
         sweep_temporaries(file.filesystem, [file.path])
         if schema is not None or layout != "final":
-            named = _shredded(named, schema, layout, frozenset(options.get("variants", ())))
-        file.write_batch(named)
+            columns = _shredded(columns, schema, layout, frozenset(options.get("variants", ())))
+        file.write_batch(columns)
     assert file.info is not None
     return file.info
 
@@ -89,16 +89,16 @@ def write(
 def write_table(table: object, where: str | os.PathLike[str], **options: Any) -> FileInfo:
     """Write a table with Variant and ordinary columns as a Parquet file; `read_table` reads it back.
 
-    The arguments come in the order that ``pyarrow.parquet.write_table`` has.
+    The arguments have the order of ``pyarrow.parquet.write_table``.
 
     Parameters
     ----------
     table
         An Arrow table, a data frame of pandas or polars, or columns by name.
     where
-        The file.
+        The file to create.
     **options
-        Those of `write`.
+        Options of `write`.
 
     Raises
     ------
@@ -119,21 +119,21 @@ def write_table(table: object, where: str | os.PathLike[str], **options: Any) ->
 def _shredded(
     data: object, schema: SchemaLike | Mapping[str, SchemaLike], layout: Layout, variants: frozenset[str]
 ) -> pa.Table:
-    """The columns with the top-level Variants shredded as asked."""
+    """Return the columns with top-level Variants shredded by the schema."""
 
     def shredded(storage: pa.StructArray, place: Place) -> pa.StructArray:
         if len(place) > 1:
             return storage
-        what = schema.get(place[0]) if isinstance(schema, Mapping) else schema
-        return shredded_as(VariantArray(storage), what, layout).storage
+        column_schema = schema.get(place[0]) if isinstance(schema, Mapping) else schema
+        return shredded_as(VariantArray(storage), column_schema, layout).storage
 
     return map_variants(table_of(data), shredded, {(name,) for name in variants})
 
 
 def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> VariantArray:
-    """The array in a layout under a schema: inferred, given, or (None) the one that it has.
+    """Return the array in a layout and schema; with None, it keeps its schema.
 
-    Raises `SchemaError` if the DDL cannot be read.
+    Raises `SchemaError` if the DDL is invalid.
     """
     from parquet_variant.functions.shred_variant import shred_variant
 

@@ -1,8 +1,8 @@
-"""`VariantWriter`: a Parquet file with Variant columns, batch by batch, whole or not at all.
+"""`VariantWriter`: write a Parquet file with Variant columns in batches, atomically.
 
-Owns row groups by bytes, rows in an order that is asked for, what the footer says besides, the temporary name and the
-rename. Leaves the shape of a Variant's storage to `conform`, encodings to `encodings`, the file's bytes to
-`pages.file_writer` or `pyarrow_file`, and the one-call form to `write`.
+Owns the size of row groups, sorting, key-value metadata of the footer, and the temporary file with its rename. Leaves
+the storage type of Variants to `conform`, encodings to `encodings`, the bytes of the file to `pages.file_writer` or
+`pyarrow_file`, and the function of one call to `write`.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
-# Rows go straight into pages where a row group holds at least so many times as much.
-_LEAST_BATCHES = 4
+# Rows are written directly to pages if a row group has room for at least this many such batches.
+_MIN_BATCHES = 4
 Columns: TypeAlias = Mapping[str, "pa.Array | pa.ChunkedArray | VariantArray"] | pa.RecordBatch | pa.Table
 
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What a writer wrote.
+    """A written Parquet file.
 
     Parameters
     ----------
     path
-        The file.
+        The path of the file.
     rows, bytes, row_groups
-        Its counts.
+        Counts of the file.
     variants
         The schema paths of the Variant columns.
     may_hold_nan
-        Whether a float column may hold a NaN, which the statistics do not show.
+        Whether a float column may contain a NaN, which statistics do not include.
     footer
-        The Thrift bytes of its footer.
+        The Thrift bytes of the footer.
     null_rows
-        Rows in which a Variant column is null, by schema path.
+        Number of rows where a Variant column is null, by schema path.
     """
 
     path: str
@@ -87,55 +87,55 @@ class FileInfo:
 
     @cached_property
     def statistics(self) -> Mapping[tuple[str, ...], LeafStatistics]:
-        """For each leaf column, by schema path, what is known of its values in the whole file."""
+        """Statistics of each leaf column in the whole file, by schema path."""
         metadata, root = footer_metadata(self.footer), parse_schema(self.footer, self.path)
         statistics = {leaf.path: file_statistics(metadata, leaf) for leaf in root.leaves()}
-        # The file has no statistics of its dictionaries; which rows are null is known all the same.
+        # The file has no statistics of metadata columns, but the writer counts null rows.
         for place, nulls in self.null_rows.items():
             statistics[*place, "metadata"] = LeafStatistics(self.rows, nulls)
         return statistics
 
 
 class VariantWriter:
-    """Write one Parquet file with Variant columns; nothing is at `path` until `close` has succeeded.
+    """Write a Parquet file with Variant columns; the file appears at `path` when `close` succeeds.
 
     Parameters
     ----------
     path
-        The file to make. Its directory is created.
+        The file to create, with its directory.
     variants
-        Names (dotted schema paths) of struct columns that are Variant storages; not needed for a `VariantArray`, nor
-        for an Arrow field with the extension name ``arrow.parquet.variant``.
+        Dotted schema paths of struct columns that are Variants; not needed for a `VariantArray`, or for an Arrow field
+        with the extension name ``arrow.parquet.variant``.
     compression, compression_level
-        Codec of all columns, ``"zstd"`` unless told otherwise, and its level; zstd's is tried if it is None.
+        Codec of all columns (default: ``"zstd"``) and its level; None chooses a level of zstd per column by trials.
     row_group_bytes
-        Arrow bytes that a row group may hold.
+        Maximum Arrow bytes of a row group.
     annotation
-        Put the VARIANT annotation on the Variant columns; ``"shredded"`` for on all of them if one is shredded, else
-        on none. The older drafts never get one.
+        Whether to annotate Variant columns as VARIANT; ``"shredded"`` annotates all of them if one is shredded, else
+        none. Layouts of the drafts are never annotated.
     value_first
-        Write unshredded columns as ``value``, then ``metadata``, as Delta's protocol has them.
+        Write unshredded columns as ``value``, then ``metadata``, the order in Delta's protocol.
     filesystem
-        A pyarrow filesystem; by default the local one, or what the URI names.
+        A pyarrow filesystem (default: the local one, or the one of the URI).
     sort_by
-        Variant paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``: the file's rows are sorted by them, and held in
-        memory for that. Nothing is ever sorted unasked.
+        Variant paths, such as ``"$.ts"`` or ``"$.ts:timestamp"``, by which the rows of the file are sorted. All rows
+        are held in memory. By default rows are not sorted.
     bloom_filters
-        Variant paths, such as ``"$.id"``, whose shredded columns get a bloom filter.
+        Variant paths, such as ``"$.id"``, whose shredded columns get a Bloom filter.
     writer
-        ``"native"`` writes pages with the kernels of this package, ``"pyarrow"`` with pyarrow; so are files with
-        columns of types that only pyarrow knows (null, duration, float16, fixed-size lists, …).
+        ``"native"`` writes pages with the kernels of this package, ``"pyarrow"`` with pyarrow, which also writes files
+        with columns of types that only it supports (null, duration, float16, fixed-size lists, …).
     threads
-        How many threads encode and compress the columns, if the writer is ``"native"``.
+        Number of threads that encode and compress columns with ``writer="native"``.
     encodings
-        What `known_encodings` chose before for columns of such rows, which are not tried again then.
+        Encodings that `known_encodings` returned for such rows, to skip the trials.
     mode
-        If a file is there: ``"error"``, or ``"overwrite"``.
+        If the file exists: ``"error"`` or ``"overwrite"``.
 
     Raises
     ------
     VariantFileError
-        If the file exists and may not be replaced, cannot be created, or an option has no such value.
+        If the file exists and may not be replaced, cannot be created, or an option is invalid.
 
     Examples
     --------
@@ -181,17 +181,17 @@ class VariantWriter:
         check_target(self.filesystem, self.path, mode)
         self._temporary = temporary_beside(self.path)
 
-    # ---- batches in
+    # ---- batches
 
     def write_batch(self, columns: Columns) -> None:
-        """Add rows: columns by name, `VariantArray` or Arrow; every batch must have the same columns and types.
+        """Add rows, as columns by name (`VariantArray` or Arrow); every batch must have the same columns and types.
 
         Raises
         ------
         SchemaError
             If a column's type differs from the first batch's.
         VariantFileError
-            If the columns differ in length or there are none.
+            If columns differ in length, or there are no columns.
         """
         table, annotated = conform_table(columns, self._variants, value_first=self._value_first)
         if self._schema is None:
@@ -209,10 +209,10 @@ class VariantWriter:
             self._unsorted.append(table)
         else:
             with write_errors(self.path):
-                self._add(table)
+                self._write_table(table)
 
     def write_rows(self, name: str, rows: ShreddedRows) -> None:
-        """Add rows of one Variant column that were made of nodes: as their storage, or straight into pages.
+        """Add rows of one Variant column made from nodes: as their storage, or directly to pages.
 
         Raises
         ------
@@ -220,11 +220,11 @@ class VariantWriter:
             As `write_batch`.
         """
         size = rows.buffers.nbytes + rows.metadata.nbytes
-        limit = min(self._options.row_group_bytes // _LEAST_BATCHES, MOST_SLICE_BYTES)
-        # The first rows are looked at as Arrow columns, and rows that are to be sorted or cut stay such.
-        is_known = self._schema is not None and self._schema.names == [name] and rows.table is self._table
+        limit = min(self._options.row_group_bytes // _MIN_BATCHES, MOST_SLICE_BYTES)
+        # Trials, sorting and splitting need Arrow columns.
+        is_same_schema = self._schema is not None and self._schema.names == [name] and rows.table is self._table
         if (
-            not is_known
+            not is_same_schema
             or self._options.sort_by
             or size > limit
             or not isinstance(self._file, PageFileWriter)
@@ -253,19 +253,19 @@ class VariantWriter:
         options, self._schema, self._annotated = self._options, table.schema, annotated
         self._floats = any(may_have_nan(field.type) for field in table.schema)
         is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
-        chosen = choose_encodings(table, options.compression, options.compression_level, self._encodings)
+        encodings = choose_encodings(table, options.compression, options.compression_level, self._encodings)
         if is_native:
-            chosen["threads"] = self._threads
-        make = PageFileWriter if is_native else PyarrowFileWriter
-        self._file = make(
+            encodings["threads"] = self._threads
+        writer_class = PageFileWriter if is_native else PyarrowFileWriter
+        self._file = writer_class(
             self._stream,
             table.schema,
             self._to_annotate(annotated, table.schema),
-            # The bounds of dictionaries of names are long and say nothing.
+            # The bounds of dictionaries of keys are long and useless.
             no_statistics=[".".join((*column, "metadata")) for column in annotated],
             bloom_filters=self._bloom_leaves(table.schema),
             compression=options.compression,
-            **chosen,
+            **encodings,
         )
 
     def _bloom_leaves(self, schema: pa.Schema) -> Collection[str]:
@@ -275,11 +275,11 @@ class VariantWriter:
 
         return bloom_leaves(schema, self._annotated, self._options.bloom_filters)
 
-    def _add(self, table: pa.Table) -> None:
-        """Write rows, and end a row group where it is full."""
+    def _write_table(self, table: pa.Table) -> None:
+        """Write rows, and end row groups that are full."""
         assert self._file is not None
         limit = self._options.row_group_bytes
-        # By the mean size of a row; one that is larger than a group makes a group of its own.
+        # Rows are split by their mean size; a row larger than a group becomes a group.
         row_bytes = table.nbytes / max(len(table), 1)
         start = 0
         while start < len(table):
@@ -301,29 +301,30 @@ class VariantWriter:
             self._groups += 1
         self._group_rows = self._group_bytes = 0
 
-    # ---- the end
+    # ---- end of the file
 
     def close(self) -> FileInfo:
-        """Write the rest and the footer, and give the file its name.
+        """Write pending rows and the footer, and rename the file to its path.
 
         Raises
         ------
         VariantFileError
-            If no batch was written: then there is no schema to write either.
+            If no batch was written, so that the schema is unknown.
         """
         if self._done:
             if self.info is None:
-                raise VariantFileError("the writer was aborted", reason="aborted", file=self.path)
+                raise VariantFileError("the writer was aborted: make a new one", reason="aborted", file=self.path)
             return self.info
         if self._schema is None or self._file is None or self._stream is None:
             self.abort()
             raise VariantFileError(
-                "nothing was written: give the writer at least one batch, if only an empty one", reason="no-batch"
+                "no batch was written, so the schema is unknown: write at least one batch, which may be empty",
+                reason="no-batch",
             )
         try:
             with write_errors(self.path):
                 if self._unsorted:
-                    self._add(self._sorted())
+                    self._write_table(self._sorted())
                 self._end_group()
                 footer, size = self._file.close(self._key_values(self._schema))
                 self._stream.close()
@@ -342,20 +343,20 @@ class VariantWriter:
 
     def _key_values(self, schema: pa.Schema) -> dict[str, str]:
         key_values = {}
-        if not all(is_recovered(each.type) for each in schema):
+        if not all(is_recovered(field.type) for field in schema):
             key_values["ARROW:schema"] = base64.b64encode(schema_for_others(schema).serialize().to_pybytes()).decode()
         if not self._nan:
             key_values[NO_NAN_KEY.decode()] = "true"
         return key_values
 
     def _to_annotate(self, annotated: tuple[tuple[str, ...], ...], schema: pa.Schema) -> tuple[tuple[str, ...], ...]:
-        chosen = self._options.annotation
-        if chosen == "shredded":
-            chosen = any("typed_value" in leaf for each in schema for leaf in leaf_paths(each, (each.name,)))
-        return annotated if chosen else ()
+        annotation = self._options.annotation
+        if annotation == "shredded":
+            annotation = any("typed_value" in leaf for column in schema for leaf in leaf_paths(column, (column.name,)))
+        return annotated if annotation else ()
 
     def abort(self) -> None:
-        """Stop, and leave nothing behind."""
+        """Close the writer and remove the temporary file."""
         if self._done:
             return
         self._done = True
@@ -370,7 +371,7 @@ class VariantWriter:
     def __enter__(self) -> VariantWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         if kind is None:
             self.close()
         else:
@@ -378,23 +379,23 @@ class VariantWriter:
 
 
 def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
-    """The table under the first batch's schema, where only nullability of whole columns or dictionaries differ."""
+    """Return the table with the schema of the first batch, if they differ only in nullability or dictionaries."""
     if table.schema.names != schema.names:
         raise SchemaError(
-            f"batches must have the same columns: {', '.join(schema.names)} at first, now "
+            f"batches must have the same columns: the first batch has {', '.join(schema.names)}, this one has "
             f"{', '.join(table.schema.names)}",
             reason="batches-differ",
             file=path,
         )
     columns = []
-    for name, f in zip(schema.names, schema, strict=True):
+    for name, kind in zip(schema.names, schema.types, strict=True):
         column = table.column(name)
-        if column.type != f.type:
+        if column.type != kind:
             try:
-                column = column.cast(f.type)
+                column = column.cast(kind)
             except pa.ArrowException:
                 raise SchemaError(
-                    f"column {name} is {column.type}, but {f.type} in the first batch: one file has one schema",
+                    f"column {name} is {column.type}, but {kind} in the first batch: cast it to one type",
                     reason="batches-differ",
                     file=path,
                 ) from None
@@ -403,12 +404,12 @@ def _same_type(table: pa.Table, schema: pa.Schema, path: str) -> pa.Table:
 
 
 def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
-    """The table in ascending order of some keys, nulls last; equal rows keep their order.
+    """Return the table in ascending order of keys, nulls last; equal rows keep their order.
 
-    `table`: rows with Variant columns, tagged as such, in any layout.
-    `sort_by`: ``"$.path:type"`` into the only top-level Variant column, or the name of an ordinary column. A path
-      without a type is sorted as the type that it is shredded as, or else numbers before texts.
-    Raises `VariantFileError` if there is not exactly one top-level Variant column to take a path from.
+    `table`: rows with Variant columns that have the extension name, in any layout.
+    `sort_by`: ``"$.path:type"`` in the only top-level Variant column, or the name of an ordinary column. A path without
+      a type is sorted as its shredded type, else numbers before strings.
+    Raises `VariantFileError` for a path unless there is exactly one top-level Variant column.
     """
     selection = read_selection({f"key{number}": key for number, key in enumerate(sort_by)})
     keys = {
@@ -421,7 +422,7 @@ def _sorted_rows(table: pa.Table, sort_by: Sequence[str]) -> pa.Table:
 
 
 def _sortable(key: pa.Array) -> pa.Array:
-    """A key in a form that pyarrow sorts."""
+    """Return a key as a type that pyarrow sorts."""
     if isinstance(key.type, pa.BaseExtensionType):
         return pc.cast(key, key.type.storage_type)
     return pc.cast(key, pa.float32()) if pa.types.is_float16(key.type) else key
@@ -432,25 +433,27 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
 
     if selected.path is None:
         if selected.column not in table.column_names:
-            raise VariantFileError(f"cannot sort by {selected.column}: no such column", reason="no-such-column")
+            raise VariantFileError(
+                f"cannot sort by {selected.column}: the column does not exist", reason="no-such-column"
+            )
         column = table.column(selected.column)
         if pa.types.is_nested(column.type):
             raise VariantFileError(
-                f"cannot sort by {selected.column}: its values are nested; name a path into a Variant, such as "
-                "'$.id:bigint', or a column of plain values",
+                f"cannot sort by {selected.column}: its values are nested; use a path of a Variant, such as "
+                "'$.id:bigint', or a column of scalars",
                 reason="bad-option",
             )
         return [chunks_in_form(column, plain_form(column.type))]
     top = [field.name for field in table.schema if is_tagged(field)]
     if len(top) != 1:
         raise VariantFileError(
-            f"cannot sort by {selected.path}: there are {len(top)} Variant columns at the top, not one",
+            f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one",
             reason="several-variant-columns" if top else "no-variant-column",
         )
     array = VariantArray(table.column(top[0]))
     if selected.type is not None:
         return [try_variant_get(array, selected.path, selected.type)]
     shredded = None if array.schema is None else array.schema.get(selected.path)
-    own = pa.float64() if shredded is None or shredded.type is None else shredded.type
-    # The text orders what is not of the type.
-    return [try_variant_get(array, selected.path, kind) for kind in dict.fromkeys((own, pa.string()))]
+    first_type = pa.float64() if shredded is None or shredded.type is None else shredded.type
+    # Values of other types are sorted as strings.
+    return [try_variant_get(array, selected.path, kind) for kind in dict.fromkeys((first_type, pa.string()))]
