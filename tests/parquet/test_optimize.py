@@ -88,7 +88,7 @@ def test_a_failure_leaves_the_directory_as_it_was(folder: Path, monkeypatch: pyt
 
 
 def test_what_is_no_directory_of_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(VariantFileError, match="is no directory"):
+    with pytest.raises(VariantFileError, match="not a directory"):
         pv.parquet.optimize(tmp_path / "absent")
     pv.delta.write(tmp_path / "table", {"v": pv.parse_json(["1"])})
     with pytest.raises(VariantFileError, match=r"pv\.delta\.optimize"):

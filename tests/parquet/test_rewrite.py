@@ -57,14 +57,14 @@ def test_one_schema_is_inferred_of_all_files(tmp_path):
 
 @pytest.mark.parametrize(("codec", "level"), [("zstd", 99), ("gzip", 0), ("brotli", 12), ("zstd", 2.5), ("zstd", "x")])
 def test_a_level_that_a_codec_does_not_have_is_refused(tmp_path, codec, level):
-    with pytest.raises(VariantFileError, match=f"compression_level is {level!r}: {codec} takes"):
+    with pytest.raises(VariantFileError, match=f"compression_level is {level!r}"):
         pv.parquet.write(tmp_path / "a", pv.VariantArray.from_pylist([1]), compression=codec, compression_level=level)
 
 
 def test_an_option_that_cannot_be_is_refused_before_anything_is_read(tmp_path):
     pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"a": 1}]))
     steps = []
-    with pytest.raises(VariantFileError, match="cannot compress with 'nope'"):
+    with pytest.raises(VariantFileError, match="compression is 'nope'"):
         pv.parquet.rewrite(
             tmp_path / "a.parquet", tmp_path / "b.parquet", schema="infer", compression="nope",
             progress=lambda *step: steps.append(step),

@@ -12,7 +12,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import locate, open_file
-from parquet_variant.parquet.reading import leaf_values
+from parquet_variant.parquet.reading import column_values
 from parquet_variant.parquet.reading.column_values import value_spans
 
 COLUMNS = {"a": "$.a:bigint", "b": "$.b.c:string", "d": "$.b.d[0]:double", "e": "$.b.d[*]:string", "none": "$.x:int"}
@@ -49,7 +49,7 @@ def spans(path, group=0):
 
 def by_pyarrow(path, monkeypatch, columns=COLUMNS, where=None):
     with monkeypatch.context() as patched:
-        patched.setattr(leaf_values, "value_spans", lambda *_: None)
+        patched.setattr(column_values, "value_spans", lambda *_: None)
         return pv.parquet.extract(path, columns, where)
 
 

@@ -1,7 +1,7 @@
-"""Parquet files with Variant columns: write, read, query by path, look into, check, rewrite.
+"""Parquet files with Variant columns: write, read, query by path, inspect, validate and rewrite them.
 
-Owns the public names of ``pv.parquet`` and loads each on first use. No module here has the name of a public function,
-so none hides one. `pv.ingest`, `pv.infer` and `pv.profile` read JSON files.
+Owns the public names of ``pv.parquet`` and loads modules on first use. No module here has the name of a public
+function, which it would hide. `pv.ingest`, `pv.infer` and `pv.profile` read JSON files.
 """
 
 from __future__ import annotations

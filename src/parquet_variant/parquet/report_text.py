@@ -1,4 +1,4 @@
-"""What reports have in common, and numbers of things in them. Owns only that."""
+"""The base class of reports, and the wording of counts in them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Report(ABC):
-    """What is found out or done, for people as text, for machines as a dictionary."""
+    """A result with a text form for people and a dictionary for programs."""
 
     __slots__ = ()
 
@@ -16,13 +16,13 @@ class Report(ABC):
     def __str__(self) -> str: ...
 
     def to_dict(self) -> dict[str, object]:
-        """The report for machines."""
-        record: Any = self  # each is a dataclass
+        """Return the report as a dictionary."""
+        record: Any = self  # every report is a dataclass
         return asdict(record)
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things.
+    """Return a count with its noun, in the plural if needed.
 
     >>> counted(1, "file"), counted(1707, "row")
     ('1 file', '1,707 rows')
@@ -31,7 +31,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def rewritten(result: Any) -> str:
-    """What an optimize did to the files, from its counts."""
+    """Return the summary of an `optimize` from its counts."""
     if not result.files_removed:
         return "nothing to do"
     before = f"{counted(result.files_removed, 'file')} of {counted(result.bytes_removed, 'byte')}"

@@ -1,7 +1,7 @@
-"""Bloom filters of shredded columns: which leaves get one, and whether one rules a value out.
+"""Bloom filters of shredded columns: the leaves that get a filter, and the test whether a value may be in a column.
 
-Owns reading the split-block filter of Parquet's ``BloomFilter.md``, since pyarrow writes but does not read it. Leaves
-hashing to `kernels.pages.bloom_hash`, and when a filter may speak for a path to `scan_plan`.
+Owns reading the split-block filter of Parquet's ``BloomFilter.md``, because pyarrow writes but does not read it. Leaves
+hashing to `kernels.pages.bloom_hash`, and the decision when a filter applies to a path to `scan_plan`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 _SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 _BLOCK = 32
-_LARGEST = 128 << 20
+_MAX_BYTES = 128 << 20
 
 
 def xxh64(data: bytes) -> int:
-    """The XXH64 hash with seed 0.
+    """Return the XXH64 hash with seed 0.
 
     >>> hex(xxh64(b"")), hex(xxh64(b"abc"))
     ('0xef46db3751d8e999', '0x44bc2cf5ad770999')
@@ -42,15 +42,15 @@ def xxh64(data: bytes) -> int:
 
 
 def may_contain(bitset: bytes, value: int) -> bool:
-    """Whether a value of this hash may be among those of a split-block filter."""
+    """Return whether a value with this hash may be in a split-block filter."""
     block = ((value >> 32) * (len(bitset) // _BLOCK)) >> 32
     words = struct.unpack_from("<8I", bitset, block * _BLOCK)
     key = value & 0xFFFFFFFF
     return all(word >> ((key * salt & 0xFFFFFFFF) >> 27) & 1 for word, salt in zip(words, _SALT, strict=True))
 
 
-def _plain(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
-    """A literal as the column's plain encoding stores it; None where that is not certain."""
+def _plain_encoded(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
+    """Return a literal in the plain encoding of the column; None if the encoding is uncertain."""
     value = scalar.as_py()
     if leaf.spelled() in ("BYTE_ARRAY STRING", "BYTE_ARRAY"):
         return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else None
@@ -62,14 +62,14 @@ def _plain(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:
 
 
 class BloomFilters:
-    """The bloom filters of an open file, read when asked for."""
+    """The Bloom filters of an open file, read on first use."""
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
         self.bytes_read = 0
 
     def of(self, row_group: int) -> Callable[[SchemaNode], Callable[[pa.Scalar], bool] | None]:
-        """For a row group: a function that gives, for a leaf, what says "certainly no such value", or None."""
+        """Return a function of a leaf that returns a test for values that are certainly absent, or None."""
         return lambda leaf: self._excludes(row_group, leaf)
 
     def _excludes(self, row_group: int, leaf: SchemaNode) -> Callable[[pa.Scalar], bool] | None:
@@ -77,12 +77,12 @@ class BloomFilters:
         # pyarrow before 25 does not say where the filter is.
         if getattr(chunk, "bloom_filter_offset", None) is None:
             return None
-        # Read when the first literal is asked about: a range needs no filter.
+        # Read for the first literal, because ranges need no filter.
         bitset = cache(lambda: self._bitset(row_group, leaf))
 
         def excludes(literal: pa.Scalar) -> bool:
-            plain, bits = _plain(literal, leaf), bitset()
-            return plain is not None and bits is not None and not may_contain(bits, xxh64(plain))
+            encoded, bits = _plain_encoded(literal, leaf), bitset()
+            return encoded is not None and bits is not None and not may_contain(bits, xxh64(encoded))
 
         return excludes
 
@@ -90,15 +90,15 @@ class BloomFilters:
         chunk: Any = self.file.metadata.row_group(row_group).column(leaf.leaf)
         offset, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
         with self.file.source.filesystem.open_input_file(self.file.name) as stream:
-            head = stream.read_at(min(length or 256, _LARGEST), offset)
+            head = stream.read_at(min(length or 256, _MAX_BYTES), offset)
             try:
                 header, start = read_value(head, 0, STRUCT)
                 size = header[1]
-                # Only the block algorithm, XXH64 and no compression are defined; anything else is unknown.
-                known = all(list(header[part]) == [1] for part in (2, 3, 4))
+                # The specification defines only the block algorithm, XXH64 and no compression.
+                is_supported = all(list(header[part]) == [1] for part in (2, 3, 4))
             except (ThriftError, KeyError, TypeError):
                 return None
-            if not known or size % _BLOCK or not 0 < size <= _LARGEST:
+            if not is_supported or size % _BLOCK or not 0 < size <= _MAX_BYTES:
                 return None
             data = bytes(head[start : start + size])
             if len(data) < size:
@@ -108,26 +108,26 @@ class BloomFilters:
 
 
 def bloom_leaves(schema: pa.Schema, variants: Sequence[tuple[str, ...]], paths: Collection[str]) -> list[str]:
-    """The dotted leaf columns of shredded paths.
+    """Return the dotted leaf columns of shredded paths.
 
-    `schema`: the Arrow schema of the file to be.
-    `variants`: its Variant columns; the paths are looked for in each.
+    `schema`: the Arrow schema of the new file.
+    `variants`: the places of its Variant columns, in which paths are searched.
     `paths`: Variant paths of shredded primitives, such as ``"$.id"``.
-    Raises `VariantFileError` if a path is not shredded as a primitive in any of them.
+    Raises `VariantFileError` if no column shreds a path as a primitive type.
     """
-    bloomed = []
+    bloom_paths = []
     for path in paths:
         leaves = [leaf for column in variants if (leaf := _leaf(schema, column, VariantPath.parse(path))) is not None]
         if not leaves:
             raise _not_shredded(path)
-        bloomed += leaves
-    return bloomed
+        bloom_paths += leaves
+    return bloom_paths
 
 
 def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
-    """Check before a file is begun that a schema shreds the paths that shall have a bloom filter.
+    """Check, before a file is opened, that a schema shreds the paths that get a Bloom filter.
 
-    Raises `VariantFileError` as `bloom_leaves`.
+    Raises `VariantFileError` as `bloom_leaves` does.
     """
     for path in paths:
         node = schema.get(path)
@@ -137,7 +137,7 @@ def check_bloom_paths(schema: ShreddingSchema, paths: Collection[str]) -> None:
 
 def _not_shredded(path: str) -> VariantFileError:
     return VariantFileError(
-        f"no bloom filter for {path}: it is not shredded as a primitive; add it to the shredding schema",
+        f"cannot write a Bloom filter for {path}: add it to the shredding schema as a primitive type",
         reason="not-shredded",
     )
 

@@ -1,7 +1,7 @@
-"""Which columns of a Parquet file are Variants: by their annotation, or by their shape.
+"""Finding the Variant columns of a Parquet file, by annotation or by structure.
 
-Owns finding and choosing Variant columns in a schema tree. Leaves the shredding schema inside of one to
-`schema.ShreddingSchema`, and rules that only a validator holds against a file to `validate`.
+Owns finding and choosing Variant columns in a schema tree. Leaves the detection of layouts to `schema.layout`,
+shredding schemas to `schema.ShreddingSchema`, and rules that only the validator checks to `validation`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class VariantColumn:
     Parameters
     ----------
     name
-        How a person names it: the schema path without the levels that only lists and maps have.
+        The dotted path without the levels of lists and maps.
     node
         The group in the schema tree.
     layout
         ``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``.
     repeated
-        Whether it lies inside a list or map, and so has not one value a row.
+        Whether the column is inside a list or map, so that a row may have several values.
     """
 
     name: str
@@ -50,10 +50,10 @@ class VariantColumn:
 
 
 def find_variants(root: SchemaNode) -> list[VariantColumn]:
-    """All Variant columns below `root`, in file order.
+    """Return all Variant columns inside `root`, in file order.
 
-    If any group carries the VARIANT annotation, the annotated groups are the answer. Otherwise every group that has
-    the shape of one: a binary ``metadata`` beside ``value`` or ``typed_value``, or one of the two older drafts.
+    If any group has the VARIANT annotation, only annotated groups are returned. Otherwise every group with the
+    structure of a Variant: a binary ``metadata`` with ``value`` or ``typed_value``, or a layout of the drafts.
     """
     by_annotation = any(node.annotated for node in root.walk())
     variants: list[VariantColumn] = []
@@ -81,20 +81,20 @@ def _search(
 
 
 def _is_level(names: tuple[str, ...], node: SchemaNode) -> bool:
-    """Whether a group is a level of Parquet's list or map form, not a field that someone named."""
+    """Return whether a group is a level of a Parquet list or map, not a field."""
     return bool(names) and (node.repetition == "repeated" or (node.name == "element" and node.path[-2] == "list"))
 
 
 def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColumn:
-    """The Variant column of that name, or the only one.
+    """Return the Variant column with a name, or the only one.
 
-    Raises `VariantFileError` if there is none, none of that name, or more than one and no name; `SchemaError` if it has
-    a leaf of a type that no Variant can hold.
+    Raises `VariantFileError` if the column does not exist, or several exist and `name` is None; `SchemaError` if the
+    column has a field or type that a Variant cannot have.
     """
     variants = find_variants(root)
     if not variants:
         raise no_variant_column([node.name for node in root.children], file)
-    names = _listed([column.name for column in variants])
+    names = _comma_separated([column.name for column in variants])
     matching = [column for column in variants if name in (None, column.name, column.node.dotted)]
     if not matching:
         raise VariantFileError(
@@ -102,53 +102,55 @@ def choose_column(root: SchemaNode, name: str | None, file: str) -> VariantColum
         )
     if name is None and len(variants) > 1:
         raise VariantFileError(
-            f"several Variant columns: choose one with column=, from {names}",
+            f"the file has several Variant columns: choose one with column=, from {names}",
             reason="several-variant-columns",
             file=file,
         )
-    chosen = matching[0]
-    chosen.check_fields(file)
-    _check_leaves(chosen, file)
-    return chosen
+    column = matching[0]
+    column.check_fields(file)
+    _check_leaves(column, file)
+    return column
 
 
-def top_column(root: SchemaNode, name: str, file: str, others: Collection[str] = ()) -> SchemaNode:
-    """The one column at the top that has a name; `others` are columns beside those of the file, for the error.
+def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection[str] = ()) -> SchemaNode:
+    """Return the top-level column with a name; `other_columns` are suggested in the error too.
 
     Raises `VariantFileError` with reason ``"no-such-column"``, or ``"several-columns"`` if two have the name.
     """
     nodes = [node for node in root.children if node.name == name]
     if len(nodes) > 1:
         raise VariantFileError(
-            f"{len(nodes)} columns are called {name}: write the file again under other names",
+            f"{len(nodes)} columns have the name {name}: write the file again with unique names",
             reason="several-columns",
             file=file,
         )
     if not nodes:
-        names = _listed([*(node.name for node in root.children), *others])
+        names = _comma_separated([*(node.name for node in root.children), *other_columns])
         raise VariantFileError(
-            f"no column {name}: choose from {names}, or write a path such as $.a", reason="no-such-column", file=file
+            f"column {name} does not exist: choose from {names}, or use a path such as $.a",
+            reason="no-such-column",
+            file=file,
         )
     return nodes[0]
 
 
 def no_variant_column(names: Sequence[str], file: str, column: str | None = None) -> VariantFileError:
-    """The error for a file whose columns `names` have no Variant, or none called `column`, among them."""
+    """Make the error for a file with columns `names` that has no Variant column, or none with the name `column`."""
     return VariantFileError(
-        f"no Variant column{f' {column}' if column else ''}: columns are {_listed(names)}; "
+        f"the file has no Variant column{f' {column}' if column else ''}: its columns are {_comma_separated(names)}; "
         "make one from JSON with `variant ingest` or pv.parse_json",
         reason="no-variant-column",
         file=file,
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _comma_separated(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
 def _check_leaves(column: VariantColumn, file: str) -> None:
     for leaf in column.node.leaves():
-        # All are read as types that look right in Arrow, so they must be told apart here.
+        # Arrow reads these as supported types, so they are refused here.
         unsigned = leaf.logical.startswith("INT(") and leaf.logical.endswith("false)")
         if leaf.physical == "INT96" or unsigned or (leaf.physical == "FIXED_LEN_BYTE_ARRAY" and not leaf.logical):
             raise SchemaError(

@@ -1,6 +1,6 @@
-"""The numbers of the fields of ``parquet.thrift`` that are read or changed one by one, by the struct they are of.
+"""Field numbers of structs in ``parquet.thrift`` that are read or changed individually.
 
-Owns the numbers. Leaves structs that are written whole, field by field, to `pages.file_metadata`.
+Owns the numbers. Leaves structs that are written completely to `pages.file_metadata`.
 """
 
 # FileMetaData
@@ -16,7 +16,7 @@ PATH, CODEC, PLAIN_SIZE, SIZE, DATA_AT, DICTIONARY_AT = 3, 4, 6, 7, 9, 11
 STATISTICS, ENCODING_STATS, BLOOM_AT, BLOOM_SIZE = 12, 13, 14, 15
 # PageEncodingStats
 PAGE_TYPE, PAGE_ENCODING = 1, 2
-# OffsetIndex, and the PageLocations in it
+# OffsetIndex and PageLocation
 LOCATIONS, TEXT_BYTES = 1, 2
 PAGE_AT, PAGE_SIZE, FIRST_ROW = 1, 2, 3
 # ColumnIndex

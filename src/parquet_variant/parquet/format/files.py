@@ -1,7 +1,7 @@
-"""Which Parquet files a path names, on any pyarrow filesystem, and how one is opened.
+"""Finding Parquet files by path, directory, list or glob on any pyarrow filesystem, and opening them.
 
-Owns paths, directories, lists, globs, the errors when there is nothing, and reading chunks of a file elsewhere at once.
-Leaves what is inside a file to `footer` and `columns`, and inputs that are not Parquet to `sources`.
+Owns the resolution of paths, the errors for missing files, and reading column chunks of remote files in few requests.
+Leaves the content of a file to `footer` and `columns`, and other input formats to `ingestion`.
 """
 
 from __future__ import annotations
@@ -49,45 +49,45 @@ from parquet_variant.parquet.format.statistics import footer_metadata, writer_of
 from parquet_variant.types import MAX_OFFSET
 
 Source = str | os.PathLike[str] | Iterable["str | os.PathLike[str]"]
-# What one thread decodes in a few milliseconds.
+# Bytes that one thread decodes in a few milliseconds.
 _SMALL_BYTES = 128 << 10
 _SUFFIXES = (".parquet", ".parq", ".pq")
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
-    """A file by name: where it is, and how large."""
+    """A Parquet file: its path, filesystem and size."""
 
-    # The file.
     path: str
     filesystem: fs.FileSystem
     size: int
-    # The columns that the names of its directories say (``day=2026-01-31``), typed over all files that were located
-    # together. They go before columns of the file that have the same name, as in Spark.
+    # Partition columns from directory names (``day=2026-01-31``), with types common to all files that were located
+    # together. They take precedence over columns of the file with the same name, as in Spark.
     partition: Partition = ()
 
     @property
     def is_served_by_python(self) -> bool:
-        """Whether reading the file calls Python: through fsspec, obstore, or a handler of the user's."""
+        """Whether reads call Python code: fsspec, obstore, or a handler of the user."""
         system = self.filesystem
         while isinstance(system, fs.SubTreeFileSystem):
             system = system.base_fs
         return isinstance(system, fs.PyFileSystem)
 
 
-_FileBelow = tuple[ParquetSource, str]
+# A file, and its path relative to the directory or the fixed part of the glob.
+_RelativeFile = tuple[ParquetSource, str]
 
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open Parquet file: pyarrow's reader, the schema tree of the footer, and the name for messages."""
+    """An open Parquet file: its stream, metadata and schema tree, and pyarrow's reader."""
 
-    source: ParquetSource  # Where it is.
-    stream: pa.NativeFile  # Its bytes.
+    source: ParquetSource  # Path, filesystem and size.
+    stream: pa.NativeFile  # The bytes of the file.
     metadata: pq.FileMetaData  # Row groups and statistics.
     schema: SchemaNode  # The schema tree of the footer.
     dictionaries: frozenset[int]  # Numbers of the leaf columns that are read as dictionaries.
-    cached: CachedFooter | None = None  # What is kept of the file when it is closed; None for nothing.
+    cached: CachedFooter | None = None  # The cache entry of the file; None if it is not cached.
     _reader: Reader | None = None
     _state: Fingerprint | None = None
 
@@ -98,23 +98,23 @@ class OpenFile:
 
     @property
     def rows(self) -> int:
-        """Its rows: those of its row groups, since not every writer counted them for the file."""
+        """Number of rows, from the row groups, because some writers do not store the total."""
         return sum(self.metadata.row_group(number).num_rows for number in range(self.metadata.num_row_groups))
 
     @property
     def reader(self) -> Reader:
-        """A reader of this file alone."""
+        """Pyarrow's reader of this open file."""
         if self._reader is None:
             self._reader = Reader(self.stream, self.metadata, self.dictionaries, pre_buffer=True)
         return self._reader
 
     def for_one_thread(self) -> OpenFile:
-        """The same open file with a reader of its own: pyarrow's is for one thread."""
+        """Return the open file with a separate reader, because pyarrow's reader is not thread-safe."""
         return replace(self, _reader=None)
 
     @property
     def writer(self) -> str:
-        """The library that wrote the file, as the footer tells it; empty if that is no text."""
+        """The library that wrote the file, from the footer; empty if unknown."""
         return writer_of(self.metadata)
 
     @property
@@ -130,14 +130,14 @@ class OpenFile:
         return with_wide_decimals(table, [every[leaf] for leaf in sorted(set(leaves))], self.name)
 
     def read_leaves(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
-        """The table of exactly these leaf columns (by number), for these row groups.
+        """Read some leaf columns (by number) of some row groups.
 
-        Raises `VariantFileError` if the data is damaged, or a row group holds more than Arrow's nested columns can.
+        Raises `VariantFileError` if the data is damaged, or a row group exceeds the size of Arrow's nested columns.
         """
         table = self.in_file_types(self._read(row_groups, leaves), leaves)
         rows = sum(self.metadata.row_group(number).num_rows for number in row_groups)
         if any(len(column) != rows for column in table.columns):
-            raise self._damaged(ValueError("a column has not as many values as its row groups have rows"))
+            raise self._damaged(ValueError("the number of values of a column differs from the rows of its row groups"))
         if not self.dictionaries.isdisjoint(leaves):
             try:
                 for chunk in (chunk for column in table.columns for chunk in column.chunks):
@@ -148,12 +148,12 @@ class OpenFile:
 
     def _read(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
         try:
-            # A column that is read as a dictionary has one a row group, and pyarrow joins no nested columns of several.
+            # Each row group has a dictionary, and pyarrow cannot concatenate nested columns with several dictionaries.
             if len(row_groups) > 1 and not self.dictionaries.isdisjoint(leaves):
                 return pa.concat_tables([self.read_leaves([group], leaves) for group in row_groups])
             if self.cached is not None and self._is_small(row_groups, leaves):
                 pooled = self.cached.reader(self.stream)
-                # Without threads: one of pyarrow's that still held Python's bytes at exit would end the process.
+                # Without threads: a thread of pyarrow that holds Python bytes at exit would crash the process.
                 table = pooled.reader.read_row_groups(row_groups, column_indices=leaves, use_threads=False)
                 self.cached.release(pooled)
                 return table
@@ -161,37 +161,39 @@ class OpenFile:
             if self.source.is_served_by_python:
                 fetched = fetched_chunks(self.stream, self.metadata, row_groups, leaves)
                 reader = Reader(fetched, self.metadata, self.dictionaries)
-            own: Any = reader.reader
-            return own.read_row_groups(row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader))
+            arrow_reader: Any = reader.reader
+            return arrow_reader.read_row_groups(
+                row_groups, column_indices=leaves, use_threads=self._may_use_threads(reader)
+            )
         except pa.ArrowNotImplementedError:
             return self.read_plain(row_groups, leaves)
         except (pa.ArrowInvalid, pa.ArrowMemoryError, OSError) as error:
-            # Dictionaries are wanted of columns that pyarrow reads as such only from some encodings.
+            # pyarrow reads dictionaries only from some encodings.
             if not self.dictionaries.isdisjoint(leaves):
                 return self.read_plain(row_groups, leaves)
             raise self._damaged(error) from None
 
     def _may_use_threads(self, reader: Reader) -> bool:
-        # The walk over all types of a wide file costs as much as one of its columns.
+        # In a wide file, the walk over all types costs as much as reading a column.
         if self.cached is None:
             return reader.may_use_threads
         return self.cached.plan("may use threads", lambda: reader.may_use_threads)
 
     def _is_small(self, row_groups: list[int], leaves: list[int]) -> bool:
-        """Whether threads would gain nothing, or less than a reader costs to make."""
+        """Return whether threads would save less than a new reader costs."""
         if pa.cpu_count() == 1:
             return True
-        left = _SMALL_BYTES
+        remaining = _SMALL_BYTES
         for number in row_groups:
             group = self.metadata.row_group(number)
             for leaf in leaves:
-                left -= group.column(leaf).total_compressed_size
-                if left < 0:
+                remaining -= group.column(leaf).total_compressed_size
+                if remaining < 0:
                     return False
         return True
 
     def read_plain(self, row_groups: list[int], leaves: list[int]) -> pa.Table:
-        """Without dictionaries and in small batches: for encodings that need it, and dictionaries given up half-way."""
+        """Read without dictionaries and in small batches, for encodings and partly used dictionaries that need it."""
         try:
             with self.source.filesystem.open_input_file(self.name) as stream:
                 plain = Reader(stream, self.metadata)
@@ -208,14 +210,14 @@ class OpenFile:
     def _damaged(self, error: Exception) -> VariantFileError:
         line = str(error).split("\n", maxsplit=1)[0]
         return VariantFileError(
-            f"the file's data cannot be read: {line}; write the file again, with smaller row groups",
+            f"cannot read the data of the file: {line}; write the file again, with smaller row groups",
             reason="bad-data",
             file=self.name,
         )
 
     @contextmanager
     def place_errors(self, groups: Iterable[int]) -> Iterator[None]:
-        """Errors name the file, and their rows, of neighbouring row groups, are counted from its start."""
+        """Add the file to errors, and convert rows relative to these row groups to rows of the file."""
         try:
             yield
         except VariantError as error:
@@ -224,16 +226,16 @@ class OpenFile:
             raise error.at(file=self.name) from None
 
     def refuse_changed(self) -> None:
-        """Raise if a local file was written to since it was opened; one that was replaced or removed is still whole.
+        """Raise an error if a local file was modified after it was opened; a replaced file is still readable.
 
         Raises `VariantFileError` with reason ``files-changed``.
         """
         before = self._state
         now = None if before is None else state_of(self.name)
-        # The time of its entry changes with its links and permissions, too.
+        # The change time is not compared: it also changes with links and permissions.
         if before is not None and now is not None and now[:2] == before[:2] and now[2:4] != before[2:4]:
             raise VariantFileError(
-                f"{self.name} changed while it was read: read it again", reason="files-changed", file=self.name
+                f"{self.name} was modified while it was read: read it again", reason="files-changed", file=self.name
             )
 
     def close(self) -> None:
@@ -250,15 +252,15 @@ class OpenFile:
 
 
 def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[ParquetSource]:
-    """The Parquet files that a path, directory, glob, or list of these names, in order of their paths.
+    """Return the Parquet files of a path, directory, glob or list, in order of their paths.
 
     `source`: a file; a directory, searched at any depth for ``*.parquet`` (names that start with ``_`` or ``.`` are
       skipped); a glob; a URI; or a list of these.
-    `filesystem`: any pyarrow filesystem; by default the local one, or the one that the URI names.
-    Raises `VariantFileError` if a path does not exist, a directory holds no Parquet file, or a glob matches none.
+    `filesystem`: any pyarrow filesystem (default: the local one, or the one of the URI).
+    Raises `VariantFileError` if a path does not exist, a directory has no Parquet files, or a glob matches no file.
     """
     files = _files_of(source, filesystem)
-    texts = [partition_texts(below.split("/")[:-1]) for _, below in files.values()]
+    texts = [partition_texts(relative.split("/")[:-1]) for _, relative in files.values()]
     if not any(texts):
         return [file for file, _ in files.values()]
     return [
@@ -267,28 +269,28 @@ def locate(source: Source, filesystem: fs.FileSystem | None = None) -> list[Parq
     ]
 
 
-def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _FileBelow]:
-    """The files by path, each once, with the part of the path that the source left open."""
+def _files_of(source: Source, filesystem: fs.FileSystem | None) -> dict[str, _RelativeFile]:
+    """Return the distinct files by path, with their relative paths."""
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes, os.PathLike, io.IOBase)):
-        files: dict[str, _FileBelow] = {}
+        files: dict[str, _RelativeFile] = {}
         for item in source:
             files |= _files_of(item, filesystem)
         if not files:
-            raise VariantFileError("the list of files is empty: name at least one Parquet file", reason="no-files")
+            raise VariantFileError("the list of files is empty: pass at least one Parquet file", reason="no-files")
         return files
     system, path = filesystem_of(source, filesystem)
     info = system.get_file_info(path)
     if info.type == fs.FileType.File:
         return {path: (ParquetSource(path, system, info.size), "")}
     if info.type == fs.FileType.Directory:
-        return _below(_in_directory(system, path), path)
+        return _with_relative_paths(_in_directory(system, path), path)
     if any(character in path for character in "*?["):
-        return _below(_matching(system, path), fixed_part(path))
-    named = os.fspath(source)
-    raise VariantFileError(f"{named} does not exist: check the path", reason="no-such-file", file=named)
+        return _with_relative_paths(_matching(system, path), fixed_part(path))
+    name = os.fspath(source)
+    raise VariantFileError(f"{name} does not exist: check the path", reason="no-such-file", file=name)
 
 
-def _below(files: list[ParquetSource], base: str) -> dict[str, _FileBelow]:
+def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _RelativeFile]:
     start = len(base.rstrip("/"))
     return {file.path: (file, file.path[start:].strip("/")) for file in files}
 
@@ -298,12 +300,12 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     entries = entries_that_count(system, path)
     if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
         raise VariantFileError(
-            f"{path} is a Delta table, whose log says which files count: read it with pv.delta", reason="delta-table"
+            f"{path} is a Delta table, whose log lists the current files: read it with pv.delta", reason="delta-table"
         )
     files = [info for info in entries if info.is_file and _visible(info.path, base)]
     if not files:
         raise VariantFileError(
-            f"the directory {path} holds no Parquet files (*.parquet): check the path, or write some first",
+            f"the directory {path} has no Parquet files (*.parquet): check the path",
             reason="no-files",
             file=path,
         )
@@ -332,7 +334,7 @@ def _matching(system: fs.FileSystem, pattern: str) -> list[ParquetSource]:
 
 
 def open_file(source: ParquetSource) -> OpenFile:
-    """Open one Parquet file; binary leaves that are called ``metadata`` are read as dictionaries.
+    """Open a Parquet file; ``metadata`` columns of Variants are read as dictionaries.
 
     Raises `VariantFileError` if it is not a readable Parquet file.
     """
@@ -345,25 +347,25 @@ def open_file(source: ParquetSource) -> OpenFile:
         raise VariantFileError(f"cannot open {source.path}: {error}", reason="cannot-open", file=source.path) from None
     try:
         if not is_local and source.size <= FOOTER_GUESS:
-            with stream:  # whoever asks for the footer gets it all
+            with stream:  # read the whole file in the request for the footer
                 stream = pa.BufferReader(stream.read_buffer())
         cached = cached_footer(source.path, fingerprint)
         if cached is not None:
             return OpenFile(source, stream, cached.metadata, cached.schema, cached.dictionaries, cached, _state=state)
-        return replace(_open_anew(source, stream, fingerprint, is_local), _state=state)
+        return replace(_open_uncached(source, stream, fingerprint, is_local), _state=state)
     except (VariantFileError, KernelsError):
         stream.close()
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
         stream.close()
         raise VariantFileError(
-            f"pyarrow cannot read the Parquet footer: {error}; the file is damaged: write it again",
+            f"pyarrow cannot read the Parquet footer, so the file is damaged: write it again ({error})",
             reason="bad-footer",
             file=source.path,
         ) from None
 
 
-def _open_anew(
+def _open_uncached(
     source: ParquetSource, stream: pa.NativeFile, fingerprint: Fingerprint | None, is_local: bool
 ) -> OpenFile:
     footer = footer_bytes(stream, source.path)
@@ -385,7 +387,7 @@ def _open_anew(
 
 
 def _check_widths(metadata: pq.FileMetaData, schema: SchemaNode, file: str) -> None:
-    """Refuse row groups with wide values of one length, more than Arrow's offsets hold: nulls take as much memory."""
+    """Refuse row groups whose fixed-length values exceed 2 GiB: nulls take as much memory as values."""
     for leaf in schema.leaves():
         width = leaf.length if leaf.physical == "FIXED_LEN_BYTE_ARRAY" else None
         if width is None or width <= _WIDE:
@@ -393,33 +395,34 @@ def _check_widths(metadata: pq.FileMetaData, schema: SchemaNode, file: str) -> N
         groups = range(metadata.num_row_groups)
         if width * max((metadata.row_group(group).num_rows for group in groups), default=0) > MAX_OFFSET:
             raise VariantFileError(
-                f"column {leaf.dotted} has values of {width:,} bytes, and more of them in a row group than 2 GiB hold",
+                f"column {leaf.dotted} has values of {width:,} bytes, which exceed 2 GiB in a row group: "
+                "write the file again with smaller row groups",
                 reason="too-large",
                 file=file,
             )
 
 
-# Chunks that lie this near to each other are one request, as pyarrow has it.
+# Chunks with at most this distance are read in one request, as in pyarrow.
 _HOLE = 8 << 10
-# Values of one length that are longer are looked at.
+# Fixed-length values longer than this are checked.
 _WIDE = 1 << 20
-# What pyarrow reads behind chunks of a writer that, before its version 1.2.9, counts their headers wrongly.
+# Bytes that pyarrow reads behind chunks of parquet-mr, which counts headers incorrectly before version 1.2.9.
 _MISCOUNTING, _PADDING = "parquet-mr version 1.", 100
 
 
 def fetched_chunks(
     stream: pa.NativeFile, metadata: pq.FileMetaData, row_groups: Iterable[int], leaves: Iterable[int]
 ) -> pa.BufferReader:
-    """Some column chunks of a file at their places; pages of memory that nothing is fetched into are never touched."""
+    """Return a buffer of the size of the file with some column chunks at their offsets; other memory is not touched."""
     size = stream.size()
-    whole = pa.allocate_buffer(size)
-    places = np.frombuffer(whole, np.uint8)
+    buffer = pa.allocate_buffer(size)
+    file_bytes = np.frombuffer(buffer, np.uint8)
     chunks = [metadata.row_group(group).column(leaf) for group in row_groups for leaf in leaves]
     padding = _PADDING if writer_of(metadata).startswith(_MISCOUNTING) else 0
-    for start, stop in _joined(_range(chunk, size, padding) for chunk in chunks):
+    for start, stop in _merged_ranges(_range(chunk, size, padding) for chunk in chunks):
         data = np.frombuffer(stream.read_at(stop - start, start), np.uint8)
-        places[start : start + len(data)] = data
-    return pa.BufferReader(whole)
+        file_bytes[start : start + len(data)] = data
+    return pa.BufferReader(buffer)
 
 
 def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int, int]:
@@ -427,16 +430,16 @@ def _range(chunk: pq.ColumnChunkMetaData, size: int, padding: int) -> tuple[int,
     return start, min(start + max(chunk.total_compressed_size, 0) + padding, size)
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges in order, those that nearly touch as one.
+def _merged_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted ranges, with close ones merged.
 
-    >>> _joined([(90_000, 90_010), (0, 10), (20, 40)])
+    >>> _merged_ranges([(90_000, 90_010), (0, 10), (20, 40)])
     [(0, 40), (90000, 90010)]
     """
-    joined: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
-        if joined and start - joined[-1][1] <= _HOLE:
-            joined[-1] = joined[-1][0], max(joined[-1][1], stop)
+        if merged and start - merged[-1][1] <= _HOLE:
+            merged[-1] = merged[-1][0], max(merged[-1][1], stop)
         else:
-            joined.append((start, stop))
-    return joined
+            merged.append((start, stop))
+    return merged

@@ -1,8 +1,8 @@
 """The footer of a Parquet file: its schema tree, and the VARIANT annotation that pyarrow cannot write.
 
-Owns where the footer lies, what a schema element says, and how an annotation is put in or taken out: only bytes of the
-schema change, so data pages, indexes and bloom filters keep their offsets. Leaves row groups and statistics to
-pyarrow, and what a group *means* to `columns`.
+Owns the place of the footer, the meaning of schema elements, and setting or removing annotations: only bytes of the
+schema change, so data pages, indexes and Bloom filters keep their offsets. Leaves row groups and statistics to pyarrow,
+and the interpretation of groups to `columns`.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from parquet_variant.parquet.format.thrift import (
 from parquet_variant.schema.parquet_reader import MAX_SCHEMA_DEPTH, too_deep
 
 MAGIC = b"PAR1"
-# What is looked at of a file that is no Parquet file, and what begins so.
+# The bytes by which other formats are recognized, and the first bytes of compressed files.
 _HEAD = 256
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\x03\x04": "zip"}
 TAIL = 8  # Footer length and magic.
-# What is asked for first, at the end of a file.
+# The bytes at the end of a file that are read first.
 FOOTER_GUESS = 64 << 10
 _VARIANT = 16  # LogicalType.VARIANT
 _SPECIFICATION_VERSION = 1
 # LogicalType{16: VariantType{1: i8 1}}: a long-form header since the id is above 15, then the inner struct.
 _VARIANT_VALUE = bytes([STRUCT]) + zigzag(_VARIANT) + b"\x13" + bytes([_SPECIFICATION_VERSION]) + b"\x00\x00"
 
-# The fields of SchemaElement that have a meaning here.
+# The fields of SchemaElement that are used.
 _ELEMENT = dict.fromkeys((1, 2, 3, 5, 6, 7, 8), I32) | {4: BINARY, LOGICAL_TYPE: STRUCT}
 _PHYSICAL = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes of a bound
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}  # bytes per bound
 _REPETITION = ("required", "optional", "repeated")
 _LOGICAL = {
     1: "STRING", 2: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME", 8: "TIMESTAMP", 10: "INT",
     11: "UNKNOWN", 12: "JSON", 13: "BSON", 14: "UUID", 15: "FLOAT16", 16: "VARIANT", 17: "GEOMETRY", 18: "GEOGRAPHY",
 }  # fmt: skip
 _UNITS = {1: "MILLIS", 2: "MICROS", 3: "NANOS"}
-# ConvertedType: the older annotation that a writer may give alone.
+# ConvertedType: the older annotation, which some writers write alone.
 _CONVERTED = {
     0: "STRING", 1: "MAP", 3: "LIST", 4: "ENUM", 5: "DECIMAL", 6: "DATE", 7: "TIME(true, MILLIS)",
     8: "TIME(true, MICROS)", 9: "TIMESTAMP(true, MILLIS)", 10: "TIMESTAMP(true, MICROS)", 11: "INT(8, false)",
@@ -67,8 +67,8 @@ _PARSED: deque[tuple[bytes, SchemaNode]] = deque(maxlen=4)
 class SchemaNode:
     """A group or a leaf column of a Parquet schema."""
 
-    name: str  # The field's own name.
-    path: tuple[str, ...]  # The names from the root down, the root itself left out.
+    name: str  # The name of the field.
+    path: tuple[str, ...]  # The names from the root, which is not included, to the node.
     repetition: str  # ``"required"``, ``"optional"`` or ``"repeated"``.
     physical: str | None  # The physical type of a leaf, such as ``"INT32"``; None for a group.
     # The logical type as the shredding specification spells it, such as ``"INT(8, true)"``; empty if there is none.
@@ -80,22 +80,22 @@ class SchemaNode:
 
     @property
     def annotated(self) -> bool:
-        """Whether the group carries the VARIANT annotation."""
+        """Whether the group has the VARIANT annotation."""
         return self.logical == "VARIANT"
 
     @property
     def dotted(self) -> str:
-        """The path as pyarrow and error messages spell it."""
+        """The dotted path, as in pyarrow and error messages."""
         return ".".join(self.path)
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is a column, not a group."""
+        """Whether the node is a leaf column, not a group."""
         return self.leaf is not None
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a list: annotated so, or in the three-level form."""
+        """Whether the group is a list, by annotation or by its three levels."""
         return self.logical == "LIST" or (len(self.children) == 1 and self.children[0].repetition == "repeated")
 
     @property
@@ -110,30 +110,30 @@ class SchemaNode:
 
     @property
     def element(self) -> SchemaNode:
-        """The group of one element of a list, in the three-level form or an older one."""
+        """The element group of a list with three levels, or of an older form."""
         repeated = self.children[0]
         return repeated.children[0] if len(repeated.children) == 1 and repeated.children[0].leaf is None else repeated
 
     def child(self, name: str) -> SchemaNode | None:
-        """The field with that name, or None."""
+        """Return the child with a name, or None."""
         return next((node for node in self.children if node.name == name), None)
 
     def walk(self) -> Iterator[SchemaNode]:
-        """This node and all below it, depth first."""
-        waiting = [self]
-        while waiting:
-            node = waiting.pop()
+        """Yield this node and all its descendants, depth first."""
+        remaining = [self]
+        while remaining:
+            node = remaining.pop()
             yield node
-            waiting.extend(reversed(node.children))
+            remaining.extend(reversed(node.children))
 
     def leaves(self) -> tuple[SchemaNode, ...]:
-        """The leaf columns below (or at) this node, in file order."""
+        """Return the leaf columns of this node, in file order."""
         if self._leaves is None:
             self._leaves = tuple(node for node in self.walk() if node.leaf is not None)
         return self._leaves
 
     def spelled(self) -> str:
-        """Physical and logical type as the specification's table prints them."""
+        """Return physical and logical type in the notation of the specification."""
         if self.physical is None:
             return f"group {self.logical}".strip()
         length = f"({self.length})" if self.physical == "FIXED_LEN_BYTE_ARRAY" else ""
@@ -142,31 +142,33 @@ class SchemaNode:
 
 def _refuse(error: Exception, file: str | None) -> VariantFileError:
     return VariantFileError(
-        f"the Parquet footer cannot be read: {error}; the file is damaged: write it again",
+        f"cannot read the Parquet footer, so the file is damaged: write it again ({error})",
         reason="bad-footer",
         file=file,
     )
 
 
 def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> bytes:
-    """The Thrift bytes of the footer of an open, seekable file of Python or pyarrow; ``file`` is its name in errors.
+    """Return the Thrift bytes of the footer of an open, seekable file; `file` is its name in errors.
 
-    Raises `VariantFileError` if it is not a Parquet file, or its footer is encrypted or cut off.
+    Raises `VariantFileError` if it is not a Parquet file, or its footer is encrypted or truncated.
     """
     size = source.seek(0, 2)
     if size is None:  # pyarrow's files return nothing.
         size = source.tell()
-    source.seek(max(0, size - FOOTER_GUESS))  # One request is enough for most files.
+    source.seek(max(0, size - FOOTER_GUESS))  # One read is enough for most files.
     tail = bytes(source.read(FOOTER_GUESS))
     if tail[-4:] == b"PARE":
         raise VariantFileError(
-            "the file has an encrypted footer, which parquet-variant does not read", reason="encrypted", file=file
+            "the file has an encrypted footer, which parquet-variant does not read: decrypt it with pyarrow first",
+            reason="encrypted",
+            file=file,
         )
     if size < 12 or tail[-4:] != MAGIC:
         source.seek(0)
-        what = _what_it_is(bytes(source.read(_HEAD)))
+        kind = _kind_of_file(bytes(source.read(_HEAD)))
         raise VariantFileError(
-            f"not a Parquet file: it {what}; name one, or turn JSON, CSV or XML into one with `variant ingest`",
+            f"not a Parquet file: it {kind}; pass a Parquet file, or convert JSON, CSV or XML with `variant ingest`",
             reason="not-parquet",
             file=file,
         )
@@ -179,12 +181,12 @@ def footer_bytes(source: pa.NativeFile | BinaryIO, file: str | None = None) -> b
     return bytes(source.read(length))
 
 
-def _what_it_is(head: bytes) -> str:
-    """What is told of a file that does not end as a Parquet file, by its first bytes."""
+def _kind_of_file(head: bytes) -> str:
+    """Describe a file that does not end like a Parquet file by its first bytes."""
     if not head:
         return "is empty"
     if head.startswith(MAGIC):
-        return "begins as one and is cut off: write it again"
+        return "begins like one but is truncated: write it again"
     name = next((name for magic, name in _COMPRESSED.items() if head.startswith(magic)), None)
     if name is not None:
         return f"is compressed with {name}"
@@ -193,10 +195,10 @@ def _what_it_is(head: bytes) -> str:
 
 
 def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
-    """Where each SchemaElement starts and ends, and its fields by id."""
+    """Yield start, end and fields of every SchemaElement."""
     schema = find_field(footer, 0, SCHEMA)
     if schema is None:
-        raise ThriftError("it has no schema")
+        raise ThriftError("the footer has no schema")
     count, _, position = list_items(footer, schema)
     for _ in range(count):
         element, end = read_struct(footer, position, kinds=_ELEMENT)
@@ -224,14 +226,14 @@ def _logical(element: dict[int, Any]) -> str:
 
 
 def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
-    """The schema tree of a footer; shared between callers, so not to be changed.
+    """Return the schema tree of a footer; callers share it, so it must not be modified.
 
     Raises `VariantFileError` if the bytes are not a Parquet footer.
     """
-    # Files of one table have one schema: the same bytes at the start of the footer.
-    for prefix, known in tuple(_PARSED):
+    # Files of a table have the same schema: the same bytes at the start of the footer.
+    for prefix, parsed in tuple(_PARSED):
         if footer.startswith(prefix):
-            return known
+            return parsed
     try:
         spans = list(schema_elements(footer))
         elements = [element for _, _, element in spans]
@@ -244,9 +246,9 @@ def parse_schema(footer: bytes, file: str | None = None) -> SchemaNode:
     return root
 
 
-def _named(names: Sequence[str], number: int) -> str:
+def _name_of(names: Sequence[str], number: int) -> str:
     if not 0 <= number < len(names):
-        raise ThriftError(f"{number} stands for none of {', '.join(names)}")
+        raise ThriftError(f"{number} is not the number of {', '.join(names)}")
     return names[number]
 
 
@@ -280,8 +282,8 @@ def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> Sch
     node = SchemaNode(
         name=name,
         path=(*parent, name) if parent is not None else (),
-        repetition=_named(_REPETITION, element.get(3, 0)),
-        physical=None if physical is None else _named(_PHYSICAL, physical),
+        repetition=_name_of(_REPETITION, element.get(3, 0)),
+        physical=None if physical is None else _name_of(_PHYSICAL, physical),
         logical=_logical(element),
         length=element.get(2),
     )
@@ -291,54 +293,53 @@ def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> Sch
 
 
 def check_chunks(footer: bytes, schema: SchemaNode, file: str | None = None) -> None:
-    """Refuse a footer with column chunks that do not fit its schema or are encrypted: pyarrow would end the process.
+    """Refuse column chunks that contradict the schema or are encrypted, on which pyarrow would crash.
 
     Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
     """
     from parquet_variant.kernels.pages.footer_check import what_is_wrong
 
     columns: list[tuple[int, int, int, int]] = []
-    waiting = [(child, 0, 0) for child in reversed(schema.children)]
-    while waiting:
-        node, repetition, definition = waiting.pop()
+    remaining = [(child, 0, 0) for child in reversed(schema.children)]
+    while remaining:
+        node, repetition, definition = remaining.pop()
         repetition += node.repetition == "repeated"
         definition += node.repetition != "required"
         if node.physical is not None:
             is_fixed = node.physical == "FIXED_LEN_BYTE_ARRAY"
             width = (node.length or 0) if is_fixed else _WIDTHS.get(node.physical, 0)
             columns.append((_PHYSICAL.index(node.physical), repetition, definition, width))
-        waiting.extend((child, repetition, definition) for child in reversed(node.children))
-    wrong = what_is_wrong(footer, np.array(columns, np.int64).reshape(-1, 4))
-    if wrong == "encrypted":
+        remaining.extend((child, repetition, definition) for child in reversed(node.children))
+    fault = what_is_wrong(footer, np.array(columns, np.int64).reshape(-1, 4))
+    if fault == "encrypted":
         raise VariantFileError(
             "the file has encrypted columns, which parquet-variant does not read: decrypt it with pyarrow first",
             reason="encrypted",
             file=file,
         )
-    if wrong:
+    if fault:
         raise VariantFileError(
-            "the Parquet footer contradicts itself: a column chunk does not fit its column or has an unknown codec, or "
-            "the file has not the rows of its row groups; "
-            "the file is damaged: write it again",
+            "the Parquet footer contradicts itself, so the file is damaged: write it again (a column chunk does not "
+            "match its column or has an unknown codec, or the number of rows differs from its row groups)",
             reason="bad-footer",
             file=file,
         )
 
 
 def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: str | None = None) -> bytes:
-    """The same footer with the VARIANT(1) annotation on exactly the groups at `columns`, such as ``("rows", "list")``.
+    """Return the footer with the VARIANT(1) annotation on exactly the groups at `columns`, such as ``("a", "list")``.
 
-    Every other group loses an annotation that it has. Parquet's ``LogicalTypes.md``: the annotation is
-    ``LogicalType.VARIANT`` (union field 16) with ``specification_version`` 1. All bytes outside the ``logicalType`` of
-    the changed elements stay as they are. Raises `VariantFileError` for a path that names no group.
+    The annotation of every other group is removed. Parquet's ``LogicalTypes.md``: the annotation is
+    ``LogicalType.VARIANT`` (union field 16) with ``specification_version`` 1. Only the ``logicalType`` of the
+    changed elements differs. Raises `VariantFileError` for a path that is not a group.
     """
     nodes = list(parse_schema(footer, file).walk())
     paths = {tuple(path) for path in columns}
     groups = {node.path for node in nodes if node.physical is None and node.path}
     for path in sorted(paths - groups):
         raise VariantFileError(
-            f"{'.'.join(path)} is not a group of the file's schema, so it cannot be a Variant; "
-            f"groups are {', '.join('.'.join(group) for group in sorted(groups)) or 'absent'}",
+            f"{'.'.join(path)} is not a group of the schema, so it cannot be a Variant: choose from "
+            f"{', '.join('.'.join(group) for group in sorted(groups)) or 'no group'}",
             reason="no-such-column",
             file=file,
         )
@@ -351,7 +352,7 @@ def annotate_footer(footer: bytes, columns: Collection[tuple[str, ...]], file: s
 
 
 def refuse_signed(footer: bytes, file: str | None = None) -> None:
-    """Refuse a footer that is signed, as those of files with encrypted columns are: it must stay as it is.
+    """Refuse a signed footer, as in files with encrypted columns: it must not be modified.
 
     Raises `VariantFileError` with reason ``bad-footer`` or ``encrypted``.
     """
@@ -361,14 +362,14 @@ def refuse_signed(footer: bytes, file: str | None = None) -> None:
         raise _refuse(error, file) from None
     if signed:
         raise VariantFileError(
-            "the file has encrypted columns, and a change would break its footer's signature: write it again",
+            "the file has encrypted columns, and a change would invalidate the signature of its footer: write it again",
             reason="encrypted",
             file=file,
         )
 
 
 def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
-    """One schema element with its logicalType set to VARIANT, or taken out."""
+    """Return a schema element with its logicalType set to VARIANT, or removed."""
     out, last = bytearray(), 0
     for item in struct_fields(footer, start):
         if annotated and last < LOGICAL_TYPE and (item.id > LOGICAL_TYPE or not item.type):
@@ -383,9 +384,9 @@ def _with_annotation(footer: bytes, start: int, annotated: bool) -> bytes:
 
 
 def patch_tail(tail: bytes, columns: Collection[tuple[str, ...]]) -> bytes:
-    """The end of a file (whatever lies before the footer, the footer, its length, the magic) with the annotation set.
+    """Return the end of a file (from any offset up to the magic bytes) with annotations on the groups at `columns`.
 
-    Raises `VariantFileError` if the bytes do not end as a Parquet file does, or a path names no group.
+    Raises `VariantFileError` if the bytes do not end like a Parquet file, or a path is not a group.
     """
     length = int.from_bytes(tail[-TAIL:-4], "little")
     if tail[-4:] != MAGIC or length + TAIL > len(tail):

@@ -1,7 +1,7 @@
-"""Local files that were opened before: footer, schema tree, plans and idle readers, while the file stays as it was.
+"""The cache of local files: footer, schema tree, plans and idle readers, as long as a file does not change.
 
-Owns what is kept, for how long, and how a changed file is told from one that was read before. Leaves parsing to
-`footer` and reading to `files`. Values are never kept.
+Owns the entries, their eviction, and the detection of changed files. Leaves parsing to `footer`, and reading to
+`files`. Values are not cached.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.schema.parquet_reader import depth_options
 
-# What changes when a local file does: device, inode, size, times of its last change.
+# The identity of a version of a local file: device, inode, size, modification time, change time.
 Fingerprint = tuple[int, int, int, int, int]
 Entry = TypeVar("Entry")
 
-# A younger file may change again within one tick of its file system's clock (FAT: 2 s), and keep its fingerprint.
+# A younger file may change within one tick of the file system's clock (FAT: 2 s), and keep its fingerprint.
 SETTLED_NS = 3_000_000_000
-# In memory, pyarrow's form of a footer takes ten times its serialized bytes.
-MOST_FOOTER_BYTES = 4 << 20
-MOST_FILES = 128
+# In memory, a footer takes ten times its serialized size in pyarrow.
+MAX_FOOTER_BYTES = 4 << 20
+MAX_FILES = 128
 _PLANS = 16
 _IDLE_READERS = 2
 
 
 class Handle:
-    """A seekable file for pyarrow that reads from whatever stream it is lent, so that a reader outlives its stream."""
+    """A seekable file for pyarrow whose stream can be exchanged, so that a reader outlives its stream."""
 
     closed = False
 
@@ -46,31 +46,31 @@ class Handle:
         self._position = 0
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move, as `io.IOBase.seek`."""
+        """Change the position, as `io.IOBase.seek`."""
         assert self.stream is not None
         self._position = offset + (0, self._position, self.stream.size())[whence]
         return self._position
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Read the next bytes."""
         assert self.stream is not None
         data: bytes = self.stream.read_at(size, self._position)
         self._position += len(data)
         return data
 
     def close(self) -> None:
-        """Nothing: whoever lent the stream closes it."""
+        """Do nothing: the owner of the stream closes it."""
 
 
 class Reader(pq.ParquetFile):
-    """pyarrow's reader without its map from names to columns: slow to make for wide files, and not used here.
+    """pyarrow's reader without its map from names to columns, which is slow to make for wide files and not used.
 
-    `dictionaries` are numbers of the leaf columns that are read as such; `pre_buffer` asks for all column chunks at
-    once: for file systems that are far away.
+    `dictionaries`: numbers of the leaf columns that are read as dictionaries.
+    `pre_buffer`: whether all column chunks are requested together, for remote file systems.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Reader(pq.ParquetFile):
         super().__init__(
             source,
             metadata=metadata,
-            # By name, pyarrow would spell the names of all columns to find them.
+            # Numbers, because pyarrow would search names in the paths of all columns.
             read_dictionary=list(dictionaries),
             pre_buffer=pre_buffer,
-            # Nanoseconds, pyarrow's own choice for INT96, wrap around silently outside of 1677 to 2262.
+            # Nanoseconds, pyarrow's default for INT96, overflow silently outside the years 1677 to 2262.
             coerce_int96_timestamp_unit="us",
             **depth_options(),
         )
@@ -97,41 +97,39 @@ class Reader(pq.ParquetFile):
 
     @property
     def schema_arrow(self) -> pa.Schema:
-        """The schema of what is read, `without_views`."""
+        """The schema of the file, `without_views`."""
         return without_views(empty_table(super().schema_arrow), self.metadata).schema
 
     @property
     def may_use_threads(self) -> bool:
-        """False where the schema has a type that Python registered: one of pyarrow's threads that still held it at exit
-        would end the process.
-        """
+        """Whether pyarrow may use threads: not for a type registered in Python, which would crash a thread at exit."""
         kinds = list(self.schema_arrow.types)
         while kinds:
             kind = kinds.pop()
             if isinstance(kind, pa.ExtensionType):
                 return False
-            inside = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-            kinds += [inside.field(number).type for number in range(inside.num_fields)]
+            storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+            kinds += [storage.field(number).type for number in range(storage.num_fields)]
         return True
 
 
 def without_views(table: pa.Table, metadata: pq.FileMetaData) -> pa.Table:
-    """What pyarrow read of a file, with offsets where it made views, which it can neither take from nor filter.
+    """Convert views in a table that pyarrow read to arrays with offsets, because pyarrow cannot filter views.
 
-    Files have none: a writer's Arrow schema in the footer asks for them.
+    Views come only from the Arrow schema that a writer stored in the footer.
     """
     if b"ARROW:schema" not in (metadata.metadata or {}):
         return table
-    for number, own in enumerate(table.schema):
-        plain = plain_form(own.type, stored=True)
-        if plain != own.type:
-            table = table.set_column(number, own.with_type(plain), chunks_in_form(table.column(number), plain))
+    for number, field_ in enumerate(table.schema):
+        plain = plain_form(field_.type, stored=True)
+        if plain != field_.type:
+            table = table.set_column(number, field_.with_type(plain), chunks_in_form(table.column(number), plain))
     return table
 
 
 @dataclass(slots=True, eq=False)
 class CachedFooter:
-    """What was found out about a file: shared by all threads that read it, so only added to."""
+    """The cache entry of a file, shared by all threads; entries are only added."""
 
     metadata: pq.FileMetaData  # Row groups and statistics.
     schema: SchemaNode  # The schema tree of the footer.
@@ -140,7 +138,7 @@ class CachedFooter:
     plans: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def reader(self, stream: pa.NativeFile) -> Reader:
-        """A reader over a stream of the file, for one thread and reading with one: an idle one if there is one."""
+        """Return a reader over a stream of the file, an idle one if possible, for use in one thread."""
         try:
             reader = self.idle_readers.pop()
         except IndexError:
@@ -149,13 +147,13 @@ class CachedFooter:
         return reader
 
     def release(self, reader: Reader) -> None:
-        """Keep a reader for the next one who asks; it is read from no more."""
+        """Return a reader, which is not used any more, to the idle readers."""
         reader.handle.stream = None
         if len(self.idle_readers) < _IDLE_READERS:
             self.idle_readers.append(reader)
 
     def plan(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
-        """What was planned before under the key, else what `make` gives; not to be changed."""
+        """Return the cached plan of a key, or make it; the result must not be modified."""
         plan: Entry | None = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= _PLANS:
@@ -165,21 +163,21 @@ class CachedFooter:
 
 
 class FooterCache(Generic[Entry]):
-    """What is known of the files last opened, within bounds."""
+    """A cache of the files opened last, with limits on number and size."""
 
-    def __init__(self, most_files: int = MOST_FILES) -> None:
-        self.most_files = most_files
+    def __init__(self, max_files: int = MAX_FILES) -> None:
+        self.max_files = max_files
         self.clear()
         in_forked_child(self.clear)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all entries."""
         self.lock = threading.Lock()
         self.files: OrderedDict[Fingerprint, tuple[Entry, int]] = OrderedDict()
         self.bytes = 0
 
     def get(self, fingerprint: Fingerprint) -> Entry | None:
-        """What is kept of a file, which was used last now; None for nothing."""
+        """Return the entry of a file, which becomes the most recently used; None if there is no entry."""
         with self.lock:
             footer = self.files.get(fingerprint)
             if footer is None:
@@ -188,32 +186,32 @@ class FooterCache(Generic[Entry]):
             return footer[0]
 
     def add(self, fingerprint: Fingerprint, entry: Entry, size: int) -> None:
-        """Keep what is known, of so many bytes, and forget what was not used for longest."""
+        """Add an entry of `size` bytes, and remove the least recently used ones."""
         with self.lock:
-            if fingerprint in self.files or size > MOST_FOOTER_BYTES:
+            if fingerprint in self.files or size > MAX_FOOTER_BYTES:
                 return
             self.files[fingerprint] = entry, size
             self.bytes += size
-            while self.bytes > MOST_FOOTER_BYTES or len(self.files) > self.most_files:
-                _, (_, gone) = self.files.popitem(last=False)
-                self.bytes -= gone
+            while self.bytes > MAX_FOOTER_BYTES or len(self.files) > self.max_files:
+                _, (_, removed_bytes) = self.files.popitem(last=False)
+                self.bytes -= removed_bytes
 
 
 FOOTERS: FooterCache[CachedFooter] = FooterCache()
 
 
 def fingerprint_of(path: str) -> Fingerprint | None:
-    """The fingerprint of a local file; None if it is not there, or so young that a change might leave no trace."""
+    """Return the fingerprint of a local file; None if it is missing, or so young that changes may be undetectable."""
     return fingerprint_if_settled(state_of(path))
 
 
 def fingerprint_if_settled(state: Fingerprint | None) -> Fingerprint | None:
-    """The state of a file as its fingerprint; None if it is so young that a change might leave no trace."""
+    """Return the state of a file as a fingerprint; None if it is so young that changes may be undetectable."""
     return None if state is None or time.time_ns() - max(state[3:]) < SETTLED_NS else state
 
 
 def state_of(path: str | int) -> Fingerprint | None:
-    """Device, inode, size, and times of the last change of a local file, by name or open; None if it is not there."""
+    """Return device, inode, size and times of a local file, by path or descriptor; None if it is missing."""
     try:
         info = os.stat(path)  # noqa: PTH116 - a Path costs as much as the call
     except (OSError, ValueError):
@@ -222,12 +220,12 @@ def state_of(path: str | int) -> Fingerprint | None:
 
 
 def cached_footer(path: str, fingerprint: Fingerprint | None) -> CachedFooter | None:
-    """What is known of the file that was opened at a path since it had the fingerprint, if it has that still."""
+    """Return the entry of the file at a path, if it still has the fingerprint."""
     footer = None if fingerprint is None else FOOTERS.get(fingerprint)
     return footer if footer is not None and fingerprint_of(path) == fingerprint else None
 
 
 def cache_footer(path: str, fingerprint: Fingerprint | None, footer: CachedFooter) -> None:
-    """Keep what was read of the file at a path since it had the fingerprint, if it has that still."""
+    """Add an entry for the file at a path, if it still has the fingerprint."""
     if fingerprint is not None and fingerprint_of(path) == fingerprint:
         FOOTERS.add(fingerprint, footer, footer.metadata.serialized_size)

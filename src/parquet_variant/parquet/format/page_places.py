@@ -19,8 +19,8 @@ from parquet_variant.parquet.format import field_numbers as numbers
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.thrift import (
     STRUCT,
-    Field,
     ThriftError,
+    ThriftField,
     find_field,
     list_items,
     read_value,
@@ -70,10 +70,10 @@ class LeafPages:
         return tuple(page for page in self.pages if rows[page.first_row : page.first_row + page.rows].any())
 
 
-def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
+def row_groups(footer: bytes) -> list[tuple[list[ThriftField], int]]:
     """Return the spans of the column chunk structs in the footer, and the number of rows, of each row group."""
     at = find_field(footer, 0, numbers.ROW_GROUPS)
-    groups: list[tuple[list[Field], int]] = []
+    groups: list[tuple[list[ThriftField], int]] = []
     count, _, position = list_items(footer, at) if at is not None else (0, 0, 0)
     for _ in range(count):
         fields = {field.id: field for field in struct_fields(footer, position)}
@@ -81,7 +81,7 @@ def row_groups(footer: bytes) -> list[tuple[list[Field], int]]:
         spans = []
         for _ in range(chunks):
             _, end = read_value(footer, start, STRUCT)
-            spans.append(Field(0, STRUCT, start, start, end))
+            spans.append(ThriftField(0, STRUCT, start, start, end))
             start = end
         rows, _ = read_value(footer, fields[numbers.NUM_ROWS].start, fields[numbers.NUM_ROWS].type)
         groups.append((spans, rows))
@@ -109,7 +109,7 @@ def read_at(source: pa.NativeFile, start: int, size: int) -> bytes:
     return bytes(data)
 
 
-def leaf_pages(source: pa.NativeFile, footer: bytes, span: Field, leaf: SchemaNode, rows: int) -> LeafPages:
+def leaf_pages(source: pa.NativeFile, footer: bytes, span: ThriftField, leaf: SchemaNode, rows: int) -> LeafPages:
     """Return the places of the pages of a column chunk. Raises ValueError without a valid offset index."""
     struct, _ = read_value(footer, span.start, STRUCT)
     metadata = struct[numbers.METADATA]

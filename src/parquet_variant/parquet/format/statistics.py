@@ -1,7 +1,7 @@
-"""What a Parquet file says about the values of a leaf column: counts and bounds, each of which may be unknown.
+"""Statistics of leaf columns in a Parquet file: counts and bounds, each of which may be unknown.
 
-Owns reading row-group statistics as Arrow scalars, and the rule that a doubtful bound is no bound. Leaves what may be
-concluded from them to `prune`.
+Owns reading the statistics of row groups as Arrow scalars, and the rule that a doubtful bound is ignored. Leaves
+conclusions to `query.prune`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, merge_statistics, order_key
 from parquet_variant.types import TYPE_OF_ARROW
 
-# The file's own key in the footer: our writer has looked, and no float or double column of the file holds a NaN.
+# Key-value metadata of this library's writer: no float or double column of the file contains a NaN.
 NO_NAN_KEY = b"parquet_variant.no_nan"
 
 _TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_ARROW.items()} | {
@@ -28,7 +28,7 @@ _TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_A
 
 
 def leaf_type(node: SchemaNode) -> pa.DataType | None:
-    """The Arrow type of a leaf that the shredding specification lists; None for any other.
+    """Return the Arrow type of a leaf if the shredding specification lists its type, else None.
 
     >>> leaf_type(SchemaNode("typed_value", ("v", "typed_value"), "optional", "INT64", "DECIMAL(12, 2)"))
     Decimal128Type(decimal128(12, 2))
@@ -40,8 +40,8 @@ def leaf_type(node: SchemaNode) -> pa.DataType | None:
 
 
 def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStatistics:
-    """The statistics of one column chunk; bounds only where their order is the values' order."""
-    # pyarrow ends the process where a damaged footer says two types of one column.
+    """Return the statistics of a column chunk, with bounds only if their order is the order of values."""
+    # pyarrow crashes on a damaged footer in which the types of a column contradict each other.
     statistics = chunk.statistics if chunk.physical_type == node.physical and chunk.is_stats_set else None
     values = chunk.num_values
     if statistics is None:
@@ -50,7 +50,7 @@ def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStat
     if nulls is not None and not 0 <= nulls <= values:
         nulls = None
     if nulls == values and statistics.has_min_max:
-        return LeafStatistics(values)  # bounds of no values: one of the two is wrong
+        return LeafStatistics(values)  # bounds without values: the count or the bounds are wrong
     arrow = leaf_type(node)
     if not statistics.has_min_max or arrow is None:
         return LeafStatistics(values, nulls)
@@ -61,7 +61,7 @@ def leaf_statistics(chunk: pq.ColumnChunkMetaData, node: SchemaNode) -> LeafStat
 
 
 def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
-    """A statistic as a scalar; None where it is NaN or does not fit the type."""
+    """Return a bound as a scalar; None if it is NaN or does not fit the type."""
     try:
         if pa.types.is_floating(arrow):
             if math.isnan(raw):
@@ -79,7 +79,7 @@ def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
         if arrow == pa.uuid():
             return pa.scalar(bytes(raw), pa.binary(16)).cast(arrow) if len(raw) == 16 else None
         if pa.types.is_string(arrow):
-            # A bound that was cut inside a character is not text; as a bound it is then unknown.
+            # A bound that was truncated inside a character is not valid UTF-8, so it is unknown.
             return scalar(raw if isinstance(raw, str) else raw.decode("utf-8"), arrow)
         return scalar(raw, arrow)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
@@ -87,9 +87,9 @@ def _scalar(raw: Any, arrow: pa.DataType) -> pa.Scalar | None:
 
 
 def may_hide_nan(metadata: pq.FileMetaData) -> bool:
-    """Whether a float column of the file may hold a NaN that its statistics do not show.
+    """Return whether a float column of the file may contain a NaN outside its bounds.
 
-    Arrow's writers leave NaN out of the bounds. parquet-mr (Spark) gives no bounds once it meets one.
+    Arrow's writers ignore NaN in bounds. parquet-mr (Spark) writes no bounds for a column with a NaN.
     """
     if (metadata.metadata or {}).get(NO_NAN_KEY) == b"true":
         return False
@@ -97,12 +97,12 @@ def may_hide_nan(metadata: pq.FileMetaData) -> bool:
 
 
 def footer_metadata(footer: bytes) -> pq.FileMetaData:
-    """What pyarrow makes of a footer's Thrift bytes; no file is read for it."""
+    """Return pyarrow's metadata of the Thrift bytes of a footer, without reading a file."""
     return open_parquet(pa.BufferReader(MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC)).metadata
 
 
 def writer_of(metadata: pq.FileMetaData) -> str:
-    """The library that wrote a file, as the footer tells it; empty if it does not, or not as text."""
+    """Return the library that wrote a file, from the footer; empty if unknown."""
     try:
         return metadata.created_by or ""
     except UnicodeDecodeError:
@@ -110,6 +110,6 @@ def writer_of(metadata: pq.FileMetaData) -> str:
 
 
 def file_statistics(metadata: pq.FileMetaData, leaf: SchemaNode) -> LeafStatistics:
-    """What a file says of a leaf column."""
+    """Return the statistics of a leaf column in the whole file."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     return merge_statistics(leaf_statistics(group.column(leaf.leaf), leaf) for group in groups)

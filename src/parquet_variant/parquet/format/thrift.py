@@ -1,7 +1,6 @@
-"""The part of Thrift's compact protocol that Parquet needs: read and write structs, know where each field lies.
+"""The part of Thrift's compact protocol that Parquet needs: structs, and the spans of their fields.
 
-Owns bytes to plain Python values and back, and the spans of fields. Leaves the meaning of the field ids to `footer` and
-`parquet.pages`.
+Owns the conversion between bytes and Python values. Leaves the meaning of field ids to `footer` and `parquet.pages`.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ _MAX_DEPTH = 32
 
 
 class ThriftError(ValueError):
-    """Bytes that are not the compact protocol."""
+    """Raised for bytes that are not valid in the compact protocol."""
 
 
-class Field(NamedTuple):
-    """A field of a struct: its id, type code, and where header, value and end lie in the buffer."""
+class ThriftField(NamedTuple):
+    """A field of a struct: its id, type code, and the offsets of its header, value and end in the buffer."""
 
     id: int
     type: int
@@ -34,7 +33,7 @@ _BYTES = [bytes([number]) for number in range(256)]
 
 
 def varint(number: int) -> bytes:
-    """An unsigned number as the compact protocol stores it.
+    """Encode an unsigned number.
 
     >>> varint(300).hex()
     'ac02'
@@ -52,7 +51,7 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> bytes:
-    """A signed number as the compact protocol stores it.
+    """Encode a signed number.
 
     >>> zigzag(16).hex(), zigzag(-1).hex()
     ('20', '01')
@@ -63,9 +62,9 @@ def zigzag(number: int) -> bytes:
 
 
 def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
-    """A struct of fields ``(id, type code, value)`` in ascending order of ids; those whose value is None are not set.
+    """Encode a struct from fields ``(id, type code, value)`` in ascending order of ids; None skips a field.
 
-    The value of a `STRUCT` is its encoded bytes, that of a `LIST` the type code of its items and the items.
+    The value of a `STRUCT` is its encoded bytes; the value of a `LIST` is the type code of its items, and the items.
 
     >>> encode_struct((1, I32, 5), (2, BINARY, None), (4, LIST, (BOOL, [True, False]))).hex()
     '150a3921010200'
@@ -88,7 +87,7 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
         elif kind == I8:
             out.append(_BYTES[value & 0xFF])
         elif kind != BOOL:
-            raise ThriftError(f"no values of type code {kind} are written")
+            raise ThriftError(f"cannot encode values of type code {kind}")
     out.append(b"\0")
     return b"".join(out)
 
@@ -97,16 +96,16 @@ def _put_list(out: list[bytes], kind: int, items: Any) -> None:
     count = len(items)
     out.append(_BYTES[count << 4 | kind] if count < 15 else _BYTES[0xF0 | kind] + varint(count))
     if kind == BOOL:
-        out.append(bytes(_TRUE if each else _FALSE for each in items))
+        out.append(bytes(_TRUE if item else _FALSE for item in items))
     elif kind == STRUCT:
         out += items
     elif kind in (I32, I64):
         out += map(zigzag, items)
     elif kind == BINARY:
-        for each in items:
-            out += varint(len(each)), each
+        for item in items:
+            out += varint(len(item)), item
     else:
-        raise ThriftError(f"no lists of type code {kind} are written")
+        raise ThriftError(f"cannot encode lists of type code {kind}")
 
 
 def _byte(buffer: bytes, position: int) -> int:
@@ -133,10 +132,10 @@ def _read_zigzag(buffer: bytes, position: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), position
 
 
-def struct_fields(buffer: bytes, position: int) -> Iterator[Field]:
-    """Walk the fields of the struct that starts at `position`; the last one, of type 0, is the stop byte.
+def struct_fields(buffer: bytes, position: int) -> Iterator[ThriftField]:
+    """Yield the fields of the struct that starts at `position`; the last one, of type 0, is the stop byte.
 
-    Raises `ThriftError` if the bytes end early or nest too deep.
+    Raises `ThriftError` if the bytes end early or are nested too deeply.
     """
     last = 0
     while True:
@@ -144,7 +143,7 @@ def struct_fields(buffer: bytes, position: int) -> Iterator[Field]:
         byte = _byte(buffer, position)
         position += 1
         if byte == 0:
-            yield Field(0, 0, header, position, position)
+            yield ThriftField(0, 0, header, position, position)
             return
         kind = byte & 0x0F
         if byte >> 4:
@@ -152,13 +151,13 @@ def struct_fields(buffer: bytes, position: int) -> Iterator[Field]:
         else:
             last, position = _read_zigzag(buffer, position)
         start = position
-        if kind not in (_TRUE, _FALSE):  # A boolean field has its value in the header.
+        if kind not in (_TRUE, _FALSE):  # The header of a boolean field contains its value.
             _, position = read_value(buffer, position, kind, 1)
-        yield Field(last, kind, header, start, position)
+        yield ThriftField(last, kind, header, start, position)
 
 
 def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:
-    """The header of a list: number of items, their type code, and where the first one starts."""
+    """Return the number of items of a list, their type code, and the offset of the first item."""
     byte = _byte(buffer, position)
     position += 1
     count = byte >> 4
@@ -170,10 +169,10 @@ def list_items(buffer: bytes, position: int) -> tuple[int, int, int]:
 
 
 def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple[Any, int]:
-    """Read one value of type code `kind`; structs become dicts by field id. Returns the value and where it ends."""
+    """Read a value of type code `kind`; structs become dicts by field id. Return the value and its end."""
     if depth > _MAX_DEPTH:
         raise ThriftError(f"nested deeper than {_MAX_DEPTH}")
-    if kind in (_TRUE, _FALSE):  # An item of a list of booleans has a byte of its own.
+    if kind in (_TRUE, _FALSE):  # A boolean in a list takes a byte.
         return _byte(buffer, position) == _TRUE, position + 1
     if kind == I8:
         return struct.unpack("b", bytes([_byte(buffer, position)]))[0], position + 1
@@ -185,7 +184,7 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
     if kind == BINARY:
         length, position = _read_varint(buffer, position)
         if position + length > len(buffer):
-            raise ThriftError(f"a text of {length} bytes does not fit at byte {position}")
+            raise ThriftError(f"a string of {length} bytes does not fit at byte {position}")
         return buffer[position : position + length], position + length
     if kind in (LIST, _SET):
         count, item, position = list_items(buffer, position)
@@ -204,9 +203,9 @@ def read_value(buffer: bytes, position: int, kind: int, depth: int = 0) -> tuple
 def read_struct(
     buffer: bytes, position: int, depth: int = 0, kinds: Mapping[int, int] | None = None
 ) -> tuple[dict[int, Any], int]:
-    """The values of a struct's fields by id, and where it ends; an error if one has not the type code in `kinds`.
+    """Return the values of a struct by field id, and its end. Raises `ThriftError` for a type code not in `kinds`.
 
-    Thrift's own readers pass over a field of another type than its declaration.
+    Generated Thrift readers skip a field whose type differs from its declaration.
     """
     values: dict[int, Any] = {}
     last, size = 0, len(buffer)
@@ -225,14 +224,14 @@ def read_struct(
         if kind in (_TRUE, _FALSE):
             values[last] = kind == _TRUE
         elif _I16 <= kind <= I64 and position < size and (byte := buffer[position]) < 0x80:
-            values[last] = (byte >> 1) ^ -(byte & 1)  # Nearly all numbers of a schema have one byte.
+            values[last] = (byte >> 1) ^ -(byte & 1)  # Nearly all numbers of a schema take one byte.
             position += 1
         else:
             values[last], position = read_value(buffer, position, kind, depth + 1)
 
 
 def with_numbers(buffer: bytes, position: int, changes: Mapping[int, int | bytes]) -> bytes:
-    """The bytes of a struct in which some fields, numbers or encoded structs, have other values."""
+    """Return the bytes of a struct with new values of some fields: numbers or encoded structs."""
     out = bytearray()
     for field in struct_fields(buffer, position):
         out += buffer[field.header : field.start]
@@ -263,7 +262,7 @@ def without_fields(buffer: bytes, position: int, numbers: Collection[int]) -> by
 
 
 def find_field(buffer: bytes, position: int, number: int) -> int | None:
-    """Where the value of a field begins in the struct that starts at `position`; the value itself is not read."""
+    """Return the offset of the value of a field in the struct that starts at `position`; None if it is not set."""
     last = 0
     while byte := _byte(buffer, position):
         position += 1

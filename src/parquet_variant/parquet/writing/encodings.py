@@ -2,9 +2,9 @@
 
 Owns the trials. Leaves writing to `writer`. A dictionary suits columns with repeated values; delta encodings suit
 increasing numbers, strings of varying lengths, and strings that share a prefix with the previous one. The trial
-measures which is smaller after compression. Long strings get a dictionary without a trial: its indices are negligible, and one
-dictionary page compresses better than many data pages. Columns that higher levels of zstd hardly compress better
-(hashes, identifiers, deltas) get a low level.
+measures which is smaller after compression. Long strings get a dictionary without a trial: its indices are negligible,
+and one dictionary page compresses better than many data pages. Columns that higher levels of zstd hardly compress
+better (hashes, identifiers, deltas) get a low level.
 """
 
 from __future__ import annotations
