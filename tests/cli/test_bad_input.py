@@ -92,7 +92,7 @@ def test_a_parquet_file_without_a_variant_column(variant: Run, tmp_path: Path, c
     pq.write_table(pa.table({"id": [1], "name": ["x"]}), source)
     done = variant(*words_for(command, source, tmp_path))
     assert done.code == 1
-    assert "no Variant column: columns are id, name; make one from JSON" in done.error
+    assert "no Variant column: its columns are id, name; make one from JSON" in done.error
     assert str(source) in done.error
 
 

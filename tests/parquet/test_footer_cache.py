@@ -118,12 +118,12 @@ def test_threads_share_what_is_known_but_no_reader(tmp_path):
 def test_what_is_kept_is_bounded(tmp_path, monkeypatch):
     paths = [write(tmp_path / f"{number}.parquet", f'{{"a": {number}}}') for number in range(5)]
     time.sleep(0.05)
-    monkeypatch.setattr(footer_cache.FOOTERS, "most_files", 3)
+    monkeypatch.setattr(footer_cache.FOOTERS, "max_files", 3)
     found = [known(path) for path in paths]
     assert [known(path) is each for path, each in zip(paths[2:], found[2:], strict=True)] == [True] * 3
     assert known(paths[0]) is not found[0]
     size = found[0].metadata.serialized_size
-    monkeypatch.setattr(footer_cache, "MOST_FOOTER_BYTES", 2 * size + 1)
+    monkeypatch.setattr(footer_cache, "MAX_FOOTER_BYTES", 2 * size + 1)
     assert known(write(tmp_path / "new.parquet", '{"a": 9}')) is not None
     assert footer_cache.FOOTERS.bytes <= 2 * size + 1
     kept = footer_cache.FOOTERS.files.values()
@@ -159,7 +159,7 @@ def test_a_reader_that_failed_is_not_lent_again(tmp_path):
         stream.write(b"\xff" * size)
     time.sleep(0.05)
     for _ in range(2):
-        with pytest.raises(pv.VariantFileError, match="cannot be read"):
+        with pytest.raises(pv.VariantFileError, match="cannot read"):
             values(path)
     assert next(reversed(footer_cache.FOOTERS.files.values()))[0].idle_readers == []
 

@@ -41,7 +41,7 @@ def test_files_of_any_schema_are_read_together(folder):
     ("source", "words"),
     [
         ("nope.parquet", "does not exist"),
-        ("empty", "holds no Parquet files"),
+        ("empty", "no Parquet files"),
         ("nope*.parquet", "no file matches"),
         ([], "list of files is empty"),
         ("notes.txt", "not a Parquet file"),

@@ -153,7 +153,7 @@ def test_columns_that_share_a_name_are_refused(tmp_path):
         pv.parquet.write(tmp_path / "a.parquet", table)
     pq.write_table(table, tmp_path / "a.parquet")
     for read in (pv.parquet.read_table, lambda path: pv.parquet.extract(path, ["x"])):
-        with pytest.raises(VariantFileError, match="2 columns are called x"):
+        with pytest.raises(VariantFileError, match="2 columns have the name x"):
             read(tmp_path / "a.parquet")
     assert pv.parquet.read_table(tmp_path / "a.parquet", ["y"]).to_pydict() == {"y": [3]}
 

@@ -60,7 +60,7 @@ def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
         ("a.parquet", b'{"a": 1}\n', "it is text"),
         ("a.csv", b"a,b\n1,2\n", "it is text"),
         ("a.parquet", gzip.compress(b"x"), "it is compressed with gzip"),
-        ("a.parquet", b"PAR1" + bytes(40), "it begins as one and is cut off"),
+        ("a.parquet", b"PAR1" + bytes(40), "it begins like one but is truncated"),
         ("a.bin", bytes(range(99)), "it does not end with the bytes PAR1"),
     ],
     ids=["empty", "json", "csv", "gzip", "cut", "bytes"],

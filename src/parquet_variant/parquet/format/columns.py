@@ -127,7 +127,7 @@ def top_column(root: SchemaNode, name: str, file: str, other_columns: Collection
     if not nodes:
         names = _comma_separated([*(node.name for node in root.children), *other_columns])
         raise VariantFileError(
-            f"column {name} does not exist: choose from {names}, or use a path such as $.a",
+            f"no column {name}: choose from {names}, or use a path such as $.a",
             reason="no-such-column",
             file=file,
         )
