@@ -1,6 +1,6 @@
-"""pyarrow.compute, imported on first use: it takes a third of the time that importing pyarrow takes.
+"""``pyarrow.compute``, imported on first use, since it takes a third of the time that importing pyarrow takes.
 
-Owns only that: ``from parquet_variant import arrow_compute as pc``.
+Use it as ``from parquet_variant import arrow_compute as pc``.
 """
 
 from __future__ import annotations

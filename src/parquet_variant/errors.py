@@ -1,7 +1,7 @@
-"""The errors of parquet-variant: one base class, a stable reason code, and where it happened.
+"""The errors of parquet-variant: one base class, a stable reason code, and the location of the fault.
 
-Owns the exception classes and how a location is worded. Leaves the decision what is an error to the layer that
-raises it.
+Owns the exception classes, how a location is written, and the checks of option values that all layers share. Leaves
+the decision what is an error to the layer that raises it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-# A secret may have a slash that nobody quoted; what looks like a port is none.
+# A secret may contain a slash that is not escaped. A port number after the host is not a password.
 _USER = re.compile(r"(?<=://)(?:[^/@\s'\"]+|[^/:@\s'\"]*:(?!\d+/)[^@\s'\"]+)@")
-_LONGEST = 1500
+_MAX_CHARACTERS = 1500
 _SIGNED = re.compile(r"(?i)([?&;][^=&\s]*(?:sig|token|cred|key|secret|pass)[^=&\s]*=)[^&#\s'\")]+")
 
 
 def without_secrets(text: str) -> str:
-    """A text whose URLs show neither passwords nor signatures.
+    """Return a text with the passwords and signatures in its URLs replaced by ``***``.
 
     >>> without_secrets("s3://key:secret@bucket/x, https://host/x?sig=abc&v=1")
     's3://***@bucket/x, https://host/x?sig=***&v=1'
@@ -28,41 +28,42 @@ def without_secrets(text: str) -> str:
 
 
 def _in_one_line(message: str) -> str:
-    """A message as one line that a terminal can show, whatever was quoted in it."""
-    if len(message) > _LONGEST:
-        message = f"{message[: _LONGEST - 300]} … {message[-300:]}"
+    """Return a message as one line that a terminal can print, whatever it quotes."""
+    if len(message) > _MAX_CHARACTERS:
+        message = f"{message[: _MAX_CHARACTERS - 300]} … {message[-300:]}"
     if message.isprintable():
         return message
-    # What is no character of a text would break the stream it is printed to, or hide what stands beside it.
-    shown = " ".join(message.splitlines())
-    return "".join(each if each.isprintable() or each == "\xa0" else repr(each)[1:-1] for each in shown)
+    # Unprintable characters could break the stream that the message is printed to, or hide other text.
+    line = " ".join(message.splitlines())
+    return "".join(
+        character if character.isprintable() or character == "\xa0" else repr(character)[1:-1] for character in line
+    )
 
 
-def choice_of(name: str, known: Iterable[str]) -> str:
-    """What to say of a name that nobody knows: the one that is nearest, or else all that there are.
+def choice_of(name: str, choices: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: the closest valid name, or else all valid names.
 
     >>> choice_of("bigin", ["bigint", "date"]), choice_of("x", ["bigint", "date"])
     ("did you mean 'bigint'?", 'use bigint, date')
     """
     from difflib import get_close_matches
 
-    names = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), names, 1)
-    return f"did you mean {names[near[0]]!r}?" if near else f"use {', '.join(names.values())}"
+    names = {choice.lower(): choice for choice in choices}
+    matches = get_close_matches(name.lower(), names, 1)
+    return f"did you mean {names[matches[0]]!r}?" if matches else f"use {', '.join(names.values())}"
 
 
 class VariantError(ValueError):
-    """Anything that parquet-variant refuses.
+    """Base class of all errors that parquet-variant raises.
 
     Parameters
     ----------
     message
-        One line that names the offending value and says what to do.
+        One line that names the invalid value and says what to do.
     reason
         A stable code for machines, such as ``"truncated"`` or ``"duplicate-key"``.
     file, row, path, offset
-        Where it happened: a file name, a 0-based row, a normalized variant path and a 0-based byte offset. Each may be
-        unknown.
+        The location: a file name, a 0-based row, a normalized variant path and a 0-based byte offset; None if unknown.
 
     Examples
     --------
@@ -95,25 +96,25 @@ class VariantError(ValueError):
         super().__init__(message)
 
     def at(self, **location: Any) -> VariantError:
-        """Fill in the parts of the location that are still unknown and return the error itself."""
+        """Set the parts of the location that are still unknown, and return the error."""
         for name, value in location.items():
             if getattr(self, name) is None:
                 setattr(self, name, without_secrets(value) if isinstance(value, str) else value)
         return self
 
     def __str__(self) -> str:
-        named = (("file", self.file), ("row", self.row), ("path", self.path), ("byte offset", self.offset))
-        where = ", ".join(f"{name} {value}" for name, value in named if value is not None)
-        return f"{self.message} ({_in_one_line(where)})" if where else self.message
+        parts = (("file", self.file), ("row", self.row), ("path", self.path), ("byte offset", self.offset))
+        location = ", ".join(f"{name} {value}" for name, value in parts if value is not None)
+        return f"{self.message} ({_in_one_line(location)})" if location else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Spark and multiprocessing pickle errors between processes: keyword-only arguments need help.
+        # Spark and multiprocessing pickle errors, and pickle does not pass keyword-only arguments by itself.
         names = ("reason", "file", "row", "path", "offset")
         return partial(type(self), **{name: getattr(self, name) for name in names}), (self.message,)
 
 
 def bad_option(message: str, error: type[VariantError] = VariantError) -> VariantError:
-    """The error of an option that cannot be as it is."""
+    """Return the error for an invalid option value."""
     return error(message, reason="bad-option")
 
 
@@ -124,30 +125,30 @@ def check_choice(
     error: type[VariantError] = VariantError,
     reason: str = "bad-option",
 ) -> None:
-    """Refuse a value that an option does not have.
+    """Raise an error if an option has none of its valid values.
 
     >>> check_choice("errors", "stop", ("null", "raise"))
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: errors is 'stop': use null or raise
     """
-    *others, last = choices
-    if not isinstance(value, str) or value not in (*others, last):
-        raise error(f"{name} is {value!r}: use {', '.join(others)} or {last}", reason=reason)
+    *first_choices, last_choice = choices
+    if not isinstance(value, str) or value not in (*first_choices, last_choice):
+        raise error(f"{name} is {value!r}: use {', '.join(first_choices)} or {last_choice}", reason=reason)
 
 
-def check_count(name: str, value: object, least: int = 0, most: int = 2**63 - 1) -> None:
-    """Refuse what is no whole number from one to another.
+def check_count(name: str, value: object, minimum: int = 0, maximum: int = 2**63 - 1) -> None:
+    """Raise an error if an option is not an integer in a range, both ends included.
 
     >>> check_count("max_depth", "1")
     Traceback (most recent call last):
     parquet_variant.errors.VariantError: max_depth is '1': give an integer from 0 to 9223372036854775807
     """
-    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
-        raise bad_option(f"{name} is {value!r}: give an integer from {least} to {most}")
+    if not isinstance(value, Integral) or isinstance(value, bool) or not minimum <= int(value) <= maximum:
+        raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum}")
 
 
 def check_mapping(name: str, value: object, error: type[VariantError] = VariantError) -> None:
-    """Refuse an option that has no values by name.
+    """Raise an error if an option is not a mapping.
 
     >>> check_mapping("types", ["uuid"])
     Traceback (most recent call last):
@@ -158,54 +159,54 @@ def check_mapping(name: str, value: object, error: type[VariantError] = VariantE
 
 
 def check_names(
-    what: str, names: Iterable[str], known: Iterable[str], error: type[VariantError] = VariantError
+    what: str, names: Iterable[str], choices: Iterable[str], error: type[VariantError] = VariantError
 ) -> None:
-    """Refuse options that nothing has by these names; `what` says which options there are.
+    """Raise an error for the first option that has an unknown name; `what` describes the options in the message.
 
     >>> check_names("option for files", ["level"], ["compression", "writer"])
     Traceback (most recent call last):
-    parquet_variant.errors.VariantError: there is no option for files 'level': use compression, writer
+    parquet_variant.errors.VariantError: unknown option for files 'level': use compression, writer
     """
-    known = list(known)
-    if unknown := sorted(set(names) - set(known)):
-        raise bad_option(f"there is no {what} {unknown[0]!r}: {choice_of(unknown[0], known)}", error)
+    choices = list(choices)
+    if unknown := sorted(set(names) - set(choices)):
+        raise bad_option(f"unknown {what} {unknown[0]!r}: {choice_of(unknown[0], choices)}", error)
 
 
 def check_column_name(name: object) -> None:
-    """Refuse a name that no Arrow column can have.
+    """Raise an error if a name cannot be the name of an Arrow column.
 
     >>> check_column_name("a b")
     """
     if not isinstance(name, str) or any("\ud800" <= character <= "\udfff" for character in name):
-        raise SchemaError(f"{name!r} is no name of a column: give text in Unicode", reason="bad-name")
+        raise SchemaError(f"{name!r} is not a column name: give Unicode text", reason="bad-name")
 
 
 class MalformedVariantError(VariantError):
-    """Bytes that are not a Variant by the encoding specification."""
+    """Bytes that are not a Variant according to the encoding specification."""
 
     default_reason = "malformed"
 
 
 class JsonError(VariantError):
-    """Text that is not JSON by RFC 8259, or that the options forbid."""
+    """Text that is not JSON according to RFC 8259, or that the options do not allow."""
 
     default_reason = "bad-json"
 
 
 class PathError(VariantError):
-    """A path expression that cannot be read, or that does not fit where it is used."""
+    """A path expression that cannot be parsed, or that is not allowed where it is used."""
 
     default_reason = "bad-path"
 
 
 class PredicateError(VariantError):
-    """A predicate that cannot be read, or that does not fit the columns."""
+    """A predicate that cannot be parsed, or that does not match the columns."""
 
     default_reason = "bad-predicate"
 
 
 class CastError(VariantError):
-    """A value that cannot be given as the type that was asked for."""
+    """A value that cannot be cast to the requested type."""
 
     default_reason = "bad-cast"
 
@@ -217,13 +218,13 @@ class SchemaError(VariantError):
 
 
 class ConflictError(VariantError):
-    """A shredded value whose ``value`` and ``typed_value`` contradict each other."""
+    """A shredded value whose ``value`` and ``typed_value`` conflict."""
 
     default_reason = "conflict"
 
 
 class VariantFileError(VariantError):
-    """A file, directory or column that is not there or cannot be used."""
+    """A file, directory or column that does not exist or cannot be used."""
 
     default_reason = "bad-file"
 
@@ -247,6 +248,6 @@ class IcebergError(TableError):
 
 
 class KernelsError(VariantError):
-    """Machine code of the kernels that is missing, or does not fit the sources or the CPU."""
+    """Kernel machine code that is missing, or does not match the sources or the CPU."""
 
     default_reason = "no-kernels"

@@ -1,11 +1,11 @@
 r"""Path expressions: ``$.a[0]['b c']``.
 
-Owns how a path is written and read: Spark's ``variant_get`` spelling, and the names, indexes and ``[*]`` of RFC 9535.
-Leaves what a path means on a value to those who follow it.
+Owns how a path is written and parsed: the syntax of Spark's ``variant_get``, with the names, indexes and ``[*]`` of RFC
+9535. Leaves the meaning of a path on a value to the functions that follow it.
 
-What is read: ``$``, then any of ``.name`` (any characters but ``.`` and ``[``), ``[0]``, ``['name']``, ``["name"]`` and
-``[*]``. Quoted names have the escapes of RFC 9535: ``\b \f \n \r \t \/ \\ \uXXXX`` and the quote itself.
-What is written is RFC 9535's normalized path: ``$['a'][0]``.
+A path is ``$``, followed by any number of ``.name`` (any characters but ``.`` and ``[``), ``[0]``, ``['name']``,
+``["name"]`` and ``[*]``. Quoted names have the escapes of RFC 9535: ``\b \f \n \r \t \/ \\ \uXXXX`` and the quote.
+Paths are written as RFC 9535's normalized paths: ``$['a'][0]``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from parquet_variant.errors import PathError
 
-# RFC 9535 keeps indexes within the integers that a double holds exactly.
+# RFC 9535 limits indexes to the integers that a double holds exactly.
 _MAX_INDEX = 2**53 - 1
 _UNQUOTED = re.compile(r"[^.\[]+")
 _INDEX = re.compile(r"-?[0-9]+")
@@ -26,19 +26,19 @@ _LITERAL = {quote: re.compile(rf"[^\\{quote}\x00-\x1f]+") for quote in "'\""}
 _HEX4 = re.compile(r"[0-9A-Fa-f]{4}")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
 _WRITTEN = {"\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "'": r"\'", "\\": r"\\"}
-# What needs no quotes, in a shell either.
+# Names that need no quotes, not even in a shell.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEEDS_ESCAPE = re.compile(r"[\x00-\x1f'\\]")
 _BLANKS = " \t\n\r"
 
 
 def backquoted(name: str) -> str:
-    """A name as Spark's SQL takes any."""
+    """Return a name in the backquotes of Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def quote_name(name: str) -> str:
-    """A field name as types are spelled: in backquotes where it is not a plain word.
+    """Return a field name for a type string: in backquotes unless it is a plain word.
 
     >>> quote_name("a"), quote_name("a`b")
     ('a', '`a``b`')
@@ -47,7 +47,7 @@ def quote_name(name: str) -> str:
 
 
 class Wildcard:
-    """The segment ``[*]``, every element; its one instance is ``WILDCARD``."""
+    """The segment ``[*]``, every element; ``WILDCARD`` is the only instance."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class Wildcard:
         return "WILDCARD"
 
     def __reduce__(self) -> str:
-        return "WILDCARD"  # pickled by name, so that it stays the one instance
+        return "WILDCARD"  # pickled by name, so that unpickling returns the only instance
 
 
 WILDCARD: Final = Wildcard()
@@ -64,17 +64,17 @@ Segment = str | int | Wildcard
 
 @dataclass(frozen=True, slots=True)
 class VariantPath:
-    """A path from a value to one inside it.
+    """A path from a value to a value inside it.
 
     Parameters
     ----------
     segments
-        Keys (str), 0-based indexes (int) and ``WILDCARD``, from the outside in; or the text that `parse` takes.
+        Keys (str), 0-based indexes (int) and ``WILDCARD``, outermost first; or a path as a string.
 
     Raises
     ------
     PathError
-        For a negative index, for segments of other types, and for a text that is no path.
+        For a negative index, for segments of other types, and for a string that is not a path.
 
     Examples
     --------
@@ -93,22 +93,22 @@ class VariantPath:
             segments = _parse(segments).segments
         elif isinstance(segments, (bytes, bytearray, memoryview)) or not isinstance(segments, Iterable):
             kind = type(segments).__name__
-            raise PathError(f"a path is a {kind}: give a text, such as '$.a[0]', or its segments")
+            raise PathError(f"a path is a {kind}: give a string, such as '$.a[0]', or a sequence of segments")
         object.__setattr__(self, "segments", tuple(segments))
         for segment in self.segments:
             if isinstance(segment, bool) or not isinstance(segment, (str, int, Wildcard)):
-                raise PathError(f"path segment {segment!r} is no key (str), index (int) or WILDCARD")
+                raise PathError(f"path segment {segment!r} is not a key (str), an index (int) or WILDCARD")
             if isinstance(segment, int) and not 0 <= segment <= _MAX_INDEX:
                 raise PathError(f"path index {segment} is outside 0 to {_MAX_INDEX}", reason="bad-index")
 
     @classmethod
     def parse(cls, path: str | VariantPath | Iterable[Segment]) -> VariantPath:
-        """The path that a text, a path or its segments stand for.
+        """Return the path of a string, a path or a sequence of segments.
 
         Raises
         ------
         PathError
-            If it is no path; ``offset`` counts the UTF-8 bytes before the fault.
+            If the string is not a path; ``offset`` is the number of UTF-8 bytes before the fault.
 
         Examples
         --------
@@ -120,7 +120,7 @@ class VariantPath:
         return _parse(path) if isinstance(path, str) else cls(path)  # type: ignore[arg-type]
 
     def child(self, segment: Segment) -> VariantPath:
-        """The path one segment further in; ``/`` does the same."""
+        """Return the path extended by one segment; the operator ``/`` does the same."""
         return VariantPath((*self.segments, segment))
 
     def __truediv__(self, segment: Segment) -> VariantPath:
@@ -128,12 +128,12 @@ class VariantPath:
 
     @property
     def parent(self) -> VariantPath:
-        """The path one segment further out; the root's is the root."""
+        """The path without its last segment; the parent of the root is the root."""
         return VariantPath(self.segments[:-1])
 
     @property
     def has_wildcard(self) -> bool:
-        """Whether ``[*]`` is among the segments."""
+        """Whether the path contains ``[*]``."""
         return WILDCARD in self.segments
 
     def __len__(self) -> int:
@@ -143,11 +143,11 @@ class VariantPath:
         return True
 
     def __str__(self) -> str:
-        return "$" + "".join(map(_written, self.segments))
+        return "$" + "".join(map(_segment_text, self.segments))
 
     @property
     def shorthand(self) -> str:
-        """The path as people write it, and commands take it.
+        """The path in its short form, as people write it and commands accept it.
 
         Examples
         --------
@@ -155,15 +155,15 @@ class VariantPath:
         "$.a['b.c'][*].d"
         """
         return "$" + "".join(
-            f".{each}" if isinstance(each, str) and _PLAIN_NAME.fullmatch(each) else _written(each)
-            for each in self.segments
+            f".{segment}" if isinstance(segment, str) and _PLAIN_NAME.fullmatch(segment) else _segment_text(segment)
+            for segment in self.segments
         )
 
     def __repr__(self) -> str:
         return f"VariantPath({str(self)!r})"
 
 
-def _written(segment: Segment) -> str:
+def _segment_text(segment: Segment) -> str:
     if isinstance(segment, str):
         return "['" + _NEEDS_ESCAPE.sub(lambda match: _escaped(match[0]), segment) + "']"
     return "[*]" if isinstance(segment, Wildcard) else f"[{segment}]"
@@ -173,7 +173,7 @@ def _escaped(character: str) -> str:
     return _WRITTEN.get(character) or f"\\u{ord(character):04x}"
 
 
-# A path where a user gives one.
+# A path as an argument of a public function.
 AnyPath: TypeAlias = str | VariantPath
 
 
@@ -183,14 +183,14 @@ def _parse(text: str) -> VariantPath:
 
 
 class _Parser:
-    """Reads one path text from the left; ``at`` is the next character."""
+    """Parser of one path string; ``at`` is the position of the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
     def error(self, message: str, at: int | None = None, reason: str | None = None) -> PathError:
-        """A fault at a character (the next one by default), as a byte offset."""
+        """Return the error for a fault at a character (default: the next one), with its byte offset."""
         start = self.text[: self.at if at is None else at]
         offset = len(start.encode("utf-8", "surrogatepass"))
         return PathError(f"path {self.text[:80]!r}: {message}", offset=offset, reason=reason)
@@ -205,7 +205,7 @@ class _Parser:
     def segments(self) -> list[Segment]:
         if self.peek() != "$":
             hint = f": write '$.{self.text[:40]}'" if re.fullmatch(r"\w[\w.\[\]*]{,39}", self.text) else ""
-            raise self.error(f"a path starts with '$'{hint}")
+            raise self.error(f"a path must start with '$'{hint}")
         self.at = 1
         segments: list[Segment] = []
         while self.at < len(self.text):
@@ -227,10 +227,10 @@ class _Parser:
     def unquoted(self) -> str:
         name = _UNQUOTED.match(self.text, self.at)
         if name is None:
-            what = "descendants ('..') cannot be asked for" if self.peek() == "." else "a name is expected after '.'"
-            raise self.error(f"{what}: an empty key is written ['']")
+            problem = "descendants ('..') are not supported" if self.peek() == "." else "expected a name after '.'"
+            raise self.error(f"{problem}; write an empty key as ['']")
         if name[0] == "*":
-            raise self.error("write [*] for every element, ['*'] for the key '*'", reason="wildcard")
+            raise self.error("unexpected '*': write [*] for every element, or ['*'] for the key '*'", reason="wildcard")
         self.at = name.end()
         return name[0]
 
@@ -244,13 +244,13 @@ class _Parser:
             return WILDCARD
         index = _INDEX.match(self.text, self.at)
         if index is None:
-            raise self.error("an index, a quoted name or * is expected")
+            raise self.error("expected an index, a quoted name or * after '['")
         if index[0].startswith("-"):
-            raise self.error(f"index {index[0][:20]} is negative: indexes count from 0", reason="bad-index")
-        # Short first: Python refuses to read over 4,300 digits.
+            raise self.error(f"index {index[0][:20]} is negative: indexes start at 0", reason="bad-index")
+        # The length is compared first, since Python does not convert more than 4,300 digits.
         digits = index[0].lstrip("0") or "0"
         if len(digits) > len(str(_MAX_INDEX)) or int(digits) > _MAX_INDEX:
-            raise self.error(f"index {digits[:20]} is over {_MAX_INDEX}", reason="bad-index")
+            raise self.error(f"index {digits[:20]} is greater than {_MAX_INDEX}", reason="bad-index")
         self.at = index.end()
         return int(digits)
 
@@ -259,14 +259,14 @@ class _Parser:
         parts: list[str] = []
         while (character := self.peek()) != quote:
             if not character:
-                raise self.error(f"the name has no closing {quote}", opened)
+                raise self.error(f"the quoted name has no closing {quote}", opened)
             if character == "\\":
                 parts.append(self.escape(quote))
             elif (literal := _LITERAL[quote].match(self.text, self.at)) is not None:
                 parts.append(literal[0])
                 self.at = literal.end()
             else:
-                raise self.error(f"control character {character!r} is written as \\u{ord(character):04x}")
+                raise self.error(f"control character {character!r} in a name: write it as \\u{ord(character):04x}")
         self.at += 1
         return "".join(parts)
 
@@ -279,28 +279,28 @@ class _Parser:
         if letter in _ESCAPES:
             return _ESCAPES[letter]
         if letter != "u":
-            raise self.error(f"escape '\\{letter}' is unknown: a backslash is written as '\\\\'", start)
+            raise self.error(f"unknown escape '\\{letter}': write a backslash as '\\\\'", start)
         unit = self.hex4(start)
         if 0xDC00 <= unit < 0xE000:
-            raise self.error("a low surrogate stands alone", start)
+            raise self.error("unpaired low surrogate", start)
         if 0xD800 <= unit < 0xDC00:
             if self.text[self.at : self.at + 2] != "\\u":
-                raise self.error("a high surrogate stands alone", start)
+                raise self.error("unpaired high surrogate", start)
             self.at += 2
             low = self.hex4(start)
             if not 0xDC00 <= low < 0xE000:
-                raise self.error("a high surrogate stands alone", start)
+                raise self.error("unpaired high surrogate", start)
             unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)
         return chr(unit)
 
     def hex4(self, start: int) -> int:
         digits = _HEX4.match(self.text, self.at)
         if digits is None:
-            raise self.error("\\u needs four hexadecimal digits", start)
+            raise self.error("expected four hexadecimal digits after \\u", start)
         self.at = digits.end()
         return int(digits[0], 16)
 
 
 def is_within(path: VariantPath, outer: VariantPath) -> bool:
-    """Whether a path is another one, or goes further."""
+    """Return whether a path is equal to another path or extends it."""
     return path.segments[: len(outer)] == outer.segments

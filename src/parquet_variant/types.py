@@ -1,4 +1,4 @@
-"""The one table of Variant types: encoding ids, widths, and what Arrow, Parquet, Delta and Spark call them.
+"""The table of Variant types: encoding ids, widths, and their names in Arrow, Parquet, Delta and Spark.
 
 Owns every fact of the form "type X is called Y by Z". Leaves byte layouts to `encoding` and casts to `encoding.cast`.
 """
@@ -13,7 +13,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 Entry = TypeVar("Entry")
-# Of what has 32-bit offsets: the bytes of a column of texts, the elements of one of lists.
+# The largest 32-bit offset: the bytes of a string column, or the elements of a list column.
 MAX_OFFSET = 2**31 - 1
 
 
@@ -53,7 +53,7 @@ class PrimitiveId(IntEnum):
 
 
 class VariantType(StrEnum):
-    """What a Variant value is: `Variant.type`. A member equals its own name as text.
+    """The type of a Variant value, as `Variant.type` returns it. A member equals its name as a string.
 
     Examples
     --------
@@ -87,29 +87,29 @@ class VariantType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeInfo:
-    """A row of the type table.
+    """The facts about one Variant type.
 
     Parameters
     ----------
     type
         The Variant type.
     ids
-        Its ``primitive_header`` ids; none for arrays and objects.
+        The ``primitive_header`` ids; empty for arrays and objects.
     width
         Bytes of value data after the header byte; None where a length or count is stored.
     arrow
-        The Arrow type of the shredded ``typed_value``; for decimals the one of the largest precision and scale 0;
+        The Arrow type of the shredded ``typed_value``; for decimals, the type with the largest precision and scale 0;
         None for null, arrays and objects.
     parquet
-        The ``typed_value`` type as the shredding specification prints it.
+        The ``typed_value`` type in the notation of the shredding specification.
     spark
-        The SQL name that Spark's ``schema_of_variant`` prints; None where Spark 4.3 has no such type.
+        The SQL name that Spark's ``schema_of_variant`` returns; None if Spark 4.3 does not have the type.
     delta
-        The name in a Delta schema string; None where Delta has no such type.
+        The name in a Delta schema string; None if Delta does not have the type.
     precision
         For decimals, the largest number of digits.
     ddl
-        The names in DDL, the one that is printed first; none for decimals, which are spelled with their digits.
+        The names in DDL, the preferred name first; empty for decimals, which are written with their digits.
     """
 
     type: VariantType
@@ -170,7 +170,7 @@ _ROWS = (
 )  # fmt: skip
 
 TYPES: dict[VariantType, TypeInfo] = {row.type: row for row in _ROWS}
-# By the Arrow type of ``typed_value``; decimals have one for each precision and scale, and so are not in it.
+# By the Arrow type of ``typed_value``. Decimals are not in it: they have one Arrow type per precision and scale.
 TYPE_OF_ARROW: dict[pa.DataType, TypeInfo] = {
     row.arrow: row for row in _ROWS if row.arrow is not None and row.precision is None
 }
@@ -183,7 +183,7 @@ EXACT_NUMERIC = frozenset(INTEGERS + DECIMAL_TYPES)
 
 
 def decimal_type_for_precision(precision: int) -> VariantType:
-    """The narrowest decimal type for a number of digits (spec: the decimal table).
+    """Return the narrowest decimal type for a number of digits (spec: the decimal table).
 
     >>> decimal_type_for_precision(10)
     <VariantType.DECIMAL8: 'decimal8'>
@@ -196,7 +196,7 @@ def decimal_type_for_precision(precision: int) -> VariantType:
 
 
 def of_arrow(table: Mapping[pa.DataType, Entry], arrow: pa.DataType) -> Entry | None:
-    """What a table has for an Arrow type; None also for extension types made in Python, which have no hash.
+    """Return the entry of a table for an Arrow type; None for extension types defined in Python, which have no hash.
 
     >>> of_arrow({pa.int8(): "byte"}, pa.int8())
     'byte'

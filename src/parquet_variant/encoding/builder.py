@@ -1,8 +1,8 @@
-"""Values as nodes, and their canonical form.
+"""Values as trees of nodes, and their canonical encoding.
 
-Owns the canonical form: the narrowest widths, metadata of exactly the keys that are used, each object's fields *and*
-their values in the order of the keys' UTF-8 bytes; so the same value always gives the same bytes. Leaves the choice of
-a scalar's type to its callers (`python_values`, `json_reader`).
+Owns the canonical encoding: the narrowest widths, metadata with exactly the keys that are used, and each object's
+fields *and* values in the order of the keys' UTF-8 bytes, so that equal values have equal bytes. Leaves the choice of a
+scalar's type to its callers (`python_values`, `json_reader`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from parquet_variant.encoding.walk import END, KEY, walk
 from parquet_variant.errors import CastError
 from parquet_variant.types import VariantType
 
-# A scalar is its bytes already; a container holds its children.
+# A scalar is its encoded bytes; a container holds its children.
 Node: TypeAlias = "bytes | list[Node] | dict[str, Node]"
 
 
 def node_of_value(metadata: bytes, data: bytes, at: int, stop: int, max_depth: float = float("inf")) -> Node:
-    """The encoded value at ``at`` as nodes; scalars keep their bytes, but strings get their shortest form.
+    """Return the encoded value at ``at`` as nodes; scalars keep their bytes, but strings get their shortest form.
 
     Raises `MalformedVariantError` if it is malformed, `CastError` if it is nested deeper than ``max_depth``.
     """
@@ -48,7 +48,7 @@ def node_of_value(metadata: bytes, data: bytes, at: int, stop: int, max_depth: f
 
 
 def put(container: list[Node] | dict[str, Node], key: str, node: Node) -> None:
-    """Add a node to a container: in an object under its key, of which the last one stays."""
+    """Add a node to a container. In an object it replaces an earlier node of the same key."""
     if isinstance(container, dict):
         container[key] = node
     else:
@@ -56,16 +56,16 @@ def put(container: list[Node] | dict[str, Node], key: str, node: Node) -> None:
 
 
 def check_depth(depth: int, max_depth: float) -> None:
-    """Refuse so many containers inside each other. Raises `CastError` with reason ``depth``."""
+    """Raise `CastError` (``depth``) if containers are nested too deeply."""
     if depth > max_depth:
         raise CastError(
-            f"the object is nested deeper than {max_depth} (or contains itself): raise max_depth if that is meant",
+            f"the object is nested deeper than max_depth={max_depth}, or contains itself: increase max_depth",
             reason="depth",
         )
 
 
 def encode_value(root: Node) -> tuple[bytes, bytes]:
-    r"""Metadata and value of a tree of nodes: bytes for a scalar, a list for an array, a dict for an object.
+    r"""Return the metadata and value bytes of a tree of nodes.
 
     >>> encode_value([b"\x00"])
     (b'\x11\x00\x00', b'\x03\x01\x00\x01\x00')
@@ -75,25 +75,25 @@ def encode_value(root: Node) -> tuple[bytes, bytes]:
     ids = {name: field_id for field_id, name in enumerate(names)}
     encoded: dict[int, bytes] = {}
 
-    def take(node: Node) -> bytes:
+    def bytes_of(node: Node) -> bytes:
         return node if isinstance(node, bytes) else encoded.pop(id(node))
 
-    # Children were found after their parents: encoded in reverse, each is ready when its parent needs it.
+    # Parents come before their children in the list, so in reverse order all children are encoded first.
     for node in reversed(containers):
         if isinstance(node, dict):
             fields = sorted(node)
-            encoded[id(node)] = object_bytes([ids[name] for name in fields], [take(node[name]) for name in fields])
+            encoded[id(node)] = object_bytes([ids[name] for name in fields], [bytes_of(node[name]) for name in fields])
         else:
-            encoded[id(node)] = array_bytes([take(child) for child in node])
-    return encode_metadata(names), take(root)
+            encoded[id(node)] = array_bytes([bytes_of(child) for child in node])
+    return encode_metadata(names), bytes_of(root)
 
 
 def _containers(root: Node) -> list[list[Node] | dict[str, Node]]:
-    """All containers of the tree, parents first."""
+    """Return all containers of a tree, parents before children."""
     if isinstance(root, bytes):
         return []
     containers: list[list[Node] | dict[str, Node]] = [root]
-    for node in containers:  # the list grows while it is read
+    for node in containers:  # the list grows during the iteration
         containers.extend(
             child for child in (node.values() if isinstance(node, dict) else node) if not isinstance(child, bytes)
         )

@@ -1,7 +1,7 @@
-"""Changes to one value: insert, set, delete, append, strip nulls; and its canonical bytes.
+"""Changes to one value: insert, set, delete, append, strip nulls and normalize.
 
-Owns what a change means: the semantics of Spark 4.3's functions of the same names. Leaves bytes to `builder`; the twin
-for batches is `kernels.operations.edit`.
+Owns the meaning of a change: the semantics of Spark 4.3's functions of the same names. Leaves bytes to `builder`; the
+kernel for batches is `kernels.operations.edit`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from parquet_variant.types import PrimitiveId
 
 MAX_SIZE = 128 << 20
 _NULL = bytes([PrimitiveId.NULL << 2])
-# A Variant null that pads an array takes a byte and, in an array of that size, an offset of four.
+# Bytes of a Variant null that pads an array: one byte, and an offset of four bytes in an array of that size.
 _PADDING_BYTES = 5
 _ROOT = VariantPath()
 
 
 class EditKind(IntEnum):
-    """What is done."""
+    """The kind of a change."""
 
     NORMALIZE = 0
     INSERT = 1
     SET = 2
     REPLACE = 3
-    """Set, only where something is there."""
+    """Set, but only where a value exists."""
     APPEND = 4
     DELETE = 5
     STRIP_NULLS = 6
@@ -40,11 +40,11 @@ class EditKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change."""
+    """A change."""
 
-    kind: EditKind  # What is done.
-    path: VariantPath = _ROOT  # Where, without wildcards.
-    max_size: int = MAX_SIZE  # The most bytes, metadata and value together, that a changed value may have.
+    kind: EditKind
+    path: VariantPath = _ROOT  # Without wildcards.
+    max_size: int = MAX_SIZE  # The maximum size of a changed value in bytes, metadata included.
 
     def __post_init__(self) -> None:
         check_count("max_size", self.max_size)
@@ -55,28 +55,28 @@ class Edit:
         return [segment for segment in self.path.segments if not isinstance(segment, Wildcard)]
 
     def mismatch(self, depth: int) -> PathError:
-        """The error for a value, ``depth`` segments down the path, that the next segment does not fit."""
+        """Return the error for a value, ``depth`` segments down the path, that does not have the next segment."""
         at = VariantPath(self.path.segments[:depth])
         segment = self.segments[depth] if depth < len(self.path) else 0
         return PathError(
-            f"path {self.path} needs {'an object' if isinstance(segment, str) else 'an array'} at {at}; "
-            "the try_ function of the same name gives null instead",
+            f"path {self.path} needs {'an object' if isinstance(segment, str) else 'an array'} at {at}: "
+            "use the try_ function of the same name to get null instead",
             reason="path-mismatch",
             path=str(at),
         )
 
     def duplicate(self) -> PathError:
-        """The error for a key to insert that is there already."""
+        """Return the error for inserting a key that exists."""
         return PathError(
-            f"the key {self.segments[-1]!r} is there already: use variant_set to replace its value",
+            f"the key {self.segments[-1]!r} exists: use variant_set to replace its value",
             reason="duplicate-key",
             path=str(self.path),
         )
 
     def too_large(self, size: int) -> VariantError:
-        """The error for a value that would outgrow ``max_size``."""
+        """Return the error for a changed value that exceeds ``max_size``."""
         return VariantError(
-            f"the changed value would take {size} bytes, max_size allows {self.max_size}", reason="too-large"
+            f"the changed value has {size} bytes, more than max_size={self.max_size}", reason="too-large"
         )
 
 
@@ -90,7 +90,7 @@ def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
     """
     parsed = VariantPath.parse(path)
     if parsed.has_wildcard:
-        raise PathError(f"path {parsed} has a wildcard: a change is made at one place", reason="wildcard")
+        raise PathError(f"path {parsed} has a wildcard: name a single field or element to change", reason="wildcard")
     if not root and not parsed.segments:
         raise PathError("path $ is the whole value: name a field or an element to change", reason="root")
     for segment in parsed.segments:
@@ -99,15 +99,15 @@ def value_path(path: str | VariantPath, *, root: bool = False) -> VariantPath:
                 segment.encode()
             except UnicodeEncodeError:
                 raise PathError(
-                    f"key {segment!r} has a lone surrogate: it has no UTF-8", reason="lone-surrogate"
+                    f"key {segment!r} has a lone surrogate and no UTF-8 form", reason="lone-surrogate"
                 ) from None
     return parsed
 
 
 def canonical(variant: Variant) -> Variant:
-    r"""The value in canonical bytes: sorted metadata of just its keys, sorted fields, narrowest widths.
+    r"""Return the value in canonical bytes: sorted metadata with only its keys, sorted fields, narrowest widths.
 
-    The types of scalars stay: an int64 of 1 is not made an int8. Raises `MalformedVariantError` if the bytes are
+    The types of scalars do not change: an int64 of 1 stays an int64. Raises `MalformedVariantError` if the bytes are
     malformed.
 
     >>> canonical(Variant(bytes.fromhex("0101000178"), b"\x0c\x01")).metadata.hex()
@@ -117,9 +117,9 @@ def canonical(variant: Variant) -> Variant:
 
 
 def apply_edit(variant: Variant, edit: Edit, value: Variant | None = None) -> Variant:
-    """Change one value; ``value`` is what is inserted, set or appended.
+    """Change one value; ``value`` is the value to insert, set or append.
 
-    Returns the value itself where nothing changes, else a new one in canonical bytes. Raises `PathError` with reason
+    Returns the value itself if nothing changes, else a new value in canonical bytes. Raises `PathError` with reason
     ``path-mismatch`` or ``duplicate-key``; `MalformedVariantError` if the bytes of either value are malformed;
     `VariantError` with reason ``too-large``.
 
@@ -155,7 +155,7 @@ def _value_node(value: Variant | None) -> Node:
 
 
 def _nested(edit: Edit, depth: int, value: Variant | None) -> Node:
-    """The value inside the containers that the segments from ``depth`` on name."""
+    """Return the value wrapped in the containers that the segments from ``depth`` on name."""
     node = _value_node(value)
     for segment in reversed(edit.segments[depth:]):
         node = {segment: node} if isinstance(segment, str) else [*_padding(edit, segment), node]
@@ -169,14 +169,14 @@ def _padding(edit: Edit, count: int) -> list[Node]:
 
 
 def _check_kind(node: Node, edit: Edit, depth: int) -> None:
-    """Refuse a node that the segment at a depth of the path does not fit; at its end, one that is no array."""
+    """Raise an error unless a node is the container of the segment at a depth; at the end of the path, an array."""
     segment = edit.segments[depth] if depth < len(edit.path) else 0
     if not isinstance(node, dict if isinstance(segment, str) else list):
         raise edit.mismatch(depth)
 
 
 def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
-    """Insert, set or replace."""
+    """Insert, set or replace a value."""
     for depth, segment in enumerate(edit.segments):
         _check_kind(node, edit, depth)
         child = _child(node, segment)
@@ -211,8 +211,8 @@ def _append(node: Any, edit: Edit, value: Variant | None) -> bool:
 
 
 def _delete(node: Any, edit: Edit) -> bool:
-    *way, last = edit.segments
-    for segment in way:
+    *parents, last = edit.segments
+    for segment in parents:
         node = _child(node, segment)
     if _child(node, last) is None:
         return False
@@ -221,7 +221,7 @@ def _delete(node: Any, edit: Edit) -> bool:
 
 
 def _child(node: Node | None, segment: str | int) -> Node | None:
-    """The field or element of a node; None if it has none such."""
+    """Return the field or element of a node, or None."""
     if isinstance(segment, str):
         return node.get(segment) if isinstance(node, dict) else None
     if isinstance(node, list) and segment < len(node):
@@ -241,9 +241,9 @@ def _strip(root: Node, *, arrays: bool) -> bool:
             changed |= bool(nulls)
             pending.extend(node.values())
         elif isinstance(node, list):
-            kept = [child for child in node if child != _NULL] if arrays else node
-            if len(kept) < len(node):
-                node[:] = kept
+            values = [child for child in node if child != _NULL] if arrays else node
+            if len(values) < len(node):
+                node[:] = values
                 changed = True
             pending.extend(node)
     return changed

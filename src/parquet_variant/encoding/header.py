@@ -1,7 +1,7 @@
-"""The byte layouts of values and containers, written once for each direction.
+"""The byte layout of values and containers, in both directions.
 
 Owns unsigned integers of 1 to 4 bytes, container headers, and the size of a value; every read is checked against the
-end of its bytes. Leaves the payload of scalars to `scalars` and the dictionary to `metadata`.
+end of the bytes. Leaves the payload of scalars to `scalars` and the dictionary to `metadata`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _MAX_SMALL_COUNT = 255
 
 
 def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
-    """The little-endian unsigned integer of ``width`` bytes at ``at``.
+    """Return the little-endian unsigned integer of ``width`` bytes at ``at``.
 
     Raises `MalformedVariantError` with reason ``truncated`` if it would end after ``stop``.
     """
     if at + width > stop:
         raise MalformedVariantError(
-            f"{width} bytes are needed, {max(stop - at, 0)} are there: the bytes are cut off",
+            f"expected {width} bytes, found {max(stop - at, 0)}: the value is truncated",
             reason="truncated",
             offset=at,
         )
@@ -30,7 +30,7 @@ def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
 
 
 def uint_width(largest: int) -> int:
-    """The narrowest of 1 to 4 bytes that holds ``largest``.
+    """Return the smallest number of bytes, 1 to 4, that holds ``largest``.
 
     >>> [uint_width(n) for n in (0, 255, 256, 65_536, 16_777_216)]
     [1, 1, 2, 3, 4]
@@ -39,7 +39,7 @@ def uint_width(largest: int) -> int:
 
 
 class Container(NamedTuple):
-    """Where the parts of an object or array lie (spec: "Value Data for Object", "… for Array")."""
+    """The positions of the parts of an object or array (spec: "Value Data for Object", "Value Data for Array")."""
 
     is_object: bool
     size: int
@@ -49,19 +49,19 @@ class Container(NamedTuple):
     offset_size: int
     values_at: int
     stop: int
-    """The byte after the last value, by the last offset."""
+    """The position after the last value, according to the last offset."""
 
     def field_id(self, data: bytes, index: int) -> int:
-        """The dictionary id of field ``index``."""
+        """Return the dictionary id of field ``index``."""
         return read_uint(data, self.ids_at + index * self.id_size, self.id_size, self.offsets_at)
 
     def value_at(self, data: bytes, index: int) -> int:
-        """Where value ``index`` starts, inside the container."""
+        """Return the position of value ``index``. Raises `MalformedVariantError` if it is outside the container."""
         slot = self.offsets_at + index * self.offset_size
         offset = read_uint(data, slot, self.offset_size, self.values_at)
         if self.values_at + offset >= self.stop:
             raise MalformedVariantError(
-                f"offset {offset} of element {index} is outside the {self.stop - self.values_at} bytes of values",
+                f"offset {offset} of element {index} is beyond the {self.stop - self.values_at} bytes of values",
                 reason="offset-out-of-range",
                 offset=slot,
             )
@@ -69,7 +69,7 @@ class Container(NamedTuple):
 
 
 def read_container(data: bytes, at: int, stop: int) -> Container | None:
-    """The layout of the object or array at ``at``; None if the value there is a scalar.
+    """Return the layout of the object or array at ``at``; None for a scalar.
 
     Raises `MalformedVariantError` if its header, ids, offsets or values would end after ``stop``.
     """
@@ -88,14 +88,14 @@ def read_container(data: bytes, at: int, stop: int) -> Container | None:
     values_at = offsets_at + (count + 1) * offset_size
     if values_at > stop:
         raise MalformedVariantError(
-            f"a header for {count} elements needs {values_at - at} bytes, {stop - at} are there",
+            f"the header of a container of {count} elements needs {values_at - at} bytes, found {stop - at}",
             reason="truncated",
             offset=at,
         )
     last = read_uint(data, values_at - offset_size, offset_size, stop)
     if values_at + last > stop:
         raise MalformedVariantError(
-            f"the values end at offset {last}, but only {stop - values_at} bytes are there",
+            f"the values end at offset {last}, beyond the remaining {stop - values_at} bytes",
             reason="offset-out-of-range",
             offset=values_at - offset_size,
         )
@@ -103,7 +103,7 @@ def read_container(data: bytes, at: int, stop: int) -> Container | None:
 
 
 def value_size(data: bytes, at: int, stop: int) -> int:
-    """The number of bytes of the value at ``at``, header included.
+    """Return the number of bytes of the value at ``at``, header included.
 
     Raises `MalformedVariantError` if it would end after ``stop``, or its type id is unknown.
 
@@ -117,7 +117,7 @@ def value_size(data: bytes, at: int, stop: int) -> int:
     elif basic == BasicType.PRIMITIVE:
         if bits > max(PrimitiveId):
             raise MalformedVariantError(
-                f"primitive type id {bits} is unknown: 0 to {max(PrimitiveId)} are defined",
+                f"unknown primitive type id {bits}: 0 to {max(PrimitiveId)} are defined",
                 reason="unknown-type",
                 offset=at,
             )
@@ -129,7 +129,7 @@ def value_size(data: bytes, at: int, stop: int) -> int:
         size = container.stop - at
     if at + size > stop:
         raise MalformedVariantError(
-            f"a value of {size} bytes starts here, but only {stop - at} are left", reason="truncated", offset=at
+            f"a value of {size} bytes starts here, but only {stop - at} bytes remain", reason="truncated", offset=at
         )
     return size
 
@@ -148,7 +148,7 @@ def _offset_bytes(values: list[bytes], width: int) -> bytes:
 
 
 def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
-    r"""An object: dictionary ids and encoded values, both in the order of the keys; narrowest widths.
+    r"""Return the bytes of an object with the narrowest widths; ids and encoded values are in the order of the keys.
 
     >>> object_bytes([0], [b"\x00"]).hex()
     '020100000100'
@@ -162,7 +162,7 @@ def object_bytes(ids: list[int], values: list[bytes]) -> bytes:
 
 
 def array_bytes(values: list[bytes]) -> bytes:
-    r"""An array of encoded values; narrowest widths.
+    r"""Return the bytes of an array of encoded values with the narrowest widths.
 
     >>> array_bytes([b"\x0c\x01"]).hex()
     '030100020c01'

@@ -1,9 +1,9 @@
 r"""JSON text to a Variant, strictly by RFC 8259.
 
-Owns the grammar, the rules below and the wording of the errors; `kernels` follows them exactly. Leaves the canonical
+Owns the grammar, the rules below and the error messages; `kernels` implements the same rules. Leaves the canonical
 bytes to `builder`.
 
-**Numbers.** Which type a number gets depends on its text only:
+**Numbers.** The type of a number depends only on its text:
 
 =========================================  =======================================================================
 Text                                       Variant
@@ -17,20 +17,21 @@ any other                                  double: what Python's ``float()`` giv
                                            ``1e-400`` is 0.0, as in Spark and Python
 =========================================  =======================================================================
 
-*Digits* are counted without the leading zeros of the number (``0.001`` has one), but with zeros at the end; zero has
-one. A decimal is decimal4, decimal8 or decimal16 if both its digits *and* its scale are at most 9, 18 or 38 (Spark
-refuses a decimal4 of scale 10). With ``floats="double"`` every number with a fraction is a double; integers stay as
-above. All of this is what Spark 4.3 does.
+*Digits* are counted without the leading zeros of the number (``0.001`` has one digit), but with trailing zeros; zero
+has one digit. A decimal is decimal4, decimal8 or decimal16 if both its digits *and* its scale are at most 9, 18 or 38
+(Spark treats a decimal4 of scale 10 as malformed). With ``floats="double"`` every number with a fraction is a double;
+integers are as above. Spark 4.3 follows the same rules.
 
-**The rest.** Duplicate keys: the last value wins, compared after unescaping. Strings are checked to be UTF-8. A byte
+**Other rules.** Of duplicate keys, compared after unescaping, the last value is used. Strings must be UTF-8. A byte
 order mark, NaN, Infinity, comments and whitespace other than space, tab, LF and CR are errors. Depth counts open
-containers: ``max_depth=1`` accepts ``[1]`` and refuses ``[[1]]``.
+containers:
+``max_depth=1`` accepts ``[1]`` and rejects ``[[1]]``.
 
 **Reasons** of a `JsonError`: ``unexpected-end``, ``unexpected-byte`` (also words such as ``nul`` and ``NaN``),
 ``bad-number``, ``bad-escape``, ``lone-surrogate``, ``control-character``, ``bad-utf8``, ``byte-order-mark``,
-``trailing-data``, ``duplicate-key``, ``depth``, ``too-large``. The offset is that of the first byte that cannot stand
-where it stands; of the backslash for escapes and surrogates, of the opening quote for duplicate keys, and the length of
-the text where it ends too early.
+``trailing-data``, ``duplicate-key``, ``depth``, ``too-large``. The offset is the position of the first invalid byte; of
+the backslash for escapes and surrogates; of the opening quote for duplicate keys; and the length of the text if it ends
+too early.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ from parquet_variant.errors import JsonError, check_choice, check_count
 from parquet_variant.types import VariantType
 
 MAX_SIZE = 128 << 20
-MOST_DEPTH = 1_000_000
-_MOST_SIZE = 1 << 62
+MAX_DEPTH_OPTION = 1_000_000
+_MAX_SIZE_OPTION = 1 << 62
 
 _BLANKS = re.compile(rb"[ \t\n\r]*")
 _LITERAL_TEXT = re.compile(rb'[^"\\\x00-\x1f]*')
@@ -86,39 +87,39 @@ def parse_json(
     max_depth: int = 1000,
     max_size: int = MAX_SIZE,
 ) -> Variant:
-    """The canonical Variant of one JSON text.
+    """Return the canonical Variant of a JSON text.
 
-    `text`: the text; bytes are UTF-8.
-    `floats`: what a number with a fraction and no exponent is: an exact decimal where it has one, or always a double.
-    `on_duplicate_key`: whether the last of several values of a key stays, or they are an error.
-    `on_lone_surrogate`: whether half a surrogate pair is an error, or becomes U+FFFD.
-    `max_depth`: the most containers inside each other: 0 to 1,000,000.
-    `max_size`: the most bytes of text.
-    Raises `VariantError` for an option that is not there, with reason ``bad-option``; `JsonError` with the byte offset
-    of the fault, a reason and what was expected there.
+    `text`: the text; bytes must be UTF-8.
+    `floats`: the type of a number with a fraction and no exponent: an exact decimal if it fits, or always a double.
+    `on_duplicate_key`: use the last value of a key, or raise an error.
+    `on_lone_surrogate`: raise an error for half a surrogate pair, or replace it by U+FFFD.
+    `max_depth`: the maximum depth of nested containers, 0 to 1,000,000.
+    `max_size`: the maximum number of bytes of text.
+    Raises `VariantError` (``bad-option``) for an invalid option, and `JsonError` with the byte offset and the reason of
+    the fault.
 
     >>> parse_json('{"b": 1.50, "a": [true, 1e3]}').to_python()
     {'a': [True, 1000.0], 'b': Decimal('1.50')}
     >>> parse_json("[1,]")
     Traceback (most recent call last):
-    parquet_variant.errors.JsonError: found ']', expected a value (byte offset 3)
+    parquet_variant.errors.JsonError: unexpected ']': expected a value (byte offset 3)
     """
     check_options(floats, on_duplicate_key, on_lone_surrogate, max_depth, max_size)
     replace = on_lone_surrogate == "replace"
     data = _utf8(text, replace) if isinstance(text, str) else bytes(memoryview(text))
     if len(data) > max_size:
-        raise JsonError(f"the text has {len(data)} bytes, max_size allows {max_size}", reason="too-large", offset=0)
+        raise JsonError(f"the text has {len(data)} bytes, more than max_size={max_size}", reason="too-large", offset=0)
     reader = _Reader(data, floats == "decimal", on_duplicate_key == "error", replace, max_depth)
     return Variant(*reader.document())
 
 
 def check_options(floats: str, on_duplicate_key: str, on_lone_surrogate: str, max_depth: int, max_size: int) -> None:
-    """Refuse options that `parse_json` does not have. Raises `VariantError` with reason ``bad-option``."""
+    """Check the options of `parse_json`. Raises `VariantError` with reason ``bad-option``."""
     check_choice("floats", floats, ("decimal", "double"))
     check_choice("on_duplicate_key", on_duplicate_key, ("last", "error"))
     check_choice("on_lone_surrogate", on_lone_surrogate, ("error", "replace"))
-    check_count("max_depth", max_depth, 0, MOST_DEPTH)
-    check_count("max_size", max_size, 1, _MOST_SIZE)
+    check_count("max_depth", max_depth, 0, MAX_DEPTH_OPTION)
+    check_count("max_size", max_size, 1, _MAX_SIZE_OPTION)
 
 
 def _utf8(text: str, replace: bool) -> bytes:
@@ -126,10 +127,14 @@ def _utf8(text: str, replace: bool) -> bytes:
         return text.encode()
     except UnicodeEncodeError as err:
         if replace:
-            # One by one: a high and a low half that stand side by side in a str are still two lone halves.
+            # Each is replaced: a high and a low surrogate next to each other in a str are still two lone surrogates.
             return re.sub("[\ud800-\udfff]", _REPLACEMENT, text).encode()
         offset = len(text[: err.start].encode())
-        raise JsonError("the text has a lone surrogate", reason="lone-surrogate", offset=offset) from None
+        raise JsonError(
+            "the text has a lone surrogate: use on_lone_surrogate='replace' to replace it",
+            reason="lone-surrogate",
+            offset=offset,
+        ) from None
 
 
 def _closer(container: list[Node] | dict[str, Node]) -> int:
@@ -137,7 +142,7 @@ def _closer(container: list[Node] | dict[str, Node]) -> int:
 
 
 class _Reader:
-    """Reads one text from the left; ``at`` is the next byte."""
+    """Parser of one text; ``at`` is the position of the next byte."""
 
     def __init__(self, data: bytes, decimals: bool, unique_keys: bool, replace: bool, max_depth: int) -> None:
         self.data = data
@@ -151,16 +156,16 @@ class _Reader:
         raise JsonError(message, reason=reason, offset=self.at if at is None else at)
 
     def unexpected(self, expected: str, reason: str = "unexpected-byte") -> NoReturn:
-        """Refuse the next byte."""
+        """Raise the error for the next byte."""
         if self.at >= len(self.data):
-            self.fail(f"the text ends, expected {expected}", "unexpected-end")
+            self.fail(f"unexpected end of the text: expected {expected}", "unexpected-end")
         word = _WORD.match(self.data, self.at)
         byte = self.data[self.at]
         token = repr(word[0].decode() if word else chr(byte)) if 0x20 <= byte < 0x7F else f"byte 0x{byte:02X}"
-        self.fail(f"found {token}, expected {expected}", reason)
+        self.fail(f"unexpected {token}: expected {expected}", reason)
 
     def blanks(self) -> int:
-        """Skip white space and give the byte after it, -1 at the end of the text."""
+        """Skip whitespace and return the next byte; -1 at the end of the text."""
         blanks = _BLANKS.match(self.data, self.at)
         assert blanks is not None
         self.at = blanks.end()
@@ -180,7 +185,7 @@ class _Reader:
             parent = open_containers[-1] if open_containers else root
             if byte in _OPENERS:
                 if len(open_containers) >= self.max_depth:
-                    self.fail(f"the text is nested deeper than max_depth={self.max_depth}", "depth")
+                    self.fail(f"the text is nested deeper than max_depth={self.max_depth}: increase max_depth", "depth")
                 self.at += 1
                 container: list[Node] | dict[str, Node] = [] if byte == ord("[") else {}
                 put(parent, key, container)
@@ -215,7 +220,11 @@ class _Reader:
             self.unexpected(expected)
         name = self.string()
         if self.unique_keys and name in fields:
-            self.fail(f"key {name[:80]!r} stands twice in one object", "duplicate-key", start)
+            self.fail(
+                f"key {name[:80]!r} occurs twice in an object: use on_duplicate_key='last' to keep the last value",
+                "duplicate-key",
+                start,
+            )
         if self.blanks() != ord(":"):
             self.unexpected("':'")
         self.at += 1
@@ -233,7 +242,7 @@ class _Reader:
         return self.unexpected("a value")
 
     def string(self) -> str:
-        """The string whose opening quote is the next byte."""
+        """Read the string whose opening quote is the next byte."""
         self.at += 1
         parts: list[str] = []
         while True:
@@ -254,7 +263,7 @@ class _Reader:
                     self.unexpected("the closing '\"' of a string")
                 case control:
                     self.fail(
-                        f"control character 0x{control:02X} in a string, expected \\u{control:04x}",
+                        f"control character 0x{control:02X} in a string: expected the escape \\u{control:04x}",
                         "control-character",
                     )
 
@@ -277,9 +286,9 @@ class _Reader:
             low = self.hex4(second)
             if 0xDC00 <= low < 0xE000:
                 return chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00))
-            self.at = second  # it stands for itself
+            self.at = second  # the second escape is read on its own
         if not self.replace:
-            self.fail(f"surrogate \\u{unit:04x} stands alone, expected a pair", "lone-surrogate", start)
+            self.fail(f"lone surrogate \\u{unit:04x}: expected a surrogate pair", "lone-surrogate", start)
         return _REPLACEMENT
 
     def hex4(self, start: int) -> int:
@@ -291,12 +300,12 @@ class _Reader:
 
     def bad_escape(self, start: int, expected: str) -> NoReturn:
         if _CUT_OFF_ESCAPE.fullmatch(self.data, start) is None:
-            self.fail(f"unknown escape, expected {expected}", "bad-escape", start)
+            self.fail(f"unknown escape: expected {expected}", "bad-escape", start)
         self.at = len(self.data)
         self.unexpected(expected)
 
     def digits(self) -> bytes:
-        """One digit or more."""
+        """Read one digit or more."""
         digits = _DIGITS.match(self.data, self.at)
         assert digits is not None
         self.at = digits.end()
@@ -312,7 +321,7 @@ class _Reader:
         whole = self.digits()
         if leading_zero and len(whole) > 1:
             self.at -= len(whole) - 1
-            self.fail("a number starts with 0, expected '.', an exponent or the end of the number", "bad-number")
+            self.fail("a number has a leading zero: expected '.', an exponent or the end of the number", "bad-number")
         fraction = b""
         if self.byte() == ord("."):
             self.at += 1

@@ -1,10 +1,10 @@
 r"""A Variant as JSON text.
 
-Owns how each type is spelled, dates of any year included (`datetime` knows 1 to 9999; beyond, they have a
-sign); `kernels` follows it exactly. Leaves the traversal to `walk`.
+Owns the text of each type, dates of any year included (years outside 1 to 9999 have a sign); `kernels` writes the same
+text. Leaves the traversal to `walk`.
 
-The text is compact, fields stand in the order in which they are stored, and where Spark's ``to_json`` knows the type
-the text is Spark's (``docs/json.md`` lists the exceptions):
+The text is compact, and fields are in the stored order. For types that Spark's ``to_json`` supports, the text equals
+Spark's (``docs/json.md`` lists the exceptions):
 
 ============================  ====================================================================================
 Type                          Text
@@ -47,7 +47,7 @@ _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 
 def json_pieces(events: Iterator[Event]) -> Iterator[str]:
-    """The text of a walk, piece by piece."""
+    """Yield the text of a walk in pieces."""
     closers: list[str] = []
     separator = ""
     for kind, raw, _, _ in events:
@@ -111,7 +111,7 @@ def _decimal_text(unscaled: int, scale: int) -> str:
 
 
 def number_text(number: float, *, is_float: bool = False) -> str:
-    """A double (or, if ``is_float``, a single) as JSON.
+    """Return a double (or, if ``is_float``, a float) as JSON.
 
     >>> [number_text(x) for x in (0.1, 1e7, -0.0, 5e-324, float("nan"))]
     ['0.1', '1.0E7', '-0.0', '5.0E-324', '"NaN"']
@@ -134,7 +134,7 @@ def number_text(number: float, *, is_float: bool = False) -> str:
 
 
 def date_text(days: int) -> str:
-    """The date ``days`` after 1970-01-01.
+    """Return the date ``days`` after 1970-01-01.
 
     >>> date_text(0), date_text(-735_525), date_text(3_789_391)
     ('1970-01-01', '-0044-03-15', '+12345-01-01')
@@ -152,7 +152,8 @@ def date_text(days: int) -> str:
 
 
 def time_text(count: int, per_second: int) -> str:
-    """The time of day ``count`` ticks after midnight, ``per_second`` (a power of ten) of which are a second.
+    """Return the time of day ``count`` ticks after midnight; ``per_second`` (a power of ten) is the number of ticks per
+    second.
 
     >>> time_text(45_296_500_000, 1_000_000)
     '12:34:56.5'
@@ -166,7 +167,7 @@ def time_text(count: int, per_second: int) -> str:
 
 
 def timestamp_text(count: int, per_second: int, *, has_zone: bool) -> str:
-    """The moment ``count`` ticks after 1970-01-01 00:00:00.
+    """Return the timestamp ``count`` ticks after 1970-01-01 00:00:00.
 
     >>> timestamp_text(-1, 1_000_000, has_zone=True)
     '1969-12-31 23:59:59.999999+00:00'

@@ -1,7 +1,7 @@
-"""The metadata: a dictionary of the key names (spec: "Metadata encoding").
+"""The metadata: a dictionary of key names (spec: "Metadata encoding").
 
-Owns reading names by id without decoding the others, finding the end of the metadata, and writing a dictionary.
-Leaves the check of all of it to `validate`.
+Owns reading names by id without decoding the other names, finding the end of the metadata, and writing a dictionary.
+Leaves the complete check to `validate`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from parquet_variant.errors import MalformedVariantError
 
 VERSION = 1
 SORTED_BIT = 0x10
-# Sorted, offsets of one byte, no names, the one offset 0: what every value without keys carries.
+# The metadata of a value without keys: sorted, offsets of one byte, no names, the single offset 0.
 EMPTY_METADATA = b"\x11\x00\x00"
 
 
 class Dictionary:
-    """The names of one metadata, decoded one by one as they are asked for; bytes after its end are ignored.
+    """The names of one metadata, decoded on first use; bytes after its end are ignored.
 
     Raises `MalformedVariantError` for a version other than 1, or if the list of offsets is cut off.
     """
@@ -34,7 +34,7 @@ class Dictionary:
         header = read_uint(metadata, 0, 1, stop)
         if header & 0x0F != VERSION:
             raise MalformedVariantError(
-                f"metadata version {header & 0x0F} is unknown: only version {VERSION} is defined",
+                f"unknown metadata version {header & 0x0F}: only version {VERSION} is defined",
                 reason="bad-version",
                 offset=0,
             )
@@ -44,10 +44,10 @@ class Dictionary:
         self.size = read_uint(metadata, 1, self.offset_size, stop)
         self.offsets_at = 1 + self.offset_size
         self.bytes_at = self.offsets_at + (self.size + 1) * self.offset_size
-        # An empty dictionary without its one offset, as early Iceberg wrote it, is readable all the same.
+        # Early Iceberg writers left out the offset of an empty dictionary; it is readable nevertheless.
         if self.size and self.bytes_at > stop:
             raise MalformedVariantError(
-                f"the dictionary lists {self.size} names, but its offsets are cut off",
+                f"the dictionary has {self.size} names, but its offsets are truncated",
                 reason="truncated",
                 offset=self.offsets_at,
             )
@@ -59,12 +59,12 @@ class Dictionary:
         return self.size
 
     def offset(self, index: int) -> int:
-        """Offset ``index`` of the list, 0 to ``len``."""
+        """Return offset ``index``, 0 to ``len``."""
         at = self.offsets_at + index * self.offset_size
         return read_uint(self.metadata, at, self.offset_size, len(self.metadata))
 
     def name_bytes(self, field_id: int) -> bytes:
-        """The UTF-8 bytes of a name, unchecked; MalformedVariantError for ids and offsets out of range."""
+        """Return the UTF-8 bytes of a name. Raises `MalformedVariantError` for ids and offsets out of range."""
         if field_id >= self.size:
             raise MalformedVariantError(
                 f"field id {field_id} is outside the dictionary of {self.size} names", reason="id-out-of-range"
@@ -72,7 +72,7 @@ class Dictionary:
         start, end = self.offset(field_id), self.offset(field_id + 1)
         if start > end or self.bytes_at + end > len(self.metadata):
             raise MalformedVariantError(
-                f"name {field_id} would lie at {start} to {end} of {len(self.metadata) - self.bytes_at} metadata bytes",
+                f"name {field_id} spans bytes {start} to {end} of {len(self.metadata) - self.bytes_at} bytes of names",
                 reason="offset-out-of-range",
                 offset=self.offsets_at + field_id * self.offset_size,
             )
@@ -88,16 +88,16 @@ class Dictionary:
         return self._has_repeats
 
     def is_name(self, field_id: int, name: bytes) -> bool:
-        """Whether the name of a field id is ``name``; not, for one that has none."""
+        """Return whether the name of a field id is ``name``; False for an invalid id."""
         if field_id >= self.size:
             return False
         start, end = self.offset(field_id), self.offset(field_id + 1)
         if end - start != len(name):
-            return False  # told by the lengths, without a copy of a name that may be long
+            return False  # comparing lengths avoids copying a name that may be long
         return self.metadata[self.bytes_at + start : self.bytes_at + end] == name
 
     def name(self, field_id: int) -> str:
-        """The name of a field id; MalformedVariantError if it has none, or one that is not UTF-8."""
+        """Return the name of a field id. Raises `MalformedVariantError` if it is invalid or not UTF-8."""
         name = self._names.get(field_id)
         if name is None:
             raw = self.name_bytes(field_id)
@@ -110,9 +110,9 @@ class Dictionary:
                     offset=self.bytes_at + self.offset(field_id) + err.start,
                 ) from None
             name = self._names.setdefault(field_id, decoded)
-            if name is decoded:  # of several threads one counts it
+            if name is decoded:  # only one of several threads counts it
                 self._decoded += len(raw)
-            # Names that share bytes could make a small dictionary fill the memory.
+            # Names that share bytes could make a small dictionary fill memory.
             if self._decoded > len(self.metadata):
                 raise MalformedVariantError(
                     "names of the dictionary overlap: the offsets go backwards", reason="offset-out-of-range"
@@ -120,12 +120,12 @@ class Dictionary:
         return name
 
 
-# Rows share their metadata: its names are decoded once, not once a row.
+# Rows share their metadata, so that names are decoded once and not once per row.
 dictionary_of = lru_cache(maxsize=64)(Dictionary)
 
 
 def decode_metadata(metadata: bytes) -> list[str]:
-    """All names of a metadata, in the order of their ids.
+    """Return all names of a metadata in the order of their ids.
 
     Raises `MalformedVariantError` if the metadata is not well-formed.
 
@@ -137,7 +137,7 @@ def decode_metadata(metadata: bytes) -> list[str]:
 
 
 def metadata_length(data: bytes) -> int:
-    """The number of bytes of the metadata that ``data`` starts with (``metadata ‖ value``).
+    """Return the number of bytes of the metadata at the start of ``data`` (``metadata ‖ value``).
 
     Raises `MalformedVariantError` if the metadata is cut off.
 
@@ -148,7 +148,7 @@ def metadata_length(data: bytes) -> int:
     end = dictionary.bytes_at + dictionary.offset(dictionary.size)
     if end > len(data):
         raise MalformedVariantError(
-            f"the metadata ends at byte {end}, but only {len(data)} bytes are there",
+            f"the metadata ends at byte {end}, but there are only {len(data)} bytes",
             reason="truncated",
             offset=len(data),
         )
@@ -156,7 +156,7 @@ def metadata_length(data: bytes) -> int:
 
 
 def encode_metadata(names: Iterable[str]) -> bytes:
-    """A dictionary of the names, sorted by their UTF-8 bytes, each once, with the narrowest offsets.
+    """Return a dictionary of the distinct names, sorted by their UTF-8 bytes, with the narrowest offsets.
 
     >>> encode_metadata(["b", "a", "b"]).hex()
     '11020001026162'
@@ -165,20 +165,20 @@ def encode_metadata(names: Iterable[str]) -> bytes:
 
 
 def extend_metadata(metadata: bytes, names: Iterable[str]) -> bytes:
-    """The metadata with those of the names that it lacks at its end: what refers to it by id stays right.
+    """Return the metadata with the missing names appended, so that existing ids stay valid.
 
     Raises `MalformedVariantError` if the metadata is not well-formed.
 
     >>> decode_metadata(extend_metadata(encode_metadata(["b", "c"]), ["a", "c"]))
     ['b', 'c', 'a']
     """
-    had = decode_metadata(metadata)
-    lacking = dict.fromkeys(names)
-    for name in had:
-        lacking.pop(name, None)
-    if not lacking:
+    existing = decode_metadata(metadata)
+    missing = dict.fromkeys(names)
+    for name in existing:
+        missing.pop(name, None)
+    if not missing:
         return metadata
-    return _dictionary_bytes([name.encode() for name in (*had, *lacking)], 0)
+    return _dictionary_bytes([name.encode() for name in (*existing, *missing)], 0)
 
 
 def _dictionary_bytes(encoded: Sequence[bytes], flags: int) -> bytes:

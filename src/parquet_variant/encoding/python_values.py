@@ -1,6 +1,6 @@
 """Python objects to Variant values and back.
 
-Owns which Python type stands for which Variant type. Leaves bytes to `scalars` and `builder`.
+Owns the mapping between Python types and Variant types. Leaves bytes to `scalars` and `builder`.
 
 ====================================================  =================================================
 Python                                                Variant
@@ -25,8 +25,9 @@ mapping with str keys                                 object
 Variant                                               itself
 ====================================================  =================================================
 
-Back, float and double give `float`; nanosecond timestamps give ``numpy.datetime64[ns]`` (in UTC if they have a zone,
-which numpy cannot say), and dates and timestamps outside the years 1 to 9999 ``numpy.datetime64``.
+In the other direction, float and double become `float`; nanosecond timestamps become ``numpy.datetime64[ns]`` (in UTC
+if they have a zone, which numpy does not store); dates and timestamps outside the years 1 to 9999 become
+``numpy.datetime64``.
 """
 
 from __future__ import annotations
@@ -65,17 +66,17 @@ _LIMIT = 10**MAX_DIGITS
 
 
 def build_python(obj: Any, node_of: Callable[[Any, int], Node | None], max_depth: int) -> tuple[bytes, bytes]:
-    """Metadata and value bytes of a Python object.
+    """Return the metadata and value bytes of a Python object.
 
     `obj`: see the table above.
-    `node_of`: gives the nodes of an object that is a Variant, of so many containers inside each other; None for others.
-    `max_depth`: the most containers inside each other.
+    `node_of`: returns the nodes of an object that is a Variant, up to a depth; None for any other object.
+    `max_depth`: the maximum depth of nested containers.
     Raises `CastError` for an object without a Variant type, a number of more than 38 digits, a string with a lone
     surrogate, or a structure deeper than ``max_depth`` (or that contains itself).
     """
     check_count("max_depth", max_depth)
     root: list[Node] = []
-    # Of each open container what is left of it: pairs of a key and a child.
+    # The open containers, and the remaining pairs of key and child of each.
     pending: list[tuple[list[Node] | dict[str, Node], Iterator[tuple[str, Any]]]] = [(root, iter([("", obj)]))]
     while pending:
         container, children = pending[-1]
@@ -104,7 +105,9 @@ def build_python(obj: Any, node_of: Callable[[Any, int], Node | None], max_depth
 
 def _checked_key(name: Any) -> str:
     if not isinstance(name, str):
-        raise CastError(f"key {name!r} is no str: keys of a Variant object are strings", reason="bad-key")
+        raise CastError(
+            f"key {name!r} is a {type(name).__name__}: keys of a Variant object must be strings", reason="bad-key"
+        )
     return _checked_text(name)
 
 
@@ -113,7 +116,7 @@ def _checked_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError as err:
         raise CastError(
-            f"the string {text[:40]!r} has a lone surrogate at character {err.start}: it has no UTF-8",
+            f"the string {text[:40]!r} has a lone surrogate at character {err.start} and no UTF-8 form",
             reason="lone-surrogate",
         ) from None
     return str(text)
@@ -144,7 +147,10 @@ def _scalar_of(obj: Any) -> Scalar:
         return Scalar(VariantType.DATE, obj.toordinal() - _EPOCH_DAY)
     if isinstance(obj, dt.time):
         if obj.tzinfo is not None:
-            raise CastError(f"time {obj} has a zone: Variant's time has none", reason="unsupported-type")
+            raise CastError(
+                f"time {obj} has a time zone, which Variant's time type does not store: remove the zone",
+                reason="unsupported-type",
+            )
         seconds = (obj.hour * 60 + obj.minute) * 60 + obj.second
         return Scalar(VariantType.TIME, seconds * 1_000_000 + obj.microsecond)
     if isinstance(obj, np.datetime64):
@@ -157,16 +163,16 @@ def _scalar_of(obj: Any) -> Scalar:
 
 def _decimal_of(number: Decimal) -> Scalar:
     if not number.is_finite():
-        raise CastError(f"decimal {number} is no number: use a float for NaN and Infinity", reason="unsupported-type")
+        raise CastError(f"decimal {number} is not finite: use a float for NaN and Infinity", reason="unsupported-type")
     sign, digits, power = number.as_tuple()
     exponent = int(power)
     if exponent > MAX_SCALE or len(digits) > 10_000:
-        # Expanding 1E+1000000 would build a million digits only to refuse them.
+        # Expanding 1E+1000000 would build a million digits before the error.
         return narrowest_decimal(0, -1) if number else narrowest_decimal(0, 0)
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
     if exponent > 0:
         unscaled, exponent = unscaled * 10**exponent, 0
-    # Zeros at the end of a fraction carry no value: what does not fit with them may fit without.
+    # Trailing zeros of a fraction do not change the value: the number may fit without them.
     while unscaled and exponent < 0 and unscaled % 10 == 0 and (-exponent > MAX_SCALE or abs(unscaled) >= _LIMIT):
         unscaled, exponent = unscaled // 10, exponent + 1
     if not unscaled:
@@ -181,7 +187,7 @@ def _datetime_of(moment: dt.datetime) -> Scalar:
     epoch = _EPOCH_UTC if has_zone else _EPOCH
     nanosecond = getattr(moment, "nanosecond", 0)
     if nanosecond:
-        # A pandas.Timestamp; numpy's form is exact and in UTC.
+        # A pandas.Timestamp; its numpy value is exact and in UTC.
         nanos = int(moment.to_datetime64().astype("datetime64[ns]").astype(np.int64))  # type: ignore[attr-defined]
         return Scalar(VariantType.TIMESTAMP_NANOS if has_zone else VariantType.TIMESTAMP_NTZ_NANOS, nanos)
     plain = dt.datetime.combine(moment.date(), moment.time(), moment.tzinfo).replace(fold=moment.fold)
@@ -208,9 +214,9 @@ def _datetime64_of(moment: np.datetime64) -> Scalar:
 
 
 def scalar_to_python(kind: VariantType | str, raw: Any) -> Any:
-    """The Python object of a scalar's type and raw payload.
+    """Return the Python object of a scalar's type and raw payload.
 
-    Raises `CastError` for the one timestamp of each unit, the lowest, that numpy uses for NaT.
+    Raises `CastError` for the lowest timestamp of each unit, which numpy uses for NaT.
 
     >>> scalar_to_python(VariantType.DECIMAL4, (150, 2)), scalar_to_python(VariantType.DATE, 1)
     (Decimal('1.50'), datetime.date(1970, 1, 2))
@@ -242,14 +248,14 @@ def _datetime64(count: int, unit: Literal["us", "ns"]) -> np.datetime64:
     instant = np.datetime64(count, unit)
     if np.isnat(instant):
         raise CastError(
-            f"timestamp {count} {unit} is what numpy uses for NaT: it has no Python object, take its JSON",
+            f"timestamp {count} {unit} has no Python object, since numpy uses it for NaT: use to_json",
             reason="no-python-value",
         )
     return instant
 
 
 def events_to_python(events: Iterator[Event]) -> Any:
-    """The Python object of a walk: dict, list or scalar; fields in the order in which they are stored."""
+    """Return the Python object of a walk: a dict, list or scalar; fields in the stored order."""
     root: list[Any] = []
     open_containers: list[Any] = [root]
     keys: list[str | None] = [None]

@@ -1,8 +1,8 @@
-"""Scalars: their type and raw payload, both ways, and the narrowest type of a number.
+"""Scalars: their type and raw payload, in both directions, and the narrowest type of a number.
 
-Owns the bytes of every primitive type. A raw payload is: None, a bool, an int (integers; days of a date; micros or
-nanos since midnight or the epoch), a float, a pair (unscaled, scale) for decimals, str, or bytes (binary, uuid).
-Leaves Python's richer types (`datetime`, `Decimal`, …) to `python_values`.
+Owns the bytes of every primitive type. A raw payload is: None, a bool, an int (integers; days of a date; microseconds
+or nanoseconds since midnight or the epoch), a float, a pair (unscaled, scale) for decimals, str, or bytes (binary,
+uuid). Leaves Python's richer types (`datetime`, `Decimal`, …) to `python_values`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _STRUCT_OF_FLOAT = {VariantType.DOUBLE: "<d", VariantType.FLOAT: "<f"}
 
 
 class Scalar(NamedTuple):
-    """A scalar's type and raw payload."""
+    """The type and raw payload of a scalar."""
 
     type: VariantType
     raw: Any
 
 
 def value_type(data: bytes, at: int, stop: int) -> VariantType:
-    r"""The type of the value at ``at``, by its first byte only.
+    r"""Return the type of the value at ``at``, from its first byte only.
 
     Raises `MalformedVariantError` if there is no byte, or the type id is unknown.
 
@@ -55,7 +55,7 @@ def value_type(data: bytes, at: int, stop: int) -> VariantType:
         return VariantType.STRING
     if bits > PrimitiveId.UUID:
         raise MalformedVariantError(
-            f"primitive type id {bits} is unknown: 0 to {PrimitiveId.UUID:d} are defined",
+            f"unknown primitive type id {bits}: 0 to {PrimitiveId.UUID:d} are defined",
             reason="unknown-type",
             offset=at,
         )
@@ -63,10 +63,10 @@ def value_type(data: bytes, at: int, stop: int) -> VariantType:
 
 
 def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
-    """The scalar at ``at``.
+    """Return the scalar at ``at``.
 
-    Raises `MalformedVariantError` if it is cut off, of an unknown type, no UTF-8, a decimal of scale over 38 or a time
-    outside the day.
+    Raises `MalformedVariantError` if it is truncated, of an unknown type, not UTF-8, a decimal of scale over 38, or a
+    time outside the day.
 
     >>> read_scalar(bytes.fromhex("200296000000"), 0, 6)
     Scalar(type=<VariantType.DECIMAL4: 'decimal4'>, raw=(150, 2))
@@ -98,20 +98,20 @@ def read_scalar(data: bytes, at: int, stop: int) -> Scalar:
         case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
             if body[0] > MAX_SCALE:
                 raise MalformedVariantError(
-                    f"decimal scale {body[0]} is over {MAX_SCALE}", reason="bad-decimal", offset=at + 1
+                    f"decimal scale {body[0]} is greater than {MAX_SCALE}", reason="bad-decimal", offset=at + 1
                 )
             raw = (int.from_bytes(body[1:], "little", signed=True), body[0])
         case _:
             raw = int.from_bytes(body, "little", signed=True)
             if kind == VariantType.TIME and not 0 <= raw < MICROS_PER_DAY:
                 raise MalformedVariantError(
-                    f"time {raw} µs is outside the day of {MICROS_PER_DAY} µs", reason="bad-time", offset=at + 1
+                    f"time of {raw} µs is outside a day of {MICROS_PER_DAY} µs", reason="bad-time", offset=at + 1
                 )
     return Scalar(kind, raw)
 
 
 def encode_scalar(kind: VariantType, raw: Any) -> bytes:
-    """The bytes of a scalar; strings up to 63 bytes as short strings.
+    """Return the bytes of a scalar; strings up to 63 bytes as short strings.
 
     >>> encode_scalar(VariantType.STRING, "a").hex(), encode_scalar(VariantType.INT16, 258).hex()
     ('0561', '100201')
@@ -147,7 +147,8 @@ def encode_scalar(kind: VariantType, raw: Any) -> bytes:
 
 
 def narrowest_integer(number: int) -> Scalar:
-    """The narrowest integer type; beyond int64 a decimal16 of scale 0. Raises `CastError` for more than 38 digits.
+    """Return the narrowest integer type; beyond int64, a decimal16 of scale 0. Raises `CastError` for more than 38
+    digits.
 
     >>> [narrowest_integer(n).type.value for n in (-128, 128, 2**31, 2**63)]
     ['int8', 'int16', 'int64', 'decimal16']
@@ -161,15 +162,15 @@ def narrowest_integer(number: int) -> Scalar:
 
 
 def narrowest_decimal(unscaled: int, scale: int) -> Scalar:
-    """The narrowest decimal type whose precision holds both the digits and the scale.
+    """Return the narrowest decimal type whose precision holds both the digits and the scale.
 
-    The scale counts too, since Spark refuses a decimal4 of scale 10 as malformed, whatever its digits. Raises
+    The scale counts because Spark treats a decimal4 of scale 10 as malformed, whatever its digits. Raises
     `CastError` for more than 38 digits or a scale outside 0 to 38.
 
     >>> narrowest_decimal(150, 2), narrowest_decimal(1, 12).type.value
     (Scalar(type=<VariantType.DECIMAL4: 'decimal4'>, raw=(150, 2)), 'decimal8')
     """
-    # Compared as numbers: text of an int over 4,300 digits is refused by Python.
+    # Compared as numbers, since Python does not convert an int of more than 4,300 digits to text.
     if not 0 <= scale <= MAX_SCALE or abs(unscaled) >= 10**MAX_DIGITS:
         raise CastError(
             f"a decimal has at most {MAX_DIGITS} digits and a scale of 0 to {MAX_SCALE}: round the number first",

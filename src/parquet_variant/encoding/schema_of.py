@@ -1,10 +1,9 @@
-"""The type of a value as Spark's ``schema_of_variant`` tells it, and how two types become one.
+"""The type of a value as Spark's ``schema_of_variant`` returns it, and the merging of types.
 
-Owns the types (`SparkType`), their merging and their text. Leaves columns to
-`functions.schema_of_variant`.
+Owns the types (`SparkType`), their merging and their text. Leaves columns to `functions.schema_of_variant`.
 
-Exact numbers merge to the decimal that holds both, or to DOUBLE where it would have over 38 digits; a type that fits no
-other merges to VARIANT. Merging is commutative and associative, so that the order of rows does not matter.
+Exact numbers merge to the decimal that holds both, or to DOUBLE if that would have more than 38 digits; types that have
+no common type merge to VARIANT. Merging is commutative and associative, so that the order of rows does not matter.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.path import quote_name
 from parquet_variant.types import DECIMAL_TYPES, TYPES, VariantType
 
-# A type is nested like its value, but compared and written by recursion.
+# Types are nested like their values, but compared and written recursively.
 MAX_DEPTH = 200
 # A BIGINT among decimals counts as this many digits.
 BIGINT_DIGITS = 20
@@ -30,7 +29,7 @@ _OURS = {
     VariantType.TIMESTAMP_NTZ_NANOS: "TIMESTAMP_NTZ_NANOS",
     VariantType.UUID: "UUID",
 }
-# Each holds those before it, as Spark widens them.
+# Each type holds the types before it, as Spark widens them.
 _DATETIMES = ("DATE", "TIMESTAMP_NTZ", "TIMESTAMP_NTZ_NANOS", "TIMESTAMP", "TIMESTAMP_NANOS")
 
 
@@ -43,11 +42,11 @@ class SparkType:
     name
         Spark's name: ``BIGINT``, ``DECIMAL``, ``ARRAY``, ``OBJECT``, ``VOID``, ``VARIANT``, …
     whole, scale
-        Of a decimal: digits before and after the point.
+        Digits of a decimal before and after the point.
     element
-        Of an array.
+        The element type of an array.
     fields
-        Of an object, in the order of their names.
+        The fields of an object, in the order of their names.
     """
 
     name: str
@@ -72,17 +71,17 @@ _DOUBLE = SparkType("DOUBLE")
 
 
 def object_type(fields: dict[str, SparkType]) -> SparkType:
-    """The type of an object; fields in Spark's order, which is that of UTF-16."""
+    """Return the type of an object; its fields are in Spark's order, the order of UTF-16."""
     return SparkType("OBJECT", fields=tuple(sorted(fields.items(), key=lambda item: name_order(item[0]))))
 
 
 def name_order(name: str) -> bytes:
-    """The key by which the fields of a type are sorted."""
+    """Return the key by which the fields of a type are sorted."""
     return name.encode("utf-16-be", "surrogatepass")
 
 
 def decimal_type(unscaled: int, scale: int) -> SparkType:
-    """The narrowest decimal for a number, zeros at the end of its fraction left out.
+    """Return the narrowest decimal for a number without the trailing zeros of its fraction.
 
     >>> str(decimal_type(12300, 2)), str(decimal_type(1, 9))
     ('DECIMAL(3,0)', 'DECIMAL(9,9)')
@@ -95,12 +94,12 @@ def decimal_type(unscaled: int, scale: int) -> SparkType:
 
 @cache
 def scalar_type(kind: VariantType) -> SparkType:
-    """The type of a scalar that is not a decimal."""
+    """Return the type of a scalar that is not a decimal."""
     return SparkType(_OURS.get(kind) or TYPES[kind].spark or "VARIANT")
 
 
 def schema_of(variant: Variant) -> SparkType:
-    """The type of a value.
+    """Return the type of a value.
 
     Raises `MalformedVariantError` if the bytes are malformed; `VariantError` with reason ``depth`` for a value deeper
     than 200.
@@ -108,7 +107,7 @@ def schema_of(variant: Variant) -> SparkType:
     >>> str(schema_of(Variant.from_python({"a": [1, 2.5], "b c": None})))
     'OBJECT<a: ARRAY<DOUBLE>, `b c`: VOID>'
     """
-    # The open containers: what each is, the types of its children by key, and the key that comes next.
+    # The open containers: their kinds, the types of their children by key, and the next key of each.
     opened: list[tuple[VariantType | str, dict[str, SparkType]]] = []
     keys: list[str] = []
     for kind, raw, _, _ in variant._walk():
@@ -119,7 +118,7 @@ def schema_of(variant: Variant) -> SparkType:
             opened.append((kind, {}))
             keys.append("")
             if len(opened) > MAX_DEPTH:
-                raise VariantError(f"the value is nested deeper than {MAX_DEPTH}", reason="depth")
+                raise VariantError(f"the value is nested deeper than {MAX_DEPTH} levels", reason="depth")
             continue
         if kind == END:
             container, fields = opened.pop()
@@ -136,12 +135,12 @@ def schema_of(variant: Variant) -> SparkType:
 
 
 def merge_all(types: Iterable[SparkType]) -> SparkType:
-    """The type that holds all of some types; VOID for none."""
+    """Return the type that holds all types; VOID if there are none."""
     return reduce(merged, types, VOID)
 
 
 def merged(left: SparkType, right: SparkType) -> SparkType:
-    """The type that holds two types.
+    """Return the type that holds two types.
 
     >>> str(merged(SparkType("BIGINT"), decimal_type(25, 1))), str(merged(SparkType("STRING"), SparkType("BOOLEAN")))
     ('DECIMAL(21,1)', 'VARIANT')

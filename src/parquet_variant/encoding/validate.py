@@ -1,12 +1,12 @@
-"""Every structural fault of a Variant, with its reason and byte offset.
+"""All structural faults of a Variant, with reasons and byte offsets.
 
-Owns the full check against the encoding specification. Leaves the cheap checks that every access makes to `header`,
+Owns the complete check against the encoding specification. Leaves the checks that every access makes to `header`,
 `scalars` and `metadata`.
 
 Reasons: ``truncated``, ``bad-version``, ``unknown-type``, ``offset-out-of-range``, ``id-out-of-range``, ``bad-utf8``,
-``unsorted-dictionary`` (the ``sorted_strings`` flag is set, the names are not sorted and unique), ``unsorted-keys``,
-``duplicate-key``, ``bad-decimal``, ``bad-time``, ``overlap``, ``unused-bytes`` (bytes between or after the values of a
-container), ``trailing-bytes`` (after the whole) and ``depth``.
+``unsorted-dictionary`` (the ``sorted_strings`` flag is set, but the names are not sorted and unique),
+``unsorted-keys``, ``duplicate-key``, ``bad-decimal``, ``bad-time``, ``overlap``, ``unused-bytes`` (bytes between or
+after the values of a container), ``trailing-bytes`` (bytes after the value or the metadata) and ``depth``.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Part = Literal["metadata", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault.
+    """A fault.
 
     Parameters
     ----------
     part
-        Whether the offset counts in the metadata or in the value.
+        The part that the offset refers to: the metadata or the value.
     offset
         Bytes before the fault.
     reason
-        A stable code, one of those above.
+        One of the reasons above.
     message
-        What is wrong, in a line.
+        The description of the fault, in one line.
     """
 
     part: Part
@@ -46,10 +46,11 @@ class Fault:
 
 
 def find_faults(metadata: bytes, value: bytes, max_depth: int = 1000) -> list[Fault]:
-    r"""All faults of a Variant, those of the metadata first, each part in the order of offsets; none if it is valid.
+    r"""Return all faults of a Variant: those of the metadata first, each part in the order of offsets.
 
     >>> find_faults(b"\x11\x00\x00", b"\x0c")
-    [Fault(part='value', offset=0, reason='truncated', message='a value of 2 bytes starts here, but only 1 are left')]
+    [Fault(part='value', offset=0, reason='truncated', message='a value of 2 bytes starts here, but only 1 bytes
+    remain')]
     """
     check = _Check(max_depth)
     ranks = check.metadata(metadata)
@@ -71,7 +72,7 @@ class _Check:
     # -- metadata
 
     def metadata(self, metadata: bytes) -> list[int] | None:
-        """Check the metadata; gives each name's place in the order of UTF-8 bytes, None if that cannot be said."""
+        """Check the metadata, and return the rank of each name by its UTF-8 bytes; None if the names cannot be read."""
         try:
             dictionary = Dictionary(metadata)
             offsets = [dictionary.offset(index) for index in range(len(dictionary) + 1)]
@@ -94,14 +95,14 @@ class _Check:
                         "metadata",
                         dictionary.bytes_at + offsets[field_id],
                         "unsorted-dictionary",
-                        f"name {field_id} {_shown(names[field_id])} does not come after "
-                        f"{_shown(names[field_id - 1])}, though the dictionary is flagged as sorted and unique",
+                        f"name {field_id} {_quoted(names[field_id])} does not sort after "
+                        f"{_quoted(names[field_id - 1])}, but the dictionary is flagged as sorted and unique",
                     )
         place = {name: rank for rank, name in enumerate(sorted(set(names)))}
         return [place[name] for name in names]
 
     def _offsets(self, dictionary: Dictionary, offsets: list[int]) -> bool:
-        """Check the offsets of the names; whether names can be read by them."""
+        """Check the offsets of the names, and return whether the names can be read."""
         slots = [dictionary.offsets_at + index * dictionary.offset_size for index in range(len(offsets))]
         before = len(self.faults)
         if offsets[0] != 0:
@@ -112,7 +113,7 @@ class _Check:
                     "metadata",
                     slots[index],
                     "offset-out-of-range",
-                    f"offset {offsets[index]} of name {index} is below the one before it, {offsets[index - 1]}",
+                    f"offset {offsets[index]} of name {index} is less than the previous offset, {offsets[index - 1]}",
                 )
         available = len(dictionary.metadata) - dictionary.bytes_at
         if offsets[-1] > available:
@@ -120,7 +121,7 @@ class _Check:
                 "metadata",
                 slots[-1],
                 "offset-out-of-range",
-                f"the names end at offset {offsets[-1]}, but only {available} bytes are there",
+                f"the names end at offset {offsets[-1]}, but there are only {available} bytes",
             )
         elif offsets[-1] < available:
             self.fault(
@@ -135,7 +136,7 @@ class _Check:
     # -- value
 
     def value(self, data: bytes, ranks: list[int] | None) -> None:
-        """Check the value; keys against the places of the names, where these are known."""
+        """Check the value; keys are compared by the ranks of their names, if these are known."""
         try:
             size = value_size(data, 0, len(data))
         except MalformedVariantError as err:
@@ -184,16 +185,16 @@ class _Check:
                 continue
             rank = ranks[field_id]
             if rank in seen:
-                self.fault("value", slot, "duplicate-key", f"field {index} has the same key as one before it")
+                self.fault("value", slot, "duplicate-key", f"field {index} has the same key as an earlier field")
             elif rank < last:
                 self.fault(
-                    "value", slot, "unsorted-keys", f"the key of field {index} comes before that of an earlier field"
+                    "value", slot, "unsorted-keys", f"the key of field {index} sorts before the key of an earlier field"
                 )
             seen.add(rank)
             last = max(last, rank)
 
     def _children(self, data: bytes, container: Container) -> list[tuple[int, int]]:
-        """The byte ranges of the values that can be looked into: no byte is in two of them."""
+        """Return the byte ranges of the children that can be checked; the ranges do not overlap."""
         ranges: list[tuple[int, int]] = []
         is_complete = True
         for index in range(container.size):
@@ -203,21 +204,21 @@ class _Check:
             except MalformedVariantError as err:
                 self.error("value", err)
                 is_complete = False
-        apart: list[tuple[int, int]] = []
+        disjoint: list[tuple[int, int]] = []
         free_from = container.values_at
         for start, end in sorted(ranges):
             if start < free_from:
-                self.fault("value", start, "overlap", "a value starts inside the one before it")
+                self.fault("value", start, "overlap", "a value starts inside the value before it")
                 is_complete = False
                 continue
             if start > free_from and is_complete:
                 self.fault("value", free_from, "unused-bytes", f"{start - free_from} bytes belong to no value")
             free_from = end
-            apart.append((start, end))
+            disjoint.append((start, end))
         if is_complete and free_from < container.stop:
             self.fault("value", free_from, "unused-bytes", f"{container.stop - free_from} bytes belong to no value")
-        return apart
+        return disjoint
 
 
-def _shown(name: bytes) -> str:
+def _quoted(name: bytes) -> str:
     return repr(name[:40].decode(errors="replace"))

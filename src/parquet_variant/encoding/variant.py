@@ -1,7 +1,7 @@
-"""`Variant`: one value, read where it lies.
+"""`Variant`: one value, read in place.
 
-Owns navigation, equality by meaning and the conversions' front doors. Leaves layouts to `header`, `scalars` and
-`metadata`, conversions to `python_values`, `json_reader` and `json_writer`, and the full check to `validate`.
+Owns navigation, equality by meaning and the entry points of the conversions. Leaves layouts to `header`, `scalars` and
+`metadata`, conversions to `python_values`, `json_reader` and `json_writer`, and the complete check to `validate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parquet_variant.errors import MalformedVariantError, PathError, check_count
 from parquet_variant.path import VariantPath
 from parquet_variant.types import EXACT_NUMERIC, BasicType, VariantType
 
-# Below this many fields a scan costs less than the jumps of a binary search.
+# Up to this many fields, a scan is faster than a binary search.
 _SCAN_FIELDS = 16
 _REPR_CHARACTERS = 60
 _MICROS_TYPE = {
@@ -34,8 +34,8 @@ _MICROS_TYPE = {
 class Variant:
     """One Variant value: a cheap cursor over its metadata and value bytes, which are not checked in advance.
 
-    Every access checks the bytes that it touches, so that malformed ones give a `MalformedVariantError` and nothing
-    worse; `validate` checks them all.
+    Every access checks the bytes that it reads, and raises `MalformedVariantError` if they are malformed; `validate`
+    checks all bytes.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Variant:
     __slots__ = ("_data", "_start", "_stop", "metadata")
 
     metadata: bytes
-    """The encoded dictionary; sub-values share it."""
+    """The encoded dictionary; nested values share it."""
 
     def __init__(self, metadata: bytes, value: bytes) -> None:
         self.metadata = metadata if type(metadata) is bytes else bytes(memoryview(metadata))
@@ -72,11 +72,11 @@ class Variant:
         child._stop = container.stop
         return child
 
-    # -- made from something else
+    # -- construction
 
     @classmethod
     def from_python(cls, obj: Any, *, max_depth: int = MAX_DEPTH) -> Variant:
-        """The canonical Variant of a Python object (which type gives which: see `encoding.python_values`).
+        """Return the canonical Variant of a Python object (see `encoding.python_values` for the types).
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Variant:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Variant:
-        """The Variant whose metadata and value are concatenated in ``data``.
+        """Return the Variant whose metadata and value are concatenated in ``data``.
 
         Raises
         ------
@@ -104,19 +104,19 @@ class Variant:
         return cls(data[:length], data[length:])
 
     def to_bytes(self) -> bytes:
-        """Metadata and value, concatenated."""
+        """Return the metadata and the value, concatenated."""
         return self.metadata + self.value
 
     @property
     def value(self) -> bytes:
-        """The encoded value: as it was given, or just the bytes of a sub-value."""
+        """The encoded value: the bytes passed in, or the bytes of a nested value."""
         if self._start == 0 and self._stop == len(self._data):
             return self._data
         return self._data[self._start : self._start + value_size(self._data, self._start, self._stop)]
 
     @property
     def type(self) -> VariantType:
-        """What the value is.
+        """The type of the value.
 
         Raises
         ------
@@ -126,13 +126,13 @@ class Variant:
         return value_type(self._data, self._start, self._stop)
 
     def may_be(self, basic: BasicType) -> bool:
-        """Whether the first byte does not say otherwise: a step down a path looks at no more of other values."""
+        """Return whether the first byte allows a basic type; a step of a path checks no more of a value than that."""
         return self._start >= self._stop or self._data[self._start] & 3 == basic
 
     # -- navigation
 
     def get(self, path: str | VariantPath, default: Variant | None = None) -> Variant | None:
-        """The value at a path, or ``default`` if there is none.
+        """Return the value at a path, or ``default`` if there is none.
 
         Raises
         ------
@@ -149,7 +149,9 @@ class Variant:
         value = self
         for segment in VariantPath.parse(path).segments:
             if not isinstance(segment, (str, int)):
-                raise PathError(f"path {path} has a wildcard: get gives one value", reason="wildcard")
+                raise PathError(
+                    f"path {path} has a wildcard, but get returns a single value: use an index", reason="wildcard"
+                )
             basic = BasicType.OBJECT if isinstance(segment, str) else BasicType.ARRAY
             if not value.may_be(basic):
                 return default
@@ -173,14 +175,14 @@ class Variant:
         else:
             index = key + container.size if key < 0 else key
             if not 0 <= index < container.size:
-                raise IndexError(f"element {key} of an array of {container.size}")
+                raise IndexError(f"index {key} is out of range for an array of {container.size} elements")
         return self._child(container, index)
 
     def __len__(self) -> int:
         return self._container().size
 
     def __bool__(self) -> bool:
-        return True  # an empty object or a number is a value too
+        return True  # a Variant is always a value, even an empty object or zero
 
     def __iter__(self) -> Iterator[Any]:
         container = self._container()
@@ -196,24 +198,24 @@ class Variant:
         return any(element == other for element in self)
 
     def keys(self) -> list[str]:
-        """The keys of an object, in the order in which they are stored; TypeError for other values."""
+        """Return the keys of an object, in the stored order. Raises `TypeError` for other values."""
         container = self._container(VariantType.OBJECT)
         return field_names(self.metadata, self._data, container)
 
     def values(self) -> list[Variant]:
-        """The values of an object, in the order of `keys`; TypeError for other values."""
+        """Return the values of an object, in the order of `keys`. Raises `TypeError` for other values."""
         container = self._container(VariantType.OBJECT)
         field_names(self.metadata, self._data, container)
         return [self._child(container, index) for index in range(container.size)]
 
     def items(self) -> list[tuple[str, Variant]]:
-        """Pairs of key and value of an object; TypeError for other values."""
+        """Return the pairs of key and value of an object. Raises `TypeError` for other values."""
         return list(zip(self.keys(), self.values(), strict=True))
 
     # -- conversions
 
     def to_python(self) -> Any:
-        """The value as Python objects (which type gives which: see `encoding.python_values`).
+        """Return the value as Python objects (see `encoding.python_values` for the types).
 
         Raises
         ------
@@ -223,7 +225,7 @@ class Variant:
         return events_to_python(self._walk())
 
     def to_json(self) -> str:
-        """The value as compact JSON text (see `encoding.json_writer`).
+        """Return the value as compact JSON text (see `encoding.json_writer`).
 
         Raises
         ------
@@ -233,12 +235,12 @@ class Variant:
         return "".join(json_pieces(self._walk()))
 
     def validate(self, max_depth: int = MAX_DEPTH) -> Variant:
-        """Check every byte of metadata and value, and give back the value itself.
+        """Check every byte of metadata and value, and return the value itself.
 
         Raises
         ------
         MalformedVariantError
-            For the first fault (`encoding.validate.find_faults` gives all).
+            For the first fault; `encoding.validate.find_faults` returns all faults.
         """
         from parquet_variant.encoding.validate import find_faults
 
@@ -261,10 +263,10 @@ class Variant:
         return hash(self._meaning())
 
     def _meaning(self) -> tuple[Any, ...]:
-        """What the value means, as one flat tuple: equal tuples mean the same, whatever the bytes.
+        """Return a flat tuple that is equal for values of equal meaning, whatever their bytes.
 
-        Exact numbers are one class, and micros and nanos are; float and double are classes of their own (spec:
-        "Logical Type"). Flat, since comparing deeply nested tuples would exhaust the stack.
+        Exact numbers are one class, and microseconds and nanoseconds are; float and double are separate classes (spec:
+        "Logical Type"). The tuple is flat because comparing deeply nested tuples would overflow the stack.
         """
         parts: list[Any] = []
         for kind, raw, _, _ in walk(self.metadata, self._data, self._start, self._stop, by_key=True):
@@ -276,10 +278,10 @@ class Variant:
                 parts.append(_scalar_meaning(VariantType(kind), raw))
         return tuple(parts)
 
-    # -- the rest
+    # -- previews and pickling
 
     def preview(self, characters: int) -> str:
-        """The beginning of `to_json`, for people; no more of a long value is read.
+        """Return the start of `to_json`, for display; the rest of a long value is not read.
 
         Raises
         ------
@@ -316,8 +318,8 @@ class Variant:
     def _container(self, kind: VariantType | None = None) -> Container:
         container = read_container(self._data, self._start, self._stop)
         if container is None or (kind is not None and container.is_object != (kind == VariantType.OBJECT)):
-            what = f"no {kind}" if kind else "neither an object nor an array"
-            raise TypeError(f"the Variant is {what}: its type is {self.type}")
+            expected = f"an {kind}" if kind else "an object or an array"
+            raise TypeError(f"expected {expected}, found a Variant of type {self.type}")
         return container
 
     def _find(self, container: Container, key: str) -> int | None:

@@ -1,8 +1,8 @@
-"""Text to dates, times of day and timestamps, as Spark casts them.
+"""Dates, times of day and timestamps from text, as Spark casts them.
 
-Owns the texts that Spark reads as such, for years beyond Python's 1 to 9999 too, and the move between an instant and
-the local time of a zone. Everything is an integer: days or nanoseconds since 1970-01-01. Leaves types to `scalars`,
-names of zones to `zones`, and how dates are written to `json_writer`.
+Owns the accepted texts, with years beyond Python's 1 to 9999, and the conversion between an instant and the local time
+of a zone. All results are integers: days or nanoseconds since 1970-01-01. Leaves types to `scalars`, zone names to
+`zones`, and writing dates to `json_writer`.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _TIME_OF_DAY = re.compile(rf"(?:T|(?=[0-9]{{1,2}}:)){_CLOCK}", re.DOTALL)
 
 
 class ParsedTime(NamedTuple):
-    """A timestamp text: its local time in nanoseconds since 1970, and the zone that it names, if any."""
+    """A parsed timestamp: its local time in nanoseconds since 1970, and the zone in the text, if any."""
 
     local: int
     zone: dt.tzinfo | None
 
 
 def _offset(zone: dt.tzinfo, seconds: int, *, local: bool) -> int:
-    """The zone's offset from UTC, in seconds, at an instant or at a local time."""
+    """Return the offset of a zone from UTC in seconds, at an instant or at a local time."""
     cycles = 0
     if seconds < _FIRST_SECOND:
         cycles = (_FIRST_SECOND - seconds) // _SECONDS_PER_CYCLE + 1
     elif seconds > _LAST_SECOND:
         cycles = -((seconds - _LAST_SECOND) // _SECONDS_PER_CYCLE + 1)
     moment = _EPOCH + dt.timedelta(seconds=seconds + cycles * _SECONDS_PER_CYCLE)
-    # fold=0: of two local times the earlier; one that does not exist moves on by the gap, as in Java.
+    # fold=0: the earlier of two local times; a local time in a gap moves forward by the gap, as in Java.
     aware = moment.replace(tzinfo=zone) if local else moment.replace(tzinfo=dt.UTC).astimezone(zone)
     offset = aware.utcoffset()
     assert offset is not None
@@ -60,7 +60,7 @@ def _offset(zone: dt.tzinfo, seconds: int, *, local: bool) -> int:
 
 
 def to_local(instant: int, zone: dt.tzinfo) -> int:
-    """The local time of an instant, both in nanoseconds since 1970.
+    """Return the local time of an instant, both in nanoseconds since 1970.
 
     >>> to_local(0, zone_of("+01:00")) // NANOS_PER_SECOND
     3600
@@ -71,14 +71,16 @@ def to_local(instant: int, zone: dt.tzinfo) -> int:
 
 
 def local_to_instant(local: int, zone: dt.tzinfo) -> int:
-    """The instant of a local time; the earlier one of two, and past the gap where there is none."""
+    """Return the instant of a local time: the earlier of two instants, or after the gap if the local time does not
+    exist.
+    """
     if zone is dt.UTC:
         return local
     return local - _offset(zone, local // NANOS_PER_SECOND, local=True) * NANOS_PER_SECOND
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Days since 1970-01-01 of a proleptic Gregorian date of any year; None if there is no such day."""
+    """Return the days since 1970-01-01 of a proleptic Gregorian date of any year; None if the date does not exist."""
     cycles, in_cycle = divmod(year - 2000, 400)
     try:
         return dt.date(2000 + in_cycle, month, day).toordinal() - 719_163 + cycles * _DAYS_PER_CYCLE
@@ -87,7 +89,7 @@ def _days(year: int, month: int, day: int) -> int | None:
 
 
 def parse_date(text: str) -> int | None:
-    """Days since 1970 of a text that starts with a date; None if it does not.
+    """Return the days since 1970 of a text that starts with a date; None if it does not.
 
     >>> parse_date("1970-1-2"), parse_date("1971"), parse_date("1970-01-01T12:00"), parse_date("1970/01/01")
     (1, 365, 0, None)
@@ -100,7 +102,7 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_timestamp(text: str) -> ParsedTime | None:
-    """The timestamp that a text stands for, digits beyond nanoseconds cut off; None if it is none.
+    """Return the timestamp of a text, truncated to nanoseconds; None if the text is not a timestamp.
 
     >>> parse_timestamp("1970-01-01T00:00:01.5Z")
     ParsedTime(local=1500000000, zone=datetime.timezone.utc)
@@ -125,7 +127,7 @@ def parse_timestamp(text: str) -> ParsedTime | None:
 
 
 def parse_time_of_day(text: str) -> int | None:
-    """Nanoseconds since midnight of a text such as ``10:11:12.5`` or ``T10:11``; None if it is none.
+    """Return the nanoseconds since midnight of a text such as ``10:11:12.5`` or ``T10:11``; None if it is not a time.
 
     >>> parse_time_of_day("T00:00:01"), parse_time_of_day("24:00:00")
     (1000000000, None)
@@ -143,12 +145,12 @@ def _clock(match: re.Match[str]) -> int | None:
 
 
 def offset_text(instant: int, zone: dt.tzinfo) -> str:
-    """The zone's offset at an instant: ``+01:00``, with seconds where it has some.
+    """Return the offset of a zone at an instant as ``+01:00``, with seconds if they are not zero.
 
     >>> offset_text(0, zone_of("America/Los_Angeles"))
     '-08:00'
     """
     seconds = (to_local(instant, zone) - instant) // NANOS_PER_SECOND
     sign = "-" if seconds < 0 else "+"
-    hours, minutes, rest = abs(seconds) // 3600, abs(seconds) // 60 % 60, abs(seconds) % 60
-    return f"{sign}{hours:02}:{minutes:02}" + (f":{rest:02}" if rest else "")
+    hours, minutes, remainder = abs(seconds) // 3600, abs(seconds) // 60 % 60, abs(seconds) % 60
+    return f"{sign}{hours:02}:{minutes:02}" + (f":{remainder:02}" if remainder else "")

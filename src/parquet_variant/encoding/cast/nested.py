@@ -1,9 +1,9 @@
-"""A whole Variant as a target type, and raw results of casts as Arrow arrays.
+"""Casts of whole Variants to a target type, and Arrow arrays of their results.
 
-Owns what becomes of null, arrays and objects: lists, structs and maps around the casts of scalars; and how each target
-type stores what that gives. A raw result is what an Arrow array stores (see `scalars`), a list for lists, a tuple in
-field order for structs, pairs for maps, ``(metadata, value)`` for variants. Leaves scalars to `scalars`, and types that
-only store values in another form to `forms`.
+Owns casts of null, arrays and objects: lists, structs and maps around the casts of scalars; and how each target type
+stores the results. A raw result is the value that an Arrow array stores (see `scalars`), a list for lists, a tuple in
+field order for structs, pairs for maps, ``(metadata, value)`` for variants. Leaves scalars to `scalars`, and storage
+forms of types to `forms`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from parquet_variant.errors import CastError
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
 
-_SHOWN_CHARACTERS = 80
+_PREVIEW_CHARACTERS = 80
 
 
 def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> Any:
-    """A Variant as a target type, raw; None for Variant null.
+    """Return a Variant cast to a target type, as a raw result; None for Variant null.
 
-    Raises `CastError` if ``safe`` and the value, or one inside it, has no such cast; otherwise it becomes None where it
-    stands. Raises `MalformedVariantError` if the bytes are malformed.
+    Raises `CastError` if ``safe`` and the value or a nested value cannot be cast; without ``safe`` such a value becomes
+    None. Raises `MalformedVariantError` if the bytes are malformed.
     """
     if target.family == "variant":
         canonical = Variant.from_python(variant)
@@ -67,26 +67,26 @@ def cast_raw(variant: Variant, target: Target, zone: dt.tzinfo, safe: bool) -> A
 
 
 def no_cast(variant: Variant, target: Target) -> CastError:
-    """The error for a value that has no cast to a target."""
+    """Return the error for a value that cannot be cast to a target."""
     text = variant.to_json()
-    shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    preview = text if len(text) <= _PREVIEW_CHARACTERS else text[:_PREVIEW_CHARACTERS] + "…"
     return CastError(
-        f"{variant.type} {shown} cannot be given as {target.arrow}: use try_variant_get for null instead",
+        f"cannot cast {variant.type} {preview} to {target.arrow}: use try_variant_get to get null instead",
         reason="bad-cast",
     )
 
 
 def json_text(variant: Variant, zone: dt.tzinfo) -> str:
-    """A Variant as JSON, instants in a time zone.
+    """Return a Variant as JSON, with instants in a time zone.
 
     >>> json_text(Variant.from_python([dt.datetime(1970, 1, 1, tzinfo=dt.UTC)]), dt.timezone(dt.timedelta(hours=-8)))
     '["1969-12-31 16:00:00-08:00"]'
     """
     events = variant._walk()
-    return "".join(json_pieces(events if zone is dt.UTC else _localised(events, zone)))
+    return "".join(json_pieces(events if zone is dt.UTC else _with_local_times(events, zone)))
 
 
-def _localised(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Event]:
+def _with_local_times(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Event]:
     for event in events:
         if event.kind in (VariantType.TIMESTAMP, VariantType.TIMESTAMP_NANOS):
             instant = event.raw * NANOS_OF[VariantType(event.kind)]
@@ -97,7 +97,7 @@ def _localised(events: Iterator[Event], zone: dt.tzinfo) -> Iterator[Event]:
 
 
 def array_of_raw(raws: Sequence[Any], target: Target) -> pa.Array:
-    """An Arrow array of the target's type, a plain one (see `forms`), from raw results; None for null.
+    """Return an Arrow array of the target's type, in plain form (see `forms`), from raw results; None becomes null.
 
     >>> from parquet_variant.encoding.cast.targets import target_of
     >>> array_of_raw([1, None], target_of(pa.date32())).to_pylist()

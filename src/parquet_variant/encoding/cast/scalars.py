@@ -1,9 +1,9 @@
-"""One scalar as another type: the table of casts, one function for each family of targets.
+"""Casts of one scalar: one function for each family of target types.
 
-Owns which Variant type goes to which target, as Spark 4.3's ``variant_get`` does it, and what we add for the types that
-Spark lacks (``docs/casts.md``). Each function gets a scalar's type and raw payload (see `encoding.scalars`) and gives
-what an Arrow array stores: a bool, an int (number, unscaled decimal, ticks), a float, a str or bytes; None if there is
-no such cast. Leaves Variant null, arrays and objects to `nested`.
+Owns which Variant types can be cast to which target: the casts of Spark 4.3's ``variant_get``, and casts of types that
+Spark lacks (``docs/casts.md``). Each function takes a scalar's type and raw payload (see `encoding.scalars`) and
+returns the value that an Arrow array stores: a bool, an int (number, unscaled decimal, ticks), a float, a str or bytes;
+None if the cast is not possible. Leaves Variant null, arrays and objects to `nested`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
 
 _V = VariantType
 _FLOATS = (_V.FLOAT, _V.DOUBLE)
-# Instants and local times: how many nanoseconds one tick of theirs is.
+# Nanoseconds per tick of instants and of local times.
 _INSTANTS = {_V.TIMESTAMP: 1000, _V.TIMESTAMP_NANOS: 1}
 _LOCALS = {_V.TIMESTAMP_NTZ: 1000, _V.TIMESTAMP_NTZ_NANOS: 1}
 NANOS_OF = {**_INSTANTS, **_LOCALS, _V.TIME: 1000, _V.DATE: NANOS_PER_DAY}
@@ -52,7 +52,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
 def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> Any:
-    """A scalar as a target type, or None where there is no such cast or the value does not fit.
+    """Return a scalar cast to a target type; None if the cast is not possible or the value does not fit.
 
     >>> import pyarrow as pa
     >>> from parquet_variant.encoding.cast.targets import target_of
@@ -65,7 +65,7 @@ def cast_scalar(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) ->
 
 
 def local_event(kind: VariantType, raw: Any, zone: dt.tzinfo) -> Event:
-    """A scalar with an instant replaced by the local time of a zone."""
+    """Return a scalar as an event, with an instant replaced by the local time of a zone."""
     if kind in _INSTANTS:
         nanos = _INSTANTS[kind]
         return Event(_V.TIMESTAMP_NTZ_NANOS, to_local(raw * nanos, zone))
@@ -90,7 +90,7 @@ def _integer(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> in
     elif kind in DECIMAL_TYPES:
         unscaled, scale = raw
         if low < 0 and high < 2**31:
-            # Spark takes decimals to the small integers through a double.
+            # Spark casts decimals to the small integers through a double.
             return integer_of_float(_ratio(unscaled, scale), low, high)
         number = abs(unscaled) // 10**scale * (-1 if unscaled < 0 else 1)
     elif kind == _V.STRING:
@@ -119,14 +119,14 @@ def _float32(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> fl
         return nearest_float32(Fraction(raw))
     if kind in DECIMAL_TYPES:
         return nearest_float32(Fraction(raw[0], 10 ** raw[1]))
-    return _narrowed(_double(kind, raw, target, zone), np.float32)
+    return _narrow_float(_double(kind, raw, target, zone), np.float32)
 
 
 def _float16(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> float | None:
-    return _narrowed(_double(kind, raw, target, zone), np.float16)
+    return _narrow_float(_double(kind, raw, target, zone), np.float16)
 
 
-def _narrowed(double: float | None, to: type[np.floating[Any]]) -> float | None:
+def _narrow_float(double: float | None, to: type[np.floating[Any]]) -> float | None:
     if double is None:
         return None
     with np.errstate(over="ignore", under="ignore"):
@@ -134,7 +134,7 @@ def _narrowed(double: float | None, to: type[np.floating[Any]]) -> float | None:
 
 
 def _ratio(unscaled: int, scale: int) -> float:
-    return unscaled / 10**scale  # Python's division of integers rounds once
+    return unscaled / 10**scale  # dividing Python integers rounds only once
 
 
 def _decimal(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
@@ -234,7 +234,7 @@ def _timestamp_ntz(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo)
 
 
 def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
-    """The local time of a date or timestamp, in nanoseconds since 1970; None for other types."""
+    """Return the local time of a date or timestamp in nanoseconds since 1970; None for other types."""
     if kind in _INSTANTS:
         return to_local(raw * _INSTANTS[kind], zone)
     if kind in _LOCALS or kind == _V.DATE:
@@ -252,7 +252,7 @@ def _within(number: int | None, target: Target) -> int | None:
 
 
 _CASTS: dict[str, Callable[[VariantType, Any, Target, dt.tzinfo], Any]] = {
-    "null": lambda kind, raw, target, zone: None,  # of other values; Variant null is null as any type
+    "null": lambda kind, raw, target, zone: None,  # Variant null itself is null for every target
     "boolean": _boolean,
     "integer": _integer,
     "float16": _float16,

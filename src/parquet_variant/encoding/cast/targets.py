@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import CastError
 
-# A nested target that stays a Variant: `array<variant>` is a list of these.
+# The storage of a nested target of type Variant: `array<variant>` is a list of these structs.
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 _TICK = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
@@ -21,19 +21,19 @@ _FLOATS = {pa.float16(): "float16", pa.float32(): "float32", pa.float64(): "floa
 
 
 class Target(NamedTuple):
-    """A target type, taken apart."""
+    """A target type in parts."""
 
-    # What kind of cast leads there: ``boolean``, ``integer``, ``float16``, ``float32``, ``float64``, ``decimal``,
+    # The kind of the cast: ``boolean``, ``integer``, ``float16``, ``float32``, ``float64``, ``decimal``,
     # ``string``, ``binary``, ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``list``, ``struct``,
     # ``map``, ``variant``, ``null``.
     family: str
     arrow: pa.DataType  # The Arrow type itself.
-    # Bounds of an integer, and of the ticks of times.
+    # Bounds of an integer, or of the ticks of a time.
     low: int = -(2**63)
     high: int = 2**63 - 1
     tick: int = 1  # Nanoseconds of one unit of a time or timestamp; days, or milliseconds of a date.
     size: int = -1  # Bytes of a fixed-size binary, elements of a fixed-size list; -1 for any.
-    # Of a decimal.
+    # Digits of a decimal.
     precision: int = 0
     scale: int = 0
     children: tuple[Target, ...] = ()  # Targets of the elements, fields or map values.
@@ -41,18 +41,18 @@ class Target(NamedTuple):
 
 
 def target_of(arrow: pa.DataType) -> Target:
-    """What casting to an Arrow type means.
+    """Return the target of casts to an Arrow type.
 
-    Raises `CastError` with reason ``unsupported-target`` for durations and intervals (Spark refuses them, too), unions,
-    maps with other keys than strings, decimals of negative scale, and extension types that we do not know.
+    Raises `CastError` with reason ``unsupported-target`` for durations and intervals (which Spark rejects too), unions,
+    maps whose keys are not strings, decimals of negative scale, and unknown extension types.
 
     >>> target_of(pa.uint8())[2:4], target_of(pa.list_(pa.date32())).children[0].family
     ((0, 255), 'date')
     """
-    family = None if isinstance(arrow, pa.ExtensionType) else _known(arrow)
+    family = None if isinstance(arrow, pa.ExtensionType) else _target(arrow)
     if family is None:
         raise CastError(
-            f"no Variant can be given as {arrow}: use a boolean, number, string, binary, date, time, timestamp, uuid, "
+            f"cannot cast a Variant to {arrow}: use a boolean, number, string, binary, date, time, timestamp or uuid, "
             "or a list, struct or map<string, …> of them",
             reason="unsupported-target",
         )
@@ -60,7 +60,7 @@ def target_of(arrow: pa.DataType) -> Target:
 
 
 @lru_cache(maxsize=1024)
-def _known(arrow: pa.DataType) -> Target | None:
+def _target(arrow: pa.DataType) -> Target | None:
     return Target("variant", arrow) if arrow == VARIANT_STORAGE else _primitive(arrow) or _nested(arrow)
 
 
