@@ -83,7 +83,7 @@ def test_types_beyond_spark(value: Any, target: pa.DataType, expected: Any) -> N
     variant = value if isinstance(value, Variant) else Variant.from_python(value)
     assert cast_variant(variant, target, safe=False) == expected
     if expected is None:
-        with pytest.raises(CastError, match="cannot be given"):
+        with pytest.raises(CastError):
             cast_variant(variant, target)
 
 
@@ -109,7 +109,7 @@ def test_as_null_type_only_null_can_be_given() -> None:
     assert cast_variant(Variant.from_python([None]), pa.list_(pa.null())) == [None]
     for value in (1, "x", [], {}):
         assert cast_variant(Variant.from_python(value), pa.null(), safe=False) is None
-        with pytest.raises(CastError, match="cannot be given as null"):
+        with pytest.raises(CastError, match="to null"):
             cast_variant(Variant.from_python(value), pa.null())
 
 

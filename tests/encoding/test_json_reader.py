@@ -130,7 +130,7 @@ def test_json_in_and_out_with_exact_numbers_or_the_nearest_doubles(text: str) ->
         ("NaN", "unexpected-byte", 0, "a value"),
         ("-Infinity", "bad-number", 1, "a digit"),
         ("[Infinity]", "unexpected-byte", 1, "a value"),
-        ("01", "bad-number", 1, "starts with 0"),
+        ("01", "bad-number", 1, "leading zero"),
         ("-", "unexpected-end", 1, "a digit"),
         ("1.", "unexpected-end", 2, "a digit"),
         ("1.e5", "bad-number", 2, "a digit"),
@@ -143,10 +143,10 @@ def test_json_in_and_out_with_exact_numbers_or_the_nearest_doubles(text: str) ->
         (r'"\u12g4"', "bad-escape", 1, "four hexadecimal"),
         (r'"\u12', "unexpected-end", 5, "four hexadecimal"),
         ('"\\', "unexpected-end", 2, "one of"),
-        (r'"\ud800"', "lone-surrogate", 1, "a pair"),
-        (r'"x\udc00"', "lone-surrogate", 2, "a pair"),
-        (r'"\ud800\u0041"', "lone-surrogate", 1, "a pair"),
-        (r'"\ud800\ud800\udc00"', "lone-surrogate", 1, "a pair"),
+        (r'"\ud800"', "lone-surrogate", 1, "pair"),
+        (r'"x\udc00"', "lone-surrogate", 2, "pair"),
+        (r'"\ud800\u0041"', "lone-surrogate", 1, "pair"),
+        (r'"\ud800\ud800\udc00"', "lone-surrogate", 1, "pair"),
         ('"é', "unexpected-end", 3, "closing"),
         ("\ufeff1", "byte-order-mark", 0, "remove"),
         ("\u00a01", "unexpected-byte", 0, "a value"),
@@ -191,7 +191,7 @@ def test_duplicate_keys() -> None:
     text = r'{"a":1,"b":[{"x":1}],"\u0061":2,"b":3}'
     assert parse_json(text).to_json() == '{"a":2,"b":3}'
     assert parse_json(text).to_bytes() == parse_json('{"b":3,"a":2}').to_bytes()  # no "x" in the dictionary
-    with pytest.raises(JsonError, match="'a' stands twice") as caught:
+    with pytest.raises(JsonError, match="key 'a'") as caught:
         parse_json(text, on_duplicate_key="error")
     assert (caught.value.reason, caught.value.offset) == ("duplicate-key", 21)
     assert parse_json('[{"a":1},{"a":{"a":2}}]', on_duplicate_key="error")
@@ -216,7 +216,7 @@ def test_depth_and_size() -> None:
     with pytest.raises(JsonError):
         parse_json("[[1]]", max_depth=1)
     assert parse_json("[1]", max_size=3)
-    with pytest.raises(JsonError, match="max_size allows 2") as caught:
+    with pytest.raises(JsonError, match="max_size=2") as caught:
         parse_json("[1]", max_size=2)
     assert caught.value.reason == "too-large"
 

@@ -56,11 +56,11 @@ def test_subscripts() -> None:
     with pytest.raises(KeyError):
         _DOC["\ud800"]
     for index in (2, -3, 10**30):
-        with pytest.raises(IndexError, match="array of 2"):
+        with pytest.raises(IndexError, match="2 elements"):
             _DOC["a"][index]
     for wrong in (lambda: _DOC[0], lambda: _DOC["a"]["b"], lambda: _DOC[""]["x"], lambda: len(_DOC[""]),
                   lambda: iter(_DOC[""]), _DOC["a"].keys, lambda: 5 in _DOC[""]):  # fmt: skip
-        with pytest.raises(TypeError, match="its type is"):
+        with pytest.raises(TypeError, match="of type"):
             wrong()
 
 

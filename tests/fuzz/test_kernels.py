@@ -24,7 +24,7 @@ from parquet_variant.encoding.validate import find_faults
 from parquet_variant.functions.editing import edited
 from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.storages import rows_of_array
-from parquet_variant.layouts.trees import bytes_of, check_apart
+from parquet_variant.layouts.trees import bytes_of, check_disjoint
 from parquet_variant.shredding.profile import Profile
 
 SCHEMAS = [
@@ -227,7 +227,7 @@ def test_explode(value: pv.Variant) -> None:
             else [(None, child) for child in (value if value.type == "array" else ())]
         )
         if pairs:
-            check_apart(value, [child for _, child in pairs])
+            check_disjoint(value, [child for _, child in pairs])
         # Each is a value of its own then: what follows it in its parent is not there.
         own = [(key, pv.Variant(child.metadata, child.value)) for key, child in pairs]
         return [(key, outcome(child.to_json)) for key, child in own]

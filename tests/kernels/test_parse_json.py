@@ -125,7 +125,7 @@ def test_any_form_of_text_is_read() -> None:
 
 
 def test_an_error_names_the_row() -> None:
-    with pytest.raises(JsonError, match=r"found '}', expected a value \(row 2, byte offset 5\)"):
+    with pytest.raises(JsonError, match=r"unexpected '}': expected a value \(row 2, byte offset 5\)"):
         pv.parse_json(["1", None, '{"a":}'])
 
 

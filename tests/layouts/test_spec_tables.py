@@ -195,7 +195,7 @@ class TestFinalObjectTable:
         value = V({"event_type": "login"})
         row = event_row(value.metadata, value.value, {"event_type": MISSING, "event_ts": MISSING})
 
-        with pytest.raises(ConflictError, match="shredded fields"):
+        with pytest.raises(ConflictError, match="shredded"):
             final.reconstruct(row, EVENT)
         assert final.reconstruct(row, EVENT, "typed") == V({})  # as a reader of the field's columns sees it
 

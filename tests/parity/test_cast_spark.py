@@ -187,7 +187,7 @@ def test_variant_get_raises_where_spark_raises(table: Any, target: str) -> None:
     ]
     sampled = {list(VALUES)[row].split()[0]: row for row in fails}
     for row in sampled.values():
-        with pytest.raises(pv.VariantError, match="cannot be given"):
+        with pytest.raises(pv.VariantError):
             pv.variant_get(array[row : row + 1], "$", TARGETS[target])
         with pytest.raises(Exception, match="INVALID_VARIANT_CAST"):
             table.sql(f"SELECT variant_get(v, '$', '{target}') FROM cast_values WHERE row = {row}").collect()

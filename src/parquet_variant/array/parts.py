@@ -1,9 +1,9 @@
-"""What kernels need of a storage struct, whatever Arrow form it has; and tables of Arrow as one needs them.
+"""The parts of storage structs as kernels read them, and helpers for Arrow tables.
 
-Owns bringing the many forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
-binaries; slices) into the one that kernels read, and unshredded storages made of their parts; tables without rows, a
-column as one array, what is inside of structs, where pyarrow refuses or copies. Leaves what a storage may contain to
-`schema` and its meaning to `VariantArray`.
+Owns the conversion of the forms of a Variant column (dictionary- or run-end-encoded metadata; plain, large and view
+binaries; slices) to the form that kernels read, and building unshredded storages from such parts; empty tables, columns
+as one array, and fields of structs, where pyarrow fails or copies. Leaves the allowed content of a storage to `schema`,
+and its meaning to `VariantArray`.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from parquet_variant.types import MAX_OFFSET
 class BinaryParts(NamedTuple):
     """A binary array as a kernel reads it."""
 
-    offsets: npt.NDArray[np.int64]  # ``int64[n + 1]`` from ``address``.
-    address: int  # Where the bytes start.
-    valid: npt.NDArray[np.uint8]  # A byte an entry, 0 for null; empty if all are valid.
-    owner: pa.Array  # Keeps the memory alive.
+    offsets: npt.NDArray[np.int64]  # ``int64[n + 1]``, relative to ``address``.
+    address: int  # The address of the bytes.
+    valid: npt.NDArray[np.uint8]  # One byte per entry, 0 for null; empty if all entries are valid.
+    owner: pa.Array  # The array that keeps the memory alive.
 
 
 class MetadataParts(NamedTuple):
-    """A metadata column: each distinct dictionary once, and which one each row has."""
+    """The distinct dictionaries of a metadata column, and the dictionary of each row."""
 
     indices: npt.NDArray[np.int32]  # ``int32[n]``: index into ``dictionary``; -1 for null.
     dictionary: pa.BinaryArray  # The distinct metadata, plain binary.
 
     @property
     def column(self) -> pa.DictionaryArray:
-        """The canonical metadata column: without nulls, so a null row has any of the dictionaries."""
+        """The canonical metadata column. It has no nulls: a null row has any of the dictionaries."""
         return metadata_array(from_numpy(np.maximum(self.indices, 0)), self.dictionary)
 
 
 def metadata_array(indices: pa.Array, dictionary: pa.Array) -> pa.DictionaryArray:
-    """Metadata of rows; with an entry where the dictionary has none, which the indices of null rows point at."""
+    """Return a metadata column; an empty dictionary gets an entry for the indices of null rows."""
     if not len(dictionary):
         dictionary = from_bytes([EMPTY_METADATA], dictionary.type)
     return pa.DictionaryArray.from_arrays(indices, dictionary)
 
 
 def valid_bytes(array: pa.Array) -> npt.NDArray[np.uint8]:
-    """A byte an entry, 0 for null; empty if all are valid."""
+    """Return one byte per entry, 0 for null; an empty array if all entries are valid."""
     if array.null_count == 0:
         return np.empty(0, np.uint8)
     bits = np.frombuffer(array.buffers()[0], np.uint8)
     return np.unpackbits(bits, count=array.offset + len(array), bitorder="little")[array.offset :]
 
 
-def _plain(array: pa.Array) -> pa.Array:
-    """The array without dictionary, run ends or views."""
+def _without_encodings(array: pa.Array) -> pa.Array:
+    """Return an array without dictionaries, run ends or views."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
@@ -75,31 +75,31 @@ def _plain(array: pa.Array) -> pa.Array:
 
 
 def columns_of(group: pa.StructArray) -> dict[str, pa.Array]:
-    """The columns of a group by name, null where the group is."""
+    """Return the columns of a group by name, null where the group is null."""
     return dict(zip(group.type.names, group.flatten(), strict=True))
 
 
 def stored_columns(group: pa.StructArray) -> dict[str, pa.Array]:
-    """The columns of a group by name, as they lie: what is under a null group is whatever it is."""
+    """Return the columns of a group by name, as they are stored: a value under a null group may be any value."""
     return {field.name: group.field(index) for index, field in enumerate(group.type)}
 
 
 def with_columns(group: pa.StructArray, columns: Mapping[str, pa.Array]) -> pa.StructArray:
-    """The group with other columns under the names of its own, of which some may be left out, or under new ones."""
-    own = group.type.names
+    """Return a group with other columns; a new name adds a column, and a missing name removes it."""
+    names = group.type.names
     fields = [
-        (group.type.field(name) if name in own else pa.field(name, column.type)).with_type(column.type)
+        (group.type.field(name) if name in names else pa.field(name, column.type)).with_type(column.type)
         for name, column in columns.items()
     ]
     return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=group.is_null())
 
 
 def binary_parts(array: pa.Array) -> BinaryParts:
-    """The parts of a binary or string array of any form.
+    """Return the parts of a binary or string array of any form.
 
-    Raises `SchemaError` if the array holds neither bytes nor text.
+    Raises `SchemaError` (``not-binary``) for an array of another type.
     """
-    array = _plain(array)
+    array = _without_encodings(array)
     if pa.types.is_null(array.type):
         array = array.cast(pa.binary())
     if pa.types.is_fixed_size_binary(array.type):
@@ -109,7 +109,7 @@ def binary_parts(array: pa.Array) -> BinaryParts:
     elif pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type):
         dtype = np.int64
     else:
-        raise SchemaError(f"expected binary or string values, found {array.type}", reason="not-binary")
+        raise SchemaError(f"expected binary or string values, got {array.type}", reason="not-binary")
     _, offset_buffer, data = array.buffers()
     if offset_buffer is None or len(array) == 0:
         offsets = np.zeros(len(array) + 1, np.int64)
@@ -120,27 +120,27 @@ def binary_parts(array: pa.Array) -> BinaryParts:
 
 
 def metadata_parts(array: pa.Array) -> MetadataParts:
-    """The distinct dictionaries of a metadata column, and the one of each row.
+    """Return the distinct dictionaries of a metadata column, and the dictionary of each row.
 
-    Raises `SchemaError` if the column does not hold bytes.
+    Raises `SchemaError` (``not-binary``) if the column does not hold bytes.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_run_end_encoded(array.type):
         array = in_form(array, pa.dictionary(pa.int32(), plain_form(array.type)))
     if not pa.types.is_dictionary(array.type):
-        plain = _bytes_of(_plain(array))
+        plain = _bytes_of(_without_encodings(array))
         if not (pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)):
-            raise SchemaError(f"expected binary metadata, found {plain.type}", reason="not-binary")
-        array = _one_everywhere(plain) or plain.dictionary_encode()
-    dictionary = _bytes_of(_plain(array.dictionary))
-    # Under a null row of the storage an index may be any number, which nobody has checked.
+            raise SchemaError(f"expected binary metadata, got {plain.type}", reason="not-binary")
+        array = _single_entry_dictionary(plain) or plain.dictionary_encode()
+    dictionary = _bytes_of(_without_encodings(array.dictionary))
+    # The index of a null row may be any number, and was not checked.
     numbers = array.indices
     if numbers.type != pa.int32():
         numbers = numbers.cast(pa.int32(), safe=False)
     indices = to_numpy(numbers.fill_null(scalar(-1, pa.int32())) if numbers.null_count else numbers)
     outside = (indices < 0) | (indices >= len(dictionary))
-    if dictionary.null_count:  # a null may be an index or, behind one, a value
+    if dictionary.null_count:  # a row is null if its index or its dictionary entry is null
         outside |= np.isin(indices, np.flatnonzero(~to_numpy(dictionary.is_valid())))
         dictionary = dictionary.fill_null(EMPTY_METADATA)
     if outside.any():
@@ -150,8 +150,8 @@ def metadata_parts(array: pa.Array) -> MetadataParts:
     return MetadataParts(indices, dictionary)
 
 
-def _one_everywhere(plain: pa.Array) -> pa.DictionaryArray | None:
-    """The dictionary of one entry, where all rows have the same bytes, as those of one batch often have."""
+def _single_entry_dictionary(plain: pa.Array) -> pa.DictionaryArray | None:
+    """Return a dictionary of one entry if all rows have the same bytes, as rows of one batch often have; else None."""
     rows = len(plain)
     if not rows or plain.null_count:
         return None
@@ -168,7 +168,7 @@ def _one_everywhere(plain: pa.Array) -> pa.DictionaryArray | None:
 
 
 def variants_of(storage: pa.StructArray) -> Iterator[Variant | None]:
-    """The values of an unshredded storage, row by row; None for SQL NULL."""
+    """Yield the values of an unshredded storage; None for SQL NULL."""
     metadata, value = _bytes_of(storage.field("metadata")), _bytes_of(storage.field("value"))
     for row, present in enumerate(storage.is_valid().to_pylist()):
         yield Variant(metadata[row].as_py() or b"", value[row].as_py()) if present else None
@@ -178,26 +178,26 @@ _BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.str
 
 
 def _bytes_of(array: pa.Array) -> pa.Array:
-    """Texts as the bytes that they are, also those of a dictionary; other arrays as they are."""
+    """Return strings as bytes, also in a dictionary; any other array is returned unchanged."""
     if pa.types.is_dictionary(array.type):
         return pa.DictionaryArray.from_arrays(array.indices, _bytes_of(array.dictionary), safe=False)
     return array.view(_BYTES[array.type]) if array.type in _BYTES else array
 
 
 def storage_of(metadata: pa.Array, value: pa.Array, missing: pa.Array | None = None) -> pa.StructArray:
-    """The storage of some values, SQL NULL where they are missing."""
+    """Return the storage of values; rows that are `missing` are SQL NULL."""
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=False)]
     return pa.StructArray.from_arrays([metadata, value], fields=fields, mask=missing)
 
 
 def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:
-    """One metadata for all rows, which has the names."""
+    """Return a metadata column in which all rows have one dictionary of the names."""
     dictionary = from_bytes([encode_metadata(names)], pa.binary())
     return pa.DictionaryArray.from_arrays(from_numpy(np.zeros(rows, np.int32)), dictionary)
 
 
 def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
-    """One storage of several; values get 64-bit offsets where one has them, or where all outgrow 32-bit offsets."""
+    """Return several storages as one, with 64-bit offsets of values if one has them or 32 bits do not suffice."""
     values = [storage.field("value") for storage in storages]
     if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
         wide = [
@@ -209,7 +209,7 @@ def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """What `pyarrow.Schema.empty_table` gives, also for lists and structs of extension types, which that refuses.
+    """Return an empty table; unlike `pyarrow.Schema.empty_table`, also for lists and structs of extension types.
 
     >>> empty_table(pa.schema({"ids": pa.list_(pa.uuid())})).num_rows
     0
@@ -218,7 +218,7 @@ def empty_table(schema: pa.Schema) -> pa.Table:
 
 
 def one_chunk(column: Any) -> pa.Array:
-    """A column, which may be one array already, as one array: joining chunks copies them, even if there is only one."""
+    """Return a column as one array. Joining the chunks copies them, even if there is only one."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
@@ -227,7 +227,7 @@ def one_chunk(column: Any) -> pa.Array:
 
 
 def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
-    """The array at a path of struct fields, null wherever one of the structs is.
+    """Return the array at a path of struct fields, null where one of the structs is null.
 
     Raises `VariantFileError` if the column is too large for one Arrow array.
     """
@@ -235,7 +235,7 @@ def nested_array(table: pa.Table, path: Sequence[str]) -> pa.Array:
         array = one_chunk(table.column(path[0]))
     except pa.ArrowInvalid as error:
         raise VariantFileError(
-            f"column {path[0]} has more than 2 GiB in a row group ({error}): rewrite it with smaller row groups",
+            f"column {path[0]} has more than 2 GiB in a row group ({error}): rewrite the file with smaller row groups",
             reason="too-large",
         ) from None
     for name in path[1:]:

@@ -41,21 +41,21 @@ def refuse_unsound(array: pa.Array) -> None:
 def refuse_bad_indices(array: pa.Array) -> None:
     """Raise if an index of a dictionary in an array, or in its structs and lists, is outside of the dictionary.
 
-    For data that pyarrow has just read: all else in it is as pyarrow made it. Raises `SchemaError` with reason
-    ``bad-arrow`` and the path of the child.
+    For data that pyarrow has read itself, whose other buffers are valid. Raises `SchemaError` with reason ``bad-arrow``
+    and the path of the child.
     """
     _check(array, "$", nested_only=True)
 
 
-def _damaged(what: str, path: str) -> SchemaError:
-    return SchemaError(f"the Arrow data is damaged: {what}", reason="bad-arrow", path=path)
+def _damaged(problem: str, path: str) -> SchemaError:
+    return SchemaError(f"the Arrow data is damaged: {problem}", reason="bad-arrow", path=path)
 
 
 def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_only: bool = False) -> None:
     """Check an array.
 
-    ``rows`` tells which of its rows count, for the fields of a struct with nulls; ``nested_only`` leaves out the
-    buffers of texts and numbers.
+    ``rows`` is the mask of the rows to check, for the fields of a struct with nulls; ``nested_only`` skips the buffers
+    of strings and numbers.
     """
     kind = array.type
     types = pa.types
@@ -68,7 +68,7 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
         for number, field in enumerate(kind):
             check(array.field(number), f"{path}.{field.name}", rows)
     elif types.is_dictionary(kind):
-        # Under a null row an index means nothing: engines write 0 there, also into an empty dictionary.
+        # The index of a null row has no meaning: engines write 0 there, even for an empty dictionary.
         _check_indices(array.indices if rows is None else array.indices.filter(rows), len(array.dictionary), path)
         check(array.dictionary, path)
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
@@ -86,7 +86,7 @@ def _check(array: pa.Array, path: str, rows: pa.Array | None = None, *, nested_o
 
 
 def _check_leaf(array: pa.Array, path: str) -> None:
-    """Check the buffers of texts; those of numbers were checked by pyarrow."""
+    """Check the buffers of strings; pyarrow has checked those of numbers."""
     kind = array.type
     types = pa.types
     if types.is_binary(kind) or types.is_string(kind):
@@ -107,7 +107,7 @@ def _size(data: pa.Buffer | None) -> int:
 
 def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
     buffer, item = array.buffers()[1], np.dtype(width).itemsize
-    # An array without rows needs no offsets; pyarrow looks at the first one (`nbytes`) where there is one.
+    # An empty array needs no offsets, but pyarrow reads the first offset (`nbytes`) if there is one.
     if buffer is None or (not len(array) and buffer.size < (array.offset + 1) * item):
         return np.empty(0, width)
     return np.frombuffer(buffer, width, len(array) + 1, array.offset * item)
@@ -115,23 +115,23 @@ def _offsets(array: pa.Array, width: type[np.signedinteger]) -> npt.NDArray[np.s
 
 def _check_offsets(offsets: npt.NDArray[np.signedinteger], size: int, path: str) -> None:
     if len(offsets) and (offsets[0] < 0 or offsets[-1] > size or (offsets[1:] < offsets[:-1]).any()):
-        raise _damaged("offsets go back, or outside of the data", path)
+        raise _damaged("offsets decrease or exceed the data", path)
 
 
 def _check_indices(indices: pa.Array, size: int, path: str) -> None:
     if not len(indices):
         return
     dtype = np.dtype(numpy_type(indices.type))
-    every = np.frombuffer(indices.buffers()[1], dtype, len(indices), indices.offset * dtype.itemsize)
-    if every.min() >= 0 and every.max() < size:
+    numbers = np.frombuffer(indices.buffers()[1], dtype, len(indices), indices.offset * dtype.itemsize)
+    if numbers.min() >= 0 and numbers.max() < size:
         return
-    bounds = pc.min_max(indices).as_py()  # without those under nulls
+    bounds = pc.min_max(indices).as_py()  # without null indices
     if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] >= size):
-        raise _damaged(f"an index is outside of the dictionary of {size}", path)
+        raise _damaged(f"a dictionary index is outside the {size} entries", path)
 
 
 def _check_fully(array: pa.Array, path: str) -> None:
-    """Views, run ends and unions: rare, and pyarrow's own to judge."""
+    """Check views, run ends and unions, which are rare, with pyarrow's own validation."""
     try:
         array.validate(full=True)
     except pa.ArrowException as error:

@@ -1,8 +1,8 @@
-"""Storages between layouts, a batch at a time.
+"""Conversions of storages between layouts, a batch at a time.
 
-Owns the choice of the way by layout: the drafts go through the final layout, whose kernels do the work, and to the
-scalar fallback where their columns do not decide. Leaves the final layout to `shredding` and `unshredding`, the columns
-of the drafts to `draft_columns`. Each is imported where it is the way.
+Owns the choice of the conversion by layout. The drafts are converted through the final layout, whose kernels do the
+work, or by the scalar reference if their columns do not decide a value. Leaves the final layout to `final_columns`, and
+the columns of the drafts to `draft_columns`. Each is imported on use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: Layout) -> pa.StructArray:
-    """Take the values of an unshredded storage apart, as any layout; ``"unshredded"`` gives the storage itself.
+    """Return an unshredded storage shredded in any layout; ``"unshredded"`` returns the storage itself.
 
     Raises `MalformedVariantError` with the row.
 
@@ -46,7 +46,7 @@ def shredded_storage(storage: pa.StructArray, schema: ShreddingSchema, layout: L
 
 
 def unshredded_storage(storage: pa.StructArray, layout: Layout, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Put the values of a storage of some layout together; the rows of a draft share one dictionary.
+    """Return a storage of any layout as an unshredded storage; the rows of a draft share one dictionary.
 
     Raises `ConflictError` or `MalformedVariantError` with row and path.
 

@@ -1,7 +1,7 @@
-"""A column as tapes, and from them as Python objects.
+"""Columns as tapes, and Python objects from tapes.
 
-Owns decoding some megabytes at a time, and building the objects of a tape. Leaves the scalars that have types of their
-own in Python, and what they mean, to `encoding.python_values`.
+Owns decoding a column in batches of some megabytes, and building the objects of a tape. Leaves scalars of Python types
+such as `datetime` to `encoding.python_values`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
 
-# Bytes that are decoded at a time: they bound the tape.
+# Bytes that are decoded at a time, which limits the size of the tape.
 _BYTES = 16 << 20
 _P = PrimitiveId
 
@@ -37,7 +37,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
-    """Decode an array, some megabytes at a time; ``first_row`` is the number of its first row, for errors."""
+    """Yield the tapes of an array, some megabytes at a time; ``first_row`` is the number of its first row in errors."""
     storage = array.to_unshredded().storage
     metadata = metadata_parts(storage.field("metadata"))
     value = binary_parts(storage.field("value"))
@@ -58,9 +58,9 @@ def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
 
 
 def python_objects(array: VariantArray, *, null_on_error: bool = False) -> list[Any]:
-    """The object of each row, None for SQL NULL and Variant null.
+    """Return the Python object of each row; None for SQL NULL and Variant null.
 
-    With ``null_on_error`` None for rows that would raise; otherwise the first error is raised, with its row.
+    With ``null_on_error``, also None for malformed rows; otherwise the first error is raised, with its row.
     """
     unshredded = array.to_unshredded()
     try:
@@ -75,7 +75,9 @@ def python_objects(array: VariantArray, *, null_on_error: bool = False) -> list[
 
 
 def _objects_of(tape: Tape) -> list[Any]:
-    """The object of each row of a tape. Raises errors of several kinds for what the scalar fallback may refuse."""
+    """Return the object of each row of a tape. Raises errors of several types if the scalar functions must decide a
+    row.
+    """
     names = [key.decode() for key in tape.key_list]
     kinds = tape.nodes[:, 0] & 0xFF
     keys = tape.paths[tape.nodes[:, 0] >> 16 & 0xFFFFFFFF, PATH.KEY].tolist()
@@ -103,7 +105,7 @@ def _objects_of(tape: Tape) -> list[Any]:
 
 
 def _scalars_of(tape: Tape, kinds: Int64s) -> list[Any]:
-    """The object of each node that is a scalar, None for the others."""
+    """Return the object of each scalar node, and None for containers."""
     items = np.full(len(kinds), None, object)
     for kind in np.unique(kinds[kinds < KIND.ARRAY]).tolist():
         at = np.flatnonzero(kinds == kind)
@@ -129,17 +131,17 @@ def _bytes(nodes: Int64s, kind: _P) -> list[Any]:
     return (data.cast(pa.large_string()) if kind == _P.STRING else data).to_pylist()
 
 
-def _of_own_type(nodes: Int64s, kind: _P) -> list[Any]:
+def _python_scalars(nodes: Int64s, kind: _P) -> list[Any]:
     raws: list[Any] = _bytes(nodes, kind) if kind == _P.UUID else nodes[:, 1].tolist()
     if kind == _P.TIME and not all(0 <= raw < MICROS_PER_DAY for raw in raws):
-        raise MalformedVariantError("a time is outside the day", reason="bad-time")
+        raise MalformedVariantError("a time is outside a day", reason="bad-time")
     return [scalar_to_python(TYPE_OF_ID[kind].type, raw) for raw in raws]
 
 
 def _decimals(nodes: Int64s, kind: _P) -> list[Any]:
     scales = (nodes[:, 0] >> 8 & 0xFF).tolist()
     if max(scales) > MAX_SCALE:
-        raise MalformedVariantError(f"a decimal's scale is over {MAX_SCALE}", reason="bad-decimal")
+        raise MalformedVariantError(f"the scale of a decimal is greater than {MAX_SCALE}", reason="bad-decimal")
     unscaled = (
         (high << 64) + low for high, low in zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
     )
@@ -154,14 +156,14 @@ _SCALARS: dict[_P, Callable[[Int64s, _P], list[Any]]] = {
     _P.FLOAT: _floats,
     _P.STRING: _bytes,
     _P.BINARY: _bytes,
-    _P.UUID: _of_own_type,
+    _P.UUID: _python_scalars,
     _P.DECIMAL4: _decimals,
     _P.DECIMAL8: _decimals,
     _P.DECIMAL16: _decimals,
-    _P.DATE: _of_own_type,
-    _P.TIME: _of_own_type,
-    _P.TIMESTAMP: _of_own_type,
-    _P.TIMESTAMP_NTZ: _of_own_type,
-    _P.TIMESTAMP_NANOS: _of_own_type,
-    _P.TIMESTAMP_NTZ_NANOS: _of_own_type,
+    _P.DATE: _python_scalars,
+    _P.TIME: _python_scalars,
+    _P.TIMESTAMP: _python_scalars,
+    _P.TIMESTAMP_NTZ: _python_scalars,
+    _P.TIMESTAMP_NANOS: _python_scalars,
+    _P.TIMESTAMP_NTZ_NANOS: _python_scalars,
 }

@@ -35,7 +35,7 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
     if not isinstance(target, str):
         raise CastError(f"type is {target!r}: pass a type name such as 'bigint', or a pyarrow type", reason="bad-type")
     parser = _Parser(target)
-    return parser.whole(parser.type())
+    return parser.complete(parser.type())
 
 
 def value_target(target: pa.DataType, path: VariantPath) -> pa.DataType:

@@ -1,5 +1,5 @@
-"""One value at a time, in plain Python: the readable reference that the kernels are held equal to.
+"""The Variant encoding for one value at a time, in plain Python: the readable reference for the kernels.
 
-Owns the Variant binary encoding, JSON both ways and the check of every byte. Leaves batches of values to `kernels` and
-shredding to `shredding`.
+Owns the binary encoding, JSON in both directions and the complete check of the bytes. Leaves batches of values to
+`kernels` and shredding to `shredding`.
 """

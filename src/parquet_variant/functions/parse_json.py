@@ -88,7 +88,7 @@ def parse_json(
     >>> pv.parse_json(['{"a": 1}', '{"a": tru}'])
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.JsonError: found 'tru', expected a value (row 1, byte offset 6)
+    parquet_variant.errors.JsonError: unexpected 'tru': expected a value (row 1, byte offset 6)
     """
     if isinstance(source, TEXT_TYPES) and types is None:
         from parquet_variant.encoding.json_reader import parse_json as parse_one

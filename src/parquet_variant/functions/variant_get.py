@@ -78,7 +78,7 @@ def variant_get(
     >>> pv.variant_get(array, "$.a", "int")
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.CastError: array [{"b":1.5},{"b":"2"}] cannot be given as int32: use try_variant_get for \
+    parquet_variant.errors.CastError: cannot cast array [{"b":1.5},{"b":"2"}] to int32: use try_variant_get to get \
 null instead (row 0, path $['a'])
     """
     return get_values(array, path, type, safe=True, zone=zone)

@@ -1,10 +1,10 @@
 """Spark's second draft: ``untyped_value``, ``object``, ``array``, ``typed_value``.
 
-Owns what each row holds and what it means (spark-encoding-and-shredding-draft-2, from "Parquet Example" on). Leaves the
-storage type to `schema.draft_storages`.
+Owns the content of each row and its meaning (spark-encoding-and-shredding-draft-2, from "Parquet Example" on). Leaves
+the storage type to `schema.draft_storages`.
 
-``untyped_value`` is metadata and value in one binary, with metadata of its own. An object's residual is there beside
-``object``; an array is always wholly in ``array``. A field whose columns are all null is missing.
+``untyped_value`` is a binary of metadata and value, with its own metadata. The residual of an object is stored next to
+``object``; an array is always stored completely in ``array``. A field whose columns are all null is missing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _plan(schema: ShreddingSchema | pa.StructType) -> ObjectNode:
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
-    """Take a value apart; the row is as that of `final.shred_value`.
+    """Return the row of a value, in the form of `final.shred_value`.
 
     `variant`: the value; None is a SQL NULL.
     `schema`: the schema, or a storage type of this layout, whose groups may have several of ``object``, ``array`` and
@@ -72,7 +72,7 @@ def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, A
         row["typed_value"] = slot
     if residual is not None and not node.has_untyped:
         raise SchemaError(
-            f"a value of type {kind} does not fit, and the storage type has no untyped_value for it",
+            f"cannot store a value of type {kind}: the storage type has no untyped_value for values of other types",
             reason="no-untyped-value",
             path=str(path),
         )
@@ -83,15 +83,15 @@ def _shred(variant: Variant, node: ObjectNode, path: VariantPath) -> dict[str, A
         ("typed_value", node.typed is not None),
     )
     row["untyped_value"] = None if residual is None else compact(residual).to_bytes()
-    return {name: row.get(name) for name, there in columns if there}
+    return {name: row.get(name) for name, is_column in columns if is_column}
 
 
 def reconstruct(
     row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
 ) -> Variant | None:
-    """Put a row's value together again, as `final.reconstruct` does, with metadata of just its names.
+    """Return the value of a row, as `final.reconstruct` does, with metadata of only its names.
 
-    Raises `ConflictError` if columns are set that exclude each other; `MalformedVariantError` for bytes that are not a
+    Raises `ConflictError` if columns that exclude each other are set; `MalformedVariantError` for bytes that are not a
     Variant; `SchemaError` if the storage type is not allowed.
 
     >>> row = {"untyped_value": None, "object": {"a": {"untyped_value": None, "typed_value": 123}}}
@@ -123,7 +123,7 @@ def _build(group: Mapping[str, Any] | None, node: ObjectNode, path: VariantPath,
         policy.meet("both-set", path)
     if shapes[0] == "array":
         assert node.element is not None
-        elements = [_build(one, node.element, path / index, policy) for index, one in enumerate(value)]
+        elements = [_build(item, node.element, path / index, policy) for index, item in enumerate(value)]
         return [VARIANT_NULL if element is None else element for element in elements]
     return variant_of(value, node.typed)
 
@@ -135,11 +135,11 @@ def _object(
     path: VariantPath,
     policy: Policy,
 ) -> dict[str, Tree]:
-    fields = policy.fields_left(residual, path)
+    fields = policy.residual_fields(residual, path)
     for name, child in nodes.items():
         field = _build(groups.get(name), child, path / name, policy)
         if field is None:
-            continue  # "if object[field] is null": what the residual says of it
+            continue  # "if object[field] is null": the residual has the field, or nothing has it
         if name in fields:
             policy.meet("shredded-field-in-value", path / name)
         fields[name] = field

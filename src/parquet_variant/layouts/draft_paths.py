@@ -1,11 +1,11 @@
 """Spark's first draft: ``value``, ``metadata``, ``paths``.
 
-Owns what each row holds and what it means (spark-shredding-draft-1-paths). Leaves the storage type to
+Owns the content of each row and its meaning (spark-shredding-draft-1-paths). Leaves the storage type to
 `schema.draft_storages`.
 
-``value`` has what ``paths`` cannot represent, with metadata of just its names; both are null if nothing is left. Where
-elements of an array are left, the others stand as Variant null in ``value``. ``untyped_value`` is metadata and value in
-one binary, with metadata of its own.
+``value`` holds the residual that ``paths`` cannot represent, with metadata of only its names; both are null if there is
+no residual. If some elements of an array are in the residual, the other elements are Variant null in ``value``.
+``untyped_value`` is a binary of metadata and value, with its own metadata.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def _plan(schema: ShreddingSchema | pa.StructType) -> PathsNode | None:
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
-    """Take a value apart; the row is as that of `final.shred_value`.
+    """Return the row of a value, in the form of `final.shred_value`.
 
     `variant`: the value; None is a SQL NULL.
-    `schema`: the schema, or a storage type of this layout with ``value`` and ``metadata``; its leaves may have one
-      column only, and nested typed values.
-    Raises `SchemaError` if something is left and the storage type has no ``value`` (``no-value``);
+    `schema`: the schema, or a storage type of this layout with ``value`` and ``metadata``; its leaves may have only one
+      column, and nested typed values.
+    Raises `SchemaError` if there is a residual and the storage type has no ``value`` (``no-value``);
     `MalformedVariantError` for bytes that are not a Variant.
 
     >>> row = shred_value(Variant.from_python([1, "x"]), ShreddingSchema.from_ddl("array<bigint>"))
@@ -56,22 +56,28 @@ def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType
         return None
     residual, paths = (variant, None) if plan is None else _shred(variant, plan)
     if residual is not None and isinstance(schema, pa.DataType) and schema.get_field_index("value") < 0:
-        raise SchemaError("a value does not fit, and the storage type has no 'value' for it", reason="no-value")
-    rest = None if residual is None else compact(residual)
-    row: dict[str, Any] = {"value": rest and rest.value, "metadata": rest and rest.metadata}
+        raise SchemaError(
+            "cannot store a value of another type: the storage type has no 'value' column", reason="no-value"
+        )
+    residual_variant = None if residual is None else compact(residual)
+    row: dict[str, Any] = {
+        "value": residual_variant and residual_variant.value,
+        "metadata": residual_variant and residual_variant.metadata,
+    }
     return row if plan is None else {**row, "paths": paths}
 
 
 def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
-    """What is left for ``value``, and what goes to ``paths``."""
+    """Return the residual for ``value``, and the columns for ``paths``."""
     if node.kind == "leaf":
         return _leaf(variant, node)
     if node.element is not None:
         if variant.type != VariantType.ARRAY:
             return variant, None
         pairs = [_shred(element, node.element) for element in elements_of_array(variant)]
-        left = [VARIANT_NULL if rest is None else rest for rest, _ in pairs]
-        return (left if any(rest is not None for rest, _ in pairs) else None), [paths for _, paths in pairs]
+        residuals = [VARIANT_NULL if residual is None else residual for residual, _ in pairs]
+        has_residual = any(residual is not None for residual, _ in pairs)
+        return (residuals if has_residual else None), [paths for _, paths in pairs]
     if variant.type != VariantType.OBJECT:
         return variant, None
     fields: dict[str, Tree] = {**fields_of_object(variant)}
@@ -79,9 +85,9 @@ def _shred(variant: Variant, node: PathsNode) -> tuple[Tree | None, Any]:
     for name, child in node.fields.items():
         field = fields.pop(name, None)
         if isinstance(field, Variant):
-            rest, groups[name] = _shred(field, child)
-            if rest is not None:
-                fields[name] = rest
+            residual, groups[name] = _shred(field, child)
+            if residual is not None:
+                fields[name] = residual
     return fields or None, groups
 
 
@@ -98,9 +104,9 @@ def _leaf(variant: Variant, node: PathsNode) -> tuple[Tree | None, dict[str, Any
 def reconstruct(
     row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
 ) -> Variant | None:
-    """Put a row's value together again, as `final.reconstruct` does, with metadata of just its names.
+    """Return the value of a row, as `final.reconstruct` does, with metadata of only its names.
 
-    Raises `ConflictError` if columns are set that exclude each other; `MalformedVariantError` for bytes that are not a
+    Raises `ConflictError` if columns that exclude each other are set; `MalformedVariantError` for bytes that are not a
     Variant, and for a ``value`` whose metadata is null; `SchemaError` if the storage type is not allowed.
 
     >>> row = {"value": None, "metadata": None, "paths": [{"typed_value": 1, "untyped_value": None}]}
@@ -113,7 +119,7 @@ def reconstruct(
     residual = None
     if row.get("value") is not None:
         if row.get("metadata") is None:
-            raise MalformedVariantError("a value has no metadata", reason="null-metadata")
+            raise MalformedVariantError("the metadata of a value is null", reason="null-metadata")
         residual = Variant(row["metadata"], row["value"])
     tree = residual if plan is None else _build(residual, row.get("paths"), plan, VariantPath(), Policy(on_conflict))
     return VARIANT_NULL if tree is None else compact(tree)
@@ -125,14 +131,14 @@ def _build(residual: Variant | None, paths: Any, node: PathsNode, path: VariantP
     if node.kind == "leaf":
         return _leaf_tree(residual, paths, node, path, policy)
     if node.element is not None:
-        rest = _elements(residual, len(paths), path, policy)
-        built = [_build(rest[i], one, node.element, path / i, policy) for i, one in enumerate(paths)]
-        return [VARIANT_NULL if element is None else element for element in built]
-    fields = policy.fields_left(residual, path)
+        residuals = _elements(residual, len(paths), path, policy)
+        elements = [_build(residuals[i], item, node.element, path / i, policy) for i, item in enumerate(paths)]
+        return [VARIANT_NULL if element is None else element for element in elements]
+    fields = policy.residual_fields(residual, path)
     for name, child in node.fields.items():
-        rest_of_field = fields.pop(name, None)
-        assert rest_of_field is None or isinstance(rest_of_field, Variant)
-        field = _build(rest_of_field, paths.get(name), child, path / name, policy)
+        field_residual = fields.pop(name, None)
+        assert field_residual is None or isinstance(field_residual, Variant)
+        field = _build(field_residual, paths.get(name), child, path / name, policy)
         if field is not None:
             fields[name] = field
     return fields
@@ -144,14 +150,18 @@ def _leaf_tree(
     typed, untyped = leaf.get("typed_value"), leaf.get("untyped_value")
     if typed is None and untyped is None:
         return residual
-    clash = typed is not None and untyped is not None
-    if clash or (residual is not None and not is_null(residual)):
+    are_both_set = typed is not None and untyped is not None
+    if are_both_set or (residual is not None and not is_null(residual)):
         policy.meet("both-set", path)
-    return Variant.from_bytes(untyped) if untyped is not None and not clash else tree_of_nested_slot(typed, node.typed)
+    return (
+        Variant.from_bytes(untyped)
+        if untyped is not None and not are_both_set
+        else tree_of_nested_slot(typed, node.typed)
+    )
 
 
 def _elements(residual: Variant | None, size: int, path: VariantPath, policy: Policy) -> list[Variant | None]:
-    """What is left of each element: none where a placeholder stands, which is told apart by ``paths``."""
+    """Return the residual of each element; None for a placeholder, whose element is in ``paths``."""
     if residual is None or is_null(residual):
         return [None] * size
     if residual.type == VariantType.ARRAY and len(residual) == size:
@@ -161,7 +171,7 @@ def _elements(residual: Variant | None, size: int, path: VariantPath, policy: Po
 
 
 def nested_slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
-    """Give the slot that holds a whole value exactly, or None if a column of that type cannot.
+    """Return the slot that holds a nested value exactly, or None if a column of that type cannot hold it.
 
     >>> nested_slot_of(Variant.from_python([1, 2]), pa.list_(pa.int64()))
     [1, 2]

@@ -1,9 +1,9 @@
 """The final layout: ``metadata``, ``value``, ``typed_value`` (Parquet's Variant Shredding).
 
-Owns what each row holds and what it means, the INVALID rows included. Leaves the storage type to
-`schema.final_storage`, batches to `kernels`.
+Owns the content of each row and its meaning, rows that the specification calls INVALID included. Leaves the storage
+type to `schema.final_storage`, and batches to `kernels`.
 
-The row's metadata stays as it is, and the ids of residuals with it. A residual never has a shredded field.
+The row's metadata does not change, and neither do the ids in residuals. A residual never has a shredded field.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _schema_of = lru_cache(maxsize=64)(ShreddingSchema.from_storage)
 
 
 def shred_value(variant: Variant | None, schema: ShreddingSchema | pa.StructType) -> dict[str, Any] | None:
-    """Take a value apart as a schema says.
+    """Return the row of a value, shredded by a schema.
 
     `variant`: the value; None is a SQL NULL.
-    `schema`: the schema, or a storage type that has one; every group is written with its ``value``.
-    Returns the row of the storage struct, slots as in `typed_values`; None for a SQL NULL. Raises
+    `schema`: the schema, or a storage type; every group is written with its ``value``.
+    Returns the row of the storage struct, with slots in the Python form of `typed_values`; None for a SQL NULL. Raises
     `MalformedVariantError` for bytes that are not a Variant.
 
     >>> row = shred_value(Variant.from_python({"a": 1, "b": "x"}), ShreddingSchema.from_ddl("a bigint"))
@@ -102,7 +102,7 @@ def reconstruct(
 def _build(
     group: Mapping[str, Any] | None, schema: ShreddingSchema, metadata: bytes, path: VariantPath, policy: Policy
 ) -> Tree | None:
-    if group is None:  # an optional group, which the specification does not allow but other writers make
+    if group is None:  # an optional group: not allowed by the specification, but written by some writers
         return None
     value, typed = group.get("value"), group.get("typed_value")
     variant = None if value is None else Variant(metadata, value)
@@ -130,7 +130,7 @@ def _object(
     path: VariantPath,
     policy: Policy,
 ) -> dict[str, Tree]:
-    fields = policy.fields_left(variant, path)
+    fields = policy.residual_fields(variant, path)
     for name, child in schema.fields:
         if fields.pop(name, None) is not None:
             policy.meet("shredded-field-in-value", path / name)

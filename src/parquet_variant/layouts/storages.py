@@ -1,7 +1,7 @@
-"""Whole storage arrays between layouts, value by value.
+"""Conversions of whole storage arrays between layouts, value by value.
 
-Owns rows out of Arrow and back, the loop over them, and the row number in errors. The drafts have no faster way; for
-the final layout `kernels` is the fast one and this the reference.
+Owns conversions of rows to and from Arrow, the loop over rows, and the row number in errors. Columns are converted by
+`array`, with the kernels; this module is the reference.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def array_of_rows(rows: Sequence[Any], storage: pa.DataType) -> pa.Array:
-    """Make an Arrow array of rows whose slots are those of `typed_values`."""
-    return pa.array(rows, _plain(storage)).cast(storage)
+    """Return an Arrow array of rows whose slots have the Python form of `typed_values`."""
+    return pa.array(rows, _python_type(storage)).cast(storage)
 
 
 def rows_of_array(array: pa.Array) -> list[Any]:
-    """Give the rows of an Arrow array as Python objects, slots as in `typed_values`.
+    """Return the rows of an Arrow array as Python objects; slots have the Python form of `typed_values`.
 
     Raises `MalformedVariantError` if a string is not UTF-8 (``bad-utf8``).
     """
@@ -41,7 +41,7 @@ def rows_of_array(array: pa.Array) -> list[Any]:
     if pa.types.is_struct(array.type) and any(pa.types.is_run_end_encoded(field.type) for field in array.type):
         array = _run_ends_decoded(array)
     try:
-        return array.cast(_plain(array.type)).to_pylist()
+        return array.cast(_python_type(array.type)).to_pylist()
     except UnicodeDecodeError as error:
         raise MalformedVariantError(
             f"a shredded string is not UTF-8: {error.object[:20]!r}", reason="bad-utf8"
@@ -56,14 +56,14 @@ def _run_ends_decoded(array: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(columns, fields=fields, mask=array.is_null())
 
 
-def _plain(arrow: pa.DataType) -> pa.DataType:
+def _python_type(arrow: pa.DataType) -> pa.DataType:
     if isinstance(arrow, pa.BaseExtensionType):
-        return _plain(arrow.storage_type)
+        return _python_type(arrow.storage_type)
     if pa.types.is_date32(arrow):
         return pa.int32()
     if pa.types.is_timestamp(arrow) or pa.types.is_time64(arrow):
         return pa.int64()
-    return with_fields(arrow, lambda field: field.with_type(_plain(field.type)))
+    return with_fields(arrow, lambda field: field.with_type(_python_type(field.type)))
 
 
 _MODULES: dict[Layout, ModuleType] = {
@@ -75,7 +75,7 @@ _MODULES: dict[Layout, ModuleType] = {
 
 
 def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
-    """Give the storage struct of a schema in a layout. Raises `VariantError` for the name of no layout."""
+    """Return the storage struct of a schema in a layout. Raises `VariantError` for an unknown layout."""
     if layout == "draft-paths":
         return paths_storage_type(schema)
     if layout == "draft-object":
@@ -85,9 +85,9 @@ def storage_type_of(schema: ShreddingSchema, layout: Layout) -> pa.StructType:
 
 
 def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> list[Variant | None]:
-    """Give the values of a storage array of any layout; None is SQL NULL.
+    """Return the values of a storage array of any layout; None is SQL NULL.
 
-    Raises `VariantError`: what ``reconstruct`` of the layout raises, with the row.
+    Raises the errors of the layout's ``reconstruct``, with the row.
     """
     layout = _MODULES[detect_layout(storage.type)]
     values = []
@@ -103,9 +103,9 @@ def variants_of_storage(storage: pa.StructArray, on_conflict: OnConflict = "erro
 def shredded_storage(
     variants: Iterable[Variant | None], schema: ShreddingSchema | pa.StructType, layout: Layout
 ) -> pa.StructArray:
-    """Make the storage of some values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
+    """Return the storage of values (None is SQL NULL) in a layout; ``"unshredded"`` ignores the schema.
 
-    Raises `VariantError`: what ``shred_value`` of the layout raises, with the row.
+    Raises the errors of the layout's ``shred_value``, with the row.
     """
     storage = storage_type_of(schema, layout) if isinstance(schema, ShreddingSchema) else schema
     rows = []
@@ -119,7 +119,7 @@ def shredded_storage(
 
 
 def unshredded_storage(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Make the unshredded storage array of one in any layout: ``struct<metadata: dictionary, value>``.
+    """Return a storage array of any layout as an unshredded one: ``struct<metadata: dictionary, value>``.
 
     Raises `VariantError` as `variants_of_storage`.
     """

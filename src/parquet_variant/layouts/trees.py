@@ -1,17 +1,17 @@
-"""Values in pieces: what shredding takes apart and reconstruction puts together, and values that contradict themselves.
+"""Values in pieces, which shredding makes and reconstruction joins, and values whose columns conflict.
 
-Owns the tree of Variants that all layouts share, and how it becomes one Variant again; the two policies for conflicts,
-the reasons and their wording. Leaves the bytes to `encoding`, finding the contradictions to the layouts.
+Owns the tree of Variants that all layouts share, and joining it to one Variant; the two policies for conflicts, with
+their reasons and messages. Leaves the bytes to `encoding`, and finding conflicts to the layouts.
 
 ===========================  ===============================================================================
 reason                       meaning
 ===========================  ===============================================================================
 ``both-set``                 two columns that exclude each other are set
 ``non-object-value``         fields are shredded, and the residual is not an object
-``shredded-field-in-value``  the residual of an object has a field that has a column of its own
-``object-in-value``          the residual is a whole object where objects are shredded
-``array-in-value``           the residual is a whole array where arrays are shredded
-``array-size``               the residual of an array has another number of elements (draft ``paths``)
+``shredded-field-in-value``  the residual of an object has a field that is shredded
+``object-in-value``          the residual is an object although objects are shredded
+``array-in-value``           the residual is an array although arrays are shredded
+``array-size``               the residual of an array has a different number of elements (draft ``paths``)
 ===========================  ===============================================================================
 """
 
@@ -30,39 +30,36 @@ from parquet_variant.errors import ConflictError, MalformedVariantError, check_c
 from parquet_variant.path import VariantPath
 from parquet_variant.types import VariantType
 
-# A Variant is a piece with its own metadata; a list is an array, a dict an object of pieces.
+# A Variant is a piece with its own metadata; a list is an array of pieces, a dict an object of pieces.
 Tree: TypeAlias = "Variant | list[Tree] | dict[str, Tree]"
 
 VARIANT_NULL = Variant(EMPTY_METADATA, b"\x00")
 
 
 def is_null(variant: Variant) -> bool:
-    """Tell whether a value is Variant null (``00``)."""
+    """Return whether a value is Variant null (``00``)."""
     return variant.type == VariantType.NULL
 
 
 def fields_of_object(variant: Variant) -> dict[str, Variant]:
-    """Give an object's fields by name.
+    """Return the fields of an object by name.
 
-    Raises `MalformedVariantError` if a name comes twice (``duplicate-key``), or values share bytes (``overlap``).
+    Raises `MalformedVariantError` if a name occurs twice (``duplicate-key``), or values share bytes (``overlap``).
     """
-    items = variant.items()
-    fields = dict(items)
-    if len(fields) < len(items):
-        raise MalformedVariantError("an object has two fields of one name", reason="duplicate-key")
-    check_apart(variant, fields.values())
+    fields = dict(variant.items())
+    check_disjoint(variant, fields.values())
     return fields
 
 
 def elements_of_array(variant: Variant) -> list[Variant]:
-    """Give an array's elements. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
+    """Return the elements of an array. Raises `MalformedVariantError` if they share bytes (``overlap``)."""
     elements = list(variant)
-    check_apart(variant, elements)
+    check_disjoint(variant, elements)
     return elements
 
 
 def bytes_of(variant: Variant) -> bytes:
-    """Give a value's bytes without what follows them.
+    """Return the bytes of a value without any bytes that follow it.
 
     >>> bytes_of(Variant(EMPTY_METADATA, bytes.fromhex("0c01ff"))).hex()
     '0c01'
@@ -71,8 +68,11 @@ def bytes_of(variant: Variant) -> bytes:
     return value[: value_size(value, 0, len(value))]
 
 
-def check_apart(variant: Variant, children: Iterable[Variant]) -> None:
-    """Raise if children have more bytes together than there are: taken apart, a few could stand for any number."""
+def check_disjoint(variant: Variant, children: Iterable[Variant]) -> None:
+    """Raise an error if the children together have more bytes than their container, so that some bytes must be shared.
+
+    Children that share bytes could make a few bytes stand for any number of values.
+    """
     value = variant.value
     container = read_container(value, 0, len(value))
     assert container is not None
@@ -81,7 +81,7 @@ def check_apart(variant: Variant, children: Iterable[Variant]) -> None:
 
 
 def compact(tree: Tree) -> Variant:
-    """Make one Variant with metadata of its own: just the names that it uses.
+    """Return a Variant with its own metadata of only the names that it uses.
 
     >>> compact({"a": VARIANT_NULL}).metadata.hex()
     '1101000161'
@@ -94,15 +94,15 @@ def _ids(metadata: bytes) -> dict[bytes, int]:
     dictionary = dictionary_of(metadata)
     ids: dict[bytes, int] = {}
     for field_id in range(len(dictionary)):
-        with suppress(MalformedVariantError):  # a name that nothing uses
+        with suppress(MalformedVariantError):  # a malformed name that no field uses
             ids.setdefault(dictionary.name_bytes(field_id), field_id)
     return ids
 
 
 def joined(metadata: bytes, tree: Tree) -> Variant:
-    """Make one Variant that keeps `metadata` and copies its pieces, whose ids are those of `metadata` already.
+    """Return a Variant that keeps `metadata` and copies the bytes of its pieces, whose ids are those of `metadata`.
 
-    A name that `metadata` does not have, though the specification asks for all, makes it `compact` instead.
+    If `metadata` lacks a name, which the specification does not allow, the result is that of `compact`.
 
     >>> metadata = bytes.fromhex("01020001026261")  # b before a
     >>> joined(metadata, {"b": VARIANT_NULL, "a": VARIANT_NULL}).value.hex()
@@ -125,37 +125,37 @@ def joined(metadata: bytes, tree: Tree) -> Variant:
 
 
 _MESSAGES = {
-    "both-set": "two columns are set that exclude each other",
-    "non-object-value": "fields are shredded, but the value beside them is not an object",
-    "shredded-field-in-value": "the value beside the shredded fields has one of them too",
-    "object-in-value": "an object is stored in the value column, though objects are shredded here",
-    "array-in-value": "an array is stored in the value column, though arrays are shredded here",
-    "array-size": "the value beside the shredded array is not an array of that size",
+    "both-set": "two columns that exclude each other are set",
+    "non-object-value": "fields are shredded, but the residual value is not an object",
+    "shredded-field-in-value": "the residual value has a field that is shredded",
+    "object-in-value": "an object is stored in the value column although objects are shredded",
+    "array-in-value": "an array is stored in the value column although arrays are shredded",
+    "array-size": "the residual value is not an array of the size of the shredded array",
 }
 
 
 class Policy:
-    """How to go on when a conflict is met.
+    """The policy for conflicts.
 
-    ``"error"``: raise `ConflictError`; ``"typed"``: the typed columns are right, as the specification says for engines
-    that choose to go on; a value that has no typed column set is taken as it is.
+    ``"error"``: raise `ConflictError`. ``"typed"``: use the typed columns, as the specification requires of engines
+    that continue; a value whose typed columns are all null is used as it is stored.
     """
 
     def __init__(self, on_conflict: OnConflict) -> None:
         check_choice("on_conflict", on_conflict, get_args(OnConflict))
-        self.goes_on = on_conflict == "typed"
+        self.uses_typed = on_conflict == "typed"
 
     def meet(self, reason: str, path: VariantPath) -> None:
-        """Raise `ConflictError`, or return to go on with what is typed."""
-        if not self.goes_on:
+        """Raise `ConflictError`, or return if the typed columns are to be used."""
+        if not self.uses_typed:
             raise ConflictError(
-                f"{_MESSAGES[reason]}; on_conflict='typed' goes on with the typed columns",
+                f"{_MESSAGES[reason]}: use on_conflict='typed' to read the typed columns",
                 reason=reason,
                 path=str(path),
             )
 
-    def fields_left(self, residual: Variant | None, path: VariantPath) -> dict[str, Tree]:
-        """The fields beside the shredded ones, of a residual that must be an object if there is one."""
+    def residual_fields(self, residual: Variant | None, path: VariantPath) -> dict[str, Tree]:
+        """Return the fields of the residual next to shredded fields; a residual must be an object."""
         if residual is not None and residual.type != VariantType.OBJECT:
             self.meet("non-object-value", path)
             return {}

@@ -1,9 +1,10 @@
-"""Primitives in and out of a ``typed_value``: the exactness rules.
+"""Primitives in a ``typed_value``: conversions and the exactness rules.
 
-A number (int or decimal) goes to any int or decimal column that holds it exactly; nothing goes to or from float and
-double, and every other type only to its own (spark-shredding-draft-1-paths, "Shredding Semantics"; timestamps keep unit
-and zone). Owns those rules and the Python form of a slot: bool, int (also days, and micros or nanos of times and
-timestamps), float, Decimal, str, and bytes (also of a uuid). Leaves Arrow arrays to `storages`.
+An exact number (int or decimal) can be stored in any int or decimal column that holds it exactly; float and double are
+stored only in columns of their own type, and so is every other type (spark-shredding-draft-1-paths, "Shredding
+Semantics"; timestamps keep unit and zone). Owns those rules and the Python form of a slot: bool, int (also days, and
+microseconds or nanoseconds of times and timestamps), float, Decimal, str, and bytes (also of a uuid). Leaves Arrow
+arrays to `storages`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _CONTAINERS = (VariantType.ARRAY, VariantType.OBJECT, VariantType.NULL)
 
 
 def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
-    """Give the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot.
+    """Return the slot that holds a value exactly, or None if a column of that canonical Arrow type cannot hold it.
 
     >>> slot_of(Variant.from_python(123), pa.decimal128(9, 2)), slot_of(Variant.from_python(1.0), pa.int64())
     (Decimal('123.00'), None)
@@ -51,21 +52,21 @@ def _raw(variant: Variant) -> Any:
 
 
 def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
-    """The unscaled integer of an exact number at a scale, or None if digits would be lost."""
+    """Return the unscaled integer of an exact number at a scale, or None if digits would be lost."""
     if kind not in EXACT_NUMERIC:
         return None
     raw = _raw(variant)
-    unscaled, own_scale = (raw, 0) if kind in INTEGERS else raw
-    if own_scale <= scale:
-        return unscaled * 10 ** (scale - own_scale)
-    whole, rest = divmod(unscaled, 10 ** (own_scale - scale))
-    return None if rest else whole
+    unscaled, value_scale = (raw, 0) if kind in INTEGERS else raw
+    if value_scale <= scale:
+        return unscaled * 10 ** (scale - value_scale)
+    quotient, remainder = divmod(unscaled, 10 ** (value_scale - scale))
+    return None if remainder else quotient
 
 
 def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
-    """Make the Variant of a slot: its type is the column's.
+    """Return the Variant of a slot; its type is that of the column.
 
-    Raises `MalformedVariantError` for a slot that its column's type cannot hold: a time outside the day, a decimal with
+    Raises `MalformedVariantError` for a slot that the column's type cannot hold: a time outside the day, a decimal with
     too many digits.
 
     >>> variant_of(Decimal("1.50"), pa.decimal128(9, 2)), variant_of(7, pa.int16())
@@ -76,7 +77,7 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
         unscaled = int("".join(map(str, digits))) * 10 ** (exponent + arrow.scale) * (-1 if sign else 1)
         if abs(unscaled) >= 10**arrow.precision:
             raise MalformedVariantError(
-                f"{slot} has more digits than its column's type, decimal({arrow.precision}, {arrow.scale}), allows",
+                f"the decimal {slot} has too many digits for decimal({arrow.precision},{arrow.scale})",
                 reason="bad-decimal",
             )
         kind, raw = decimal_type_for_precision(arrow.precision), (unscaled, arrow.scale)
@@ -86,5 +87,5 @@ def variant_of(slot: Any, arrow: pa.DataType) -> Variant:
     if kind == VariantType.TIME:
         read_scalar(value, 0, len(value))
     if kind == VariantType.UUID and len(raw) != TYPES[kind].width:
-        raise MalformedVariantError(f"a uuid of {len(raw)} bytes", reason="bad-uuid")
+        raise MalformedVariantError(f"a uuid has {len(raw)} bytes instead of 16", reason="bad-uuid")
     return Variant(EMPTY_METADATA, value)

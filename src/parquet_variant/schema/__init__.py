@@ -1,4 +1,4 @@
-"""What is shredded, and as which type: `ShreddingSchema`, its spellings, and the storage types that it stands for.
+"""Shredding schemas: `ShreddingSchema`, its text forms, and the storage types of each layout.
 
-Leaves the choice of a schema to `shredding` (inference) and the values to `layouts` and `kernels`.
+Leaves the choice of a schema to `shredding` (inference) and values to `layouts` and `kernels`.
 """

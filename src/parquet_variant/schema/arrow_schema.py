@@ -1,8 +1,8 @@
-"""Logical Arrow schemas in and out.
+"""Shredding schemas from and to logical Arrow types.
 
-Owns what becomes of Arrow types that Variant does not have: unsigned integers widen, large and view types and
-dictionaries give their plain type, seconds and milliseconds become microseconds, maps and nulls stay untyped, a Variant
-storage struct gives its own schema. Leaves storage structs themselves to `final_storage`.
+Owns the conversion of Arrow types that Variant does not have: unsigned integers widen; large types, views and
+dictionaries become their plain type; seconds and milliseconds become microseconds; maps and nulls are untyped; a
+Variant storage struct becomes its own schema. Leaves storage structs themselves to `final_storage`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROOT = VariantPath()
 
 
 def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
-    """Take the shredding schema from an Arrow schema or type.
+    """Return the shredding schema of an Arrow schema or type, as a plain tree.
 
     Raises `SchemaError` for a type that no Variant type holds: nanosecond times, durations, intervals, unions, decimals
     over 38 digits (``unsupported-type``).
@@ -28,7 +28,7 @@ def tree_from_arrow(arrow: pa.Schema | pa.DataType) -> TypeTree:
     {'a': DataType(int64), 'm': None}
     """
     if not isinstance(arrow, pa.Schema | pa.DataType):
-        raise SchemaError(f"expected an Arrow schema or type, found {arrow!r}", reason="unsupported-type")
+        raise SchemaError(f"expected an Arrow schema or type, got {arrow!r}", reason="unsupported-type")
     return _node(pa.struct(list(arrow)) if isinstance(arrow, pa.Schema) else arrow, ROOT)
 
 
@@ -40,14 +40,14 @@ def _node(arrow: pa.DataType, path: VariantPath) -> TypeTree:
             return tree_of_final(arrow)
         fields = {field.name: _node(field.type, path / field.name) for field in arrow}
         if len(fields) < arrow.num_fields:
-            raise SchemaError("two fields have one name", reason="duplicate-field", path=str(path))
+            raise SchemaError("duplicate field names in a struct", reason="duplicate-field", path=str(path))
         return fields or None
     if pa.types.is_map(arrow) or pa.types.is_null(arrow):
         return None
     primitive = lenient_primitive(arrow)
     if primitive is None:
         raise SchemaError(
-            f"no Variant type holds {arrow}; cast the column first", reason="unsupported-type", path=str(path)
+            f"no Variant type holds {arrow}: cast the column first", reason="unsupported-type", path=str(path)
         )
     return primitive
 
@@ -62,7 +62,7 @@ def _is_variant(arrow: pa.StructType) -> bool:
 
 
 def schema_to_arrow(schema: SchemaNode) -> pa.DataType:
-    """Give the logical Arrow type of a schema.
+    """Return the logical Arrow type of a schema.
 
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(schema_to_arrow(ShreddingSchema.from_ddl("a array<int>, b variant")))

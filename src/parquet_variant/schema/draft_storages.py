@@ -1,12 +1,12 @@
 """The storage structs of Spark's two drafts: their canonical shapes, and how structs are read.
 
 The second draft has ``untyped_value``, ``object``, ``array`` and ``typed_value`` (spark-encoding-and-shredding-draft-2,
-"Parquet Layout"): every group, the top one included, has one or more of the four, all optional; names that start with
-``_`` are ignored, any other extra field is refused.
+"Parquet Layout"). Every group, the top group included, has one or more of the four, all optional. Names that start with
+``_`` are ignored; any other field is an error.
 
-The first draft has ``value``, ``metadata`` and ``paths`` (spark-shredding-draft-1-paths, "Parquet Layout"). A group of
-``paths`` is a leaf if it has a binary ``untyped_value`` or a ``typed_value`` that is not nested; a leaf whose
-``typed_value`` is nested needs the ``untyped_value`` to be one. Leaves the values to `layouts`.
+The first draft has ``value``, ``metadata`` and ``paths`` (spark-shredding-draft-1-paths, "Parquet Layout"). A group in
+``paths`` is a leaf if it has a binary ``untyped_value``, or a ``typed_value`` that is not nested; a nested
+``typed_value`` needs an ``untyped_value`` to be a leaf. Leaves the values to `layouts`.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ ROOT = VariantPath()
 
 @dataclass(frozen=True, slots=True)
 class ObjectNode:
-    """A shredded value: which of the four columns it has, and what is below."""
+    """A shredded value: which of the four columns it has, and its children."""
 
-    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None without that column.
+    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None if there is no such column.
     has_untyped: bool  # Whether there is an ``untyped_value``.
-    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None without that column.
-    element: ObjectNode | None  # The group of an element of ``array``, or None without that column.
+    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None if there is no such column.
+    element: ObjectNode | None  # The group of an element of ``array``, or None if there is no such column.
 
 
 def object_storage_type(schema: SchemaNode, *, untyped: bool = True) -> pa.StructType:
-    """Give the storage struct of a schema in this layout; everything is optional.
+    """Return the storage struct of a schema in the second draft; all fields are optional.
 
-    `untyped`: give every group an ``untyped_value``; without, only those that have nothing else, and then only values
-      that fit the schema wholly can be stored.
+    `untyped`: add an ``untyped_value`` to every group. Without it, only groups without other columns have one, and only
+      values that match the schema completely can be stored.
 
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(object_storage_type(ShreddingSchema.from_ddl("a bigint")))
@@ -61,8 +61,8 @@ def object_storage_type(schema: SchemaNode, *, untyped: bool = True) -> pa.Struc
         element = object_storage_type(schema.element, untyped=untyped)
         columns.append(pa.field("array", pa.list_(pa.field("element", element))))
     elif schema.kind == "object":
-        below = [pa.field(name, object_storage_type(child, untyped=untyped)) for name, child in schema.fields]
-        columns.append(pa.field("object", pa.struct(below)))
+        fields = [pa.field(name, object_storage_type(child, untyped=untyped)) for name, child in schema.fields]
+        columns.append(pa.field("object", pa.struct(fields)))
     elif schema.type is not None:
         columns.append(pa.field("typed_value", schema.type))
     return pa.struct(columns)
@@ -70,7 +70,7 @@ def object_storage_type(schema: SchemaNode, *, untyped: bool = True) -> pa.Struc
 
 @lru_cache(maxsize=64)
 def object_plan(storage: pa.StructType) -> ObjectNode:
-    """Read a storage struct.
+    """Return the plan for reading a storage struct of the second draft.
 
     Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-value`` (none of the four),
     ``unsupported-type``, ``not-a-list``, ``empty-object``, ``not-a-group``.
@@ -86,10 +86,10 @@ def _object_node(group: pa.DataType, path: VariantPath) -> ObjectNode:
     if "typed_value" in columns:
         typed = shredded_type(columns["typed_value"].type, path)
     if "object" in columns:
-        below = fields_of(columns["object"].type, path)
-        if not below:
+        children = fields_of(columns["object"].type, path)
+        if not children:
             raise refuse("'object' is a group without fields", path, "empty-object")
-        fields = {name: _object_node(child.type, path / name) for name, child in below.items()}
+        fields = {name: _object_node(child.type, path / name) for name, child in children.items()}
     if "array" in columns:
         inner = columns["array"].type
         if not is_list(inner):
@@ -99,10 +99,10 @@ def _object_node(group: pa.DataType, path: VariantPath) -> ObjectNode:
 
 
 def tree_of_object(storage: pa.StructType) -> TypeTree:
-    """Say what a storage struct of this layout shreds.
+    """Return the shredding schema of a storage struct of the second draft, as a plain tree.
 
-    A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot say: then
-    the first of them is given. Raises `SchemaError` as `object_plan`.
+    A group may have several of ``object``, ``array`` and ``typed_value``, which a `ShreddingSchema` cannot express;
+    then the first of them is used. Raises `SchemaError` as `object_plan`.
     """
     return _object_tree(object_plan(storage))
 
@@ -120,18 +120,18 @@ ROOT = VariantPath()
 
 @dataclass(frozen=True, slots=True)
 class PathsNode:
-    """A group of ``paths``: a leaf with one or both columns, or the way to leaves.
+    """A group in ``paths``: a leaf with one or both columns, or a group with leaves inside it.
 
     Parameters
     ----------
     kind
         ``"leaf"``, ``"object"`` or ``"array"``.
     typed
-        The Arrow type of a leaf's ``typed_value``, canonical and possibly nested; None without that column.
+        The Arrow type of a leaf's ``typed_value``, canonical and possibly nested; None if there is no such column.
     has_untyped
         Whether the leaf has an ``untyped_value``.
     fields, element
-        What is below an object or array.
+        The children of an object or array.
     """
 
     kind: Literal["leaf", "object", "array"]
@@ -142,12 +142,14 @@ class PathsNode:
 
 
 def paths_storage_type(schema: SchemaNode, *, whole_arrays: bool = False, untyped: bool = True) -> pa.StructType:
-    """Give the storage struct of a schema in this layout; everything is optional.
+    """Return the storage struct of a schema in the first draft; all fields are optional.
 
-    `schema`: what is shredded. Where it is a lone variant, nothing is, and there is no ``paths``.
-    `whole_arrays`: make arrays of primitives leaves with a list as ``typed_value`` (the draft's "alternative Parquet
-      schema"): one element of another type sends the whole array to ``untyped_value``.
-    `untyped`: give typed leaves an ``untyped_value``. Without, values of other types go to the top-level ``value``.
+    `schema`: the shredding schema. If it is a single variant, nothing is shredded and there is no ``paths``.
+    `whole_arrays`: store arrays of primitives as leaves with a list as ``typed_value`` (the draft's "alternative
+    Parquet
+      schema"); an array with an element of another type is then stored in ``untyped_value``.
+    `untyped`: add an ``untyped_value`` to typed leaves. Without it, values of other types are stored in the top-level
+      ``value``.
 
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(paths_storage_type(ShreddingSchema.from_ddl("a bigint")))
@@ -164,9 +166,9 @@ def _paths_group(schema: SchemaNode, whole_arrays: bool, untyped: bool) -> pa.Da
     if schema.kind == "object":
         return pa.struct([pa.field(name, _paths_group(child, whole_arrays, untyped)) for name, child in schema.fields])
     if schema.element is not None:
-        whole = _whole(schema) if whole_arrays else None
-        if whole is not None:
-            return pa.struct([pa.field("typed_value", whole), pa.field("untyped_value", pa.binary())])
+        list_type = _list_type(schema) if whole_arrays else None
+        if list_type is not None:
+            return pa.struct([pa.field("typed_value", list_type), pa.field("untyped_value", pa.binary())])
         return pa.list_(pa.field("element", _paths_group(schema.element, whole_arrays, untyped)))
     if schema.type is None:
         return pa.struct([pa.field("untyped_value", pa.binary())])
@@ -176,16 +178,16 @@ def _paths_group(schema: SchemaNode, whole_arrays: bool, untyped: bool) -> pa.Da
     return pa.struct(columns)
 
 
-def _whole(schema: SchemaNode) -> pa.DataType | None:
+def _list_type(schema: SchemaNode) -> pa.DataType | None:
     if schema.element is None:
         return schema.type
-    element = _whole(schema.element)
+    element = _list_type(schema.element)
     return None if element is None else pa.list_(pa.field("element", element))
 
 
 @lru_cache(maxsize=64)
 def paths_plan(storage: pa.StructType) -> PathsNode | None:
-    """Read a storage struct; None if it has no ``paths``.
+    """Return the plan for reading a storage struct of the first draft; None if it has no ``paths``.
 
     Raises `SchemaError`: ``unknown-field``, ``not-binary``, ``duplicate-field``, ``no-metadata`` (``value`` without
     ``metadata``), ``unsupported-type``, ``empty-object``, ``not-a-group``.
@@ -200,29 +202,31 @@ def _paths_node(group: pa.DataType, path: VariantPath) -> PathsNode:
     if is_list(group):
         return PathsNode("array", element=_paths_node(group.value_type, path / WILDCARD))
     if not pa.types.is_struct(group):
-        raise refuse(f"expected a group or a list in 'paths', found {group}", path, "not-a-group")
+        raise refuse(f"expected a group or a list in 'paths', got {group}", path, "not-a-group")
     fields = fields_of(group, path)
     untyped, typed = fields.get("untyped_value"), fields.get("typed_value")
     has_untyped = untyped is not None and is_binary(untyped.type)
     if has_untyped or (typed is not None and not pa.types.is_nested(typed.type)):
         value_fields(group, ("typed_value", "untyped_value"), path)
-        return PathsNode("leaf", None if typed is None else _typed(typed.type, path), has_untyped)
+        return PathsNode("leaf", None if typed is None else _nested_type(typed.type, path), has_untyped)
     if not fields:
         raise refuse("a group of 'paths' has no fields", path, "empty-object")
-    return PathsNode("object", fields={name: _paths_node(below.type, path / name) for name, below in fields.items()})
+    children = {name: _paths_node(child.type, path / name) for name, child in fields.items()}
+    return PathsNode("object", fields=children)
 
 
-def _typed(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
+def _nested_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
     if is_list(arrow):
-        return pa.list_(pa.field("element", _typed(arrow.value_type, path / WILDCARD)))
+        return pa.list_(pa.field("element", _nested_type(arrow.value_type, path / WILDCARD)))
     if pa.types.is_struct(arrow):
-        below = fields_of(arrow, path)
-        return pa.struct([pa.field(name, _typed(one.type, path / name)) for name, one in below.items()])
+        fields = fields_of(arrow, path)
+        return pa.struct([pa.field(name, _nested_type(field.type, path / name)) for name, field in fields.items()])
     return shredded_type(arrow, path)
 
 
 def tree_of_paths(storage: pa.StructType) -> TypeTree:
-    """Say what a storage struct of this layout shreds; a nested ``typed_value`` counts as what it holds.
+    """Return the shredding schema of a storage struct of the first draft, as a plain tree; nested typed values are
+    expanded.
 
     Raises `SchemaError` as `paths_plan`.
     """

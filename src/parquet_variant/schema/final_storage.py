@@ -1,9 +1,9 @@
 """The storage struct of the final layout: ``metadata``, ``value``, ``typed_value``.
 
-Owns its canonical shape and which other shapes are read (spec: parquet-variant-shredding, "Value Shredding" to
-"Nesting"): fields found by name; ``value`` or ``typed_value`` may be missing from the file; groups may be optional
-though they should be required; names that start with ``_`` are ignored, any other extra field is refused. Leaves the
-values to `layouts.final` and the Parquet types to `parquet.validate`.
+Owns its canonical shape and the other shapes that can be read (spec: parquet-variant-shredding, "Value Shredding" to
+"Nesting"): fields are found by name; ``value`` or ``typed_value`` may be missing from the file; groups may be optional
+although the specification requires them; names that start with ``_`` are ignored, and any other field is an error.
+Leaves the values to `layouts.final` and the Parquet types to `parquet.validation`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ROOT = VariantPath()
 
 
 def final_storage_type(schema: SchemaNode) -> pa.StructType:
-    """Give the canonical storage struct of a schema.
+    """Return the canonical storage struct of a schema.
 
-    ``value`` is always there; it is required only where nothing is shredded at all.
+    ``value`` always exists; it is required only if nothing is shredded.
 
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema
     >>> print(final_storage_type(ShreddingSchema.from_ddl("array<date>")))
@@ -37,24 +37,26 @@ def final_storage_type(schema: SchemaNode) -> pa.StructType:
     metadata = pa.field("metadata", pa.binary(), nullable=False)
     if schema.kind == "variant":
         return pa.struct([metadata, pa.field("value", pa.binary(), nullable=False)])
-    return pa.struct([metadata, *_pair(schema)])
+    return pa.struct([metadata, *_value_fields(schema)])
 
 
-def _pair(schema: SchemaNode) -> list[pa.Field]:
+def _value_fields(schema: SchemaNode) -> list[pa.Field]:
     value = pa.field("value", pa.binary())
-    return [value] if schema.kind == "variant" else [value, pa.field("typed_value", _typed(schema))]
+    return [value] if schema.kind == "variant" else [value, pa.field("typed_value", _typed_value_type(schema))]
 
 
-def _typed(schema: SchemaNode) -> pa.DataType:
+def _typed_value_type(schema: SchemaNode) -> pa.DataType:
     if schema.element is not None:
-        return pa.list_(pa.field("element", pa.struct(_pair(schema.element)), nullable=False))
+        return pa.list_(pa.field("element", pa.struct(_value_fields(schema.element)), nullable=False))
     if schema.kind == "object":
-        return pa.struct([pa.field(name, pa.struct(_pair(child)), nullable=False) for name, child in schema.fields])
+        return pa.struct(
+            [pa.field(name, pa.struct(_value_fields(child)), nullable=False) for name, child in schema.fields]
+        )
     return schema.type
 
 
 def tree_of_final(storage: pa.DataType) -> TypeTree:
-    """Read the schema out of a storage struct.
+    """Return the shredding schema of a storage struct, as a plain tree.
 
     Raises `SchemaError` with the path of the group, and a reason: ``no-metadata``, ``no-value`` (neither ``value`` nor
     ``typed_value``), ``unknown-field``, ``duplicate-field``, ``not-binary``, ``not-a-group``, ``unsupported-type``,
@@ -65,11 +67,11 @@ def tree_of_final(storage: pa.DataType) -> TypeTree:
     >>> tree_of_final(pa.struct({"metadata": pa.binary(), "typed_value": pa.uint32()}))
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.SchemaError: typed_value is uint32, which is not a shredded value type (path $)
+    parquet_variant.errors.SchemaError: typed_value has the type uint32, which is not a shredded value type (path $)
     """
     fields = value_fields(storage, ("metadata", "value", "typed_value"), ROOT)
     if "metadata" not in fields:
-        raise refuse("the group has no 'metadata'; it is not a Variant", ROOT, "no-metadata")
+        raise refuse("the group is not a Variant: it has no 'metadata'", ROOT, "no-metadata")
     return _node(fields, ROOT)
 
 
@@ -80,14 +82,14 @@ def _node(fields: dict[str, pa.Field], path: VariantPath) -> TypeTree:
         return None
     typed = fields["typed_value"].type
     if is_list(typed):
-        return [_below(typed.value_type, path / WILDCARD)]
+        return [_child_tree(typed.value_type, path / WILDCARD)]
     if pa.types.is_struct(typed):
         children = fields_of(typed, path)
         if not children:
             raise refuse("'typed_value' is a group without fields", path, "empty-object")
-        return {name: _below(child.type, path / name) for name, child in children.items()}
+        return {name: _child_tree(child.type, path / name) for name, child in children.items()}
     return shredded_type(typed, path)
 
 
-def _below(group: pa.DataType, path: VariantPath) -> TypeTree:
+def _child_tree(group: pa.DataType, path: VariantPath) -> TypeTree:
     return _node(value_fields(group, ("value", "typed_value"), path), path)

@@ -1,7 +1,7 @@
-"""The shredding schema of a Parquet file's Variant column.
+"""The shredding schema of a Variant column of a Parquet file.
 
-Owns finding the column by its shape in the file's Arrow schema. Leaves annotations, directories and validation to the
-`parquet` layer.
+Owns finding the column by its shape in the file's Arrow schema. Leaves annotations, directories and validation to
+`parquet`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from parquet_variant.schema.storage_shape import TypeTree
 
 
 def tree_of_parquet(file: Any, column: str | None = None, filesystem: Any = None) -> TypeTree:
-    """Read the schema of a Variant column.
+    """Return the shredding schema of a Variant column, as a plain tree.
 
-    Raises `VariantFileError` if the file cannot be read. Raises `SchemaError` if there is no such column, or none or
-    several to choose from (``no-such-column``); for a named column also what its layout does not allow.
+    Raises `VariantFileError` if the file cannot be read; `SchemaError` if the column does not exist, if no column is
+    named and there is not exactly one Variant column (``no-such-column``), or if the layout does not allow its struct.
 
     >>> import pyarrow.parquet as pq
     >>> from parquet_variant.schema.shredding_schema import ShreddingSchema

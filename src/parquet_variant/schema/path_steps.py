@@ -1,8 +1,8 @@
-"""The way of a path through shredded columns: which group answers it, or in which bytes it must be looked up.
+"""Paths through shredded columns: the group that holds the value of a path, or the bytes that may hold it.
 
-Owns the step from a group to the group of a field or element, over a small view that a Parquet footer and an Arrow type
-both give. By the specification ("Objects", "Arrays") what has a column of its own is never in the ``value`` above it.
-Leaves the drafts, which keep a value in several places, to their readers.
+Owns the step from a group to the group of a field or element, over an interface that nodes of a Parquet footer and
+Arrow types implement. By the specification ("Objects", "Arrays"), a shredded field is never stored in the ``value``
+above it. Leaves the drafts, which keep a value in several places, to their readers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from parquet_variant.schema.storage_shape import is_binary, is_list
 
 
 class Step(Enum):
-    """Where a step of a path leads."""
+    """The result of a step of a path."""
 
-    FOUND = auto()  # to a group of columns of its own
-    NOT_SHREDDED = auto()  # into the bytes of the group's ``value``
-    MISSING = auto()  # nowhere: the group has no ``value`` that could hold it
+    FOUND = auto()  # The value has its own group of columns.
+    NOT_SHREDDED = auto()  # The value may be in the bytes of the group's ``value``.
+    MISSING = auto()  # There is no such value: the group has no ``value`` column.
 
 
 class ColumnGroup(Protocol):
-    """What a step needs to know of a column or group of columns."""
+    """A column or group of columns, as a step reads it."""
 
     @property
     def is_leaf(self) -> bool:
@@ -49,7 +49,7 @@ Columns = TypeVar("Columns", bound=ColumnGroup)
 
 @dataclass(frozen=True, slots=True)
 class ArrowGroup:
-    """An Arrow type, and the names from the top down to it."""
+    """An Arrow type, and the names on the path to it from the top."""
 
     type: pa.DataType
     path: tuple[str, ...] = ()
@@ -82,13 +82,13 @@ class ArrowGroup:
         return ArrowGroup(self.type.value_type, (*self.path, self.type.value_field.name))
 
     def child(self, name: str) -> ArrowGroup | None:
-        """A part of a struct by its name; a column that never has a value is as good as none."""
+        """Return a field of a struct by name; None if it does not exist or is a column of nulls only."""
         indices = self.type.get_all_field_indices(name) if pa.types.is_struct(self.type) else []
         kind = self.type.field(indices[0]).type if indices else pa.null()
         return None if pa.types.is_null(kind) else ArrowGroup(kind, (*self.path, name))
 
     def leaves(self) -> list[tuple[str, ...]]:
-        """The columns below it, each as the names from the top."""
+        """Return the leaf columns inside it, each as the names from the top."""
         if self.is_list:
             return self.element.leaves()
         if self.is_leaf:
@@ -97,7 +97,8 @@ class ArrowGroup:
 
 
 def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
-    """Where a step leads from a group with ``value`` and ``typed_value``, and the group that it finds.
+    """Return the result of a step from a group with ``value`` and ``typed_value``, and the group of the value if it is
+    found.
 
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> group = ArrowGroup(pa.struct({"value": pa.binary(), "typed_value": typed}))
@@ -106,28 +107,28 @@ def next_group(group: Columns, segment: Segment) -> tuple[Step, Columns | None]:
     """
     typed = group.child("typed_value")
     if typed is not None and typed.is_list != isinstance(segment, str):
-        below = typed.child(segment) if isinstance(segment, str) else typed.element
-        if below is not None:
-            return Step.FOUND, below
+        group_of_value = typed.child(segment) if isinstance(segment, str) else typed.element
+        if group_of_value is not None:
+            return Step.FOUND, group_of_value
     return (Step.MISSING if group.child("value") is None else Step.NOT_SHREDDED), None
 
 
 @dataclass(frozen=True, slots=True)
 class PathEnd(Generic[Columns]):
-    """Where a path ends in a schema."""
+    """The end of a path in a schema."""
 
-    group: Columns  # The group that answers it, or the last one on the way.
-    step: Step  # `Step.FOUND` if `group` answers it, else where the rest of the path leads from there.
-    is_repeated: bool  # Whether the way goes through a list.
+    group: Columns  # The group of the value, or the last group that the path reaches.
+    step: Step  # `Step.FOUND` if `group` is the group of the value, else the result of the next step from `group`.
+    is_repeated: bool  # Whether the path passes through a list.
 
 
 def walk_path(group: Columns, path: VariantPath) -> PathEnd[Columns]:
-    """Follow a path from the group of whole values."""
+    """Follow a path from the group of a Variant column."""
     is_repeated = False
     for segment in path.segments:
-        step, below = next_group(group, segment)
-        if below is None or below.is_leaf:  # A column in the place of a group: not what the specification says.
-            return PathEnd(group, Step.NOT_SHREDDED if below else step, is_repeated)
+        step, child = next_group(group, segment)
+        if child is None or child.is_leaf:  # a column in place of a group, which the specification does not allow
+            return PathEnd(group, Step.NOT_SHREDDED if child else step, is_repeated)
         is_repeated = is_repeated or not isinstance(segment, str)
-        group = below
+        group = child
     return PathEnd(group, Step.FOUND, is_repeated)

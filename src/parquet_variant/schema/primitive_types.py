@@ -1,8 +1,8 @@
-"""Which Arrow types a shredded ``typed_value`` may have.
+"""The Arrow types that a shredded ``typed_value`` may have.
 
-Owns the canonical Arrow type of every primitive node and the two ways to get there: strict (what is stored in a file)
-and lenient (what a user hands in). Leaves the types and their names to `types`, nested types to
-`arrow_schema` and `final_storage`.
+Owns the canonical Arrow type of every primitive node, and two conversions to it: strict (types stored in files) and
+lenient (types in a user's schema). Leaves types and their names to `types`, and nested types to `arrow_schema` and
+`final_storage`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DDL_NAMES: dict[str, pa.DataType] = {name: arrow for arrow, row in TYPE_OF_ARROW
 
 
 def ddl_name(arrow: pa.DataType) -> str:
-    """Name a canonical primitive type as DDL does.
+    """Return the DDL name of a canonical primitive type.
 
     >>> ddl_name(pa.decimal128(10, 2)), ddl_name(pa.timestamp("us"))
     ('decimal(10,2)', 'timestamp_ntz')
@@ -31,7 +31,7 @@ def ddl_name(arrow: pa.DataType) -> str:
 def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
     """Return `arrow` if it is the canonical type of a primitive node.
 
-    Raises `SchemaError` for every other type, with the nearest way out.
+    Raises `SchemaError` for any other type.
     """
     if isinstance(arrow, pa.DataType) and of_arrow(TYPE_OF_ARROW, arrow) is not None:
         return arrow
@@ -39,8 +39,8 @@ def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
         return decimal(arrow.precision, arrow.scale)
     names = ", ".join(row.ddl[0] for row in TYPE_OF_ARROW.values())
     raise SchemaError(
-        f"{arrow} is not a shredded value type; use one of {names}, decimal(p,s), "
-        "or ShreddingSchema.from_arrow, which normalises",
+        f"{arrow} is not a shredded value type: use one of {names}, decimal(p,s), "
+        "or ShreddingSchema.from_arrow to convert the type",
         reason="unsupported-type",
     )
 
@@ -48,8 +48,8 @@ def canonical_primitive(arrow: pa.DataType) -> pa.DataType:
 def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
     """Return the canonical type of a stored ``typed_value`` column, or None for one that the specification forbids.
 
-    Only the Arrow form may differ (large, view, dictionary-encoded; any decimal width), never the values: unsigned
-    integers, milliseconds and the like give None (spec: "Shredded Value Types").
+    Only the Arrow form may differ (large, view, dictionary-encoded; any decimal width), not the values: the result is
+    None for unsigned integers, milliseconds and the like (spec: "Shredded Value Types").
 
     >>> stored_primitive(pa.large_string()), stored_primitive(pa.uint32())
     (DataType(string), None)
@@ -61,16 +61,16 @@ def stored_primitive(arrow: pa.DataType) -> pa.DataType | None:
     if pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow):
         return pa.binary()
     if pa.types.is_timestamp(arrow) and arrow.tz is not None:
-        arrow = pa.timestamp(arrow.unit, "UTC")  # an instant, whatever zone it is shown in
+        arrow = pa.timestamp(arrow.unit, "UTC")  # the zone only affects how an instant is displayed
     if pa.types.is_decimal(arrow):
         fits = 0 <= arrow.scale <= arrow.precision <= MAX_PRECISION
         return pa.decimal128(arrow.precision, arrow.scale) if fits else None
     if arrow == pa.binary(16):
-        return pa.uuid()  # Arrow readers that do not know UUID give its bytes
+        return pa.uuid()  # Arrow readers that do not support UUID return its bytes
     return None if of_arrow(TYPE_OF_ARROW, arrow) is None else arrow
 
 
-# What a user's Arrow schema may hold beyond the stored types; each target holds every value of its source.
+# Types that a user's Arrow schema may have beyond the stored types; each target holds every value of its source.
 _LENIENT: dict[pa.DataType, pa.DataType] = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -109,7 +109,7 @@ def decimal(precision: int, scale: int) -> pa.DataType:
     """
     if not (1 <= precision <= MAX_PRECISION and 0 <= scale <= precision):
         raise SchemaError(
-            f"decimal({precision},{scale}) is not storable: precision is 1 to 38, scale 0 to precision",
+            f"decimal({precision},{scale}) cannot be stored: the precision is 1 to 38, the scale 0 to the precision",
             reason="bad-decimal",
         )
     return pa.decimal128(precision, scale)

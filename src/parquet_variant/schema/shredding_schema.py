@@ -1,7 +1,7 @@
-"""`ShreddingSchema`: which paths of a Variant become typed columns.
+"""`ShreddingSchema`: the paths of a Variant that become typed columns.
 
-Owns the tree, its invariants and how it is walked. Leaves every spelling (DDL, JSON, Arrow, storage, printed tree) and
-the algebra (merge, diff) to the modules beside it; the methods here only forward.
+Owns the tree, its invariants, walking it, and the difference of two schemas. Leaves its text forms (DDL, JSON, printed
+tree), Arrow and storage types, and the union to the other modules of this package; the methods here forward to them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parquet_variant.schema.primitive_types import canonical_primitive
 from parquet_variant.schema.spellings import parse_ddl, render_ddl, render_tree, schema_to_json, tree_from_json
 from parquet_variant.schema.storage_shape import MAX_DEPTH, TypeTree, tree_of_node
 
-# Characters of a schema that fit on a screen.
+# The number of characters of a schema that fit on a screen.
 _REPR_WIDTH = 1000
 
 Kind = Literal["variant", "primitive", "array", "object"]
@@ -34,15 +34,15 @@ Kind = Literal["variant", "primitive", "array", "object"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShreddingSchema:
-    """An immutable, hashable tree that says what is shredded as which type.
+    """An immutable, hashable tree of the typed columns of a Variant.
 
     Build it with `variant`, `primitive`, `array` and `object`, or read it with one of the ``from_`` methods.
 
     Parameters
     ----------
     kind
-        ``"variant"``: nothing is typed here, all is in ``value``; ``"primitive"``: a typed column; ``"array"``: a list
-        of shredded elements; ``"object"``: a group of shredded fields.
+        ``"variant"``: not typed, stored in ``value``; ``"primitive"``: a typed column; ``"array"``: a list of shredded
+        elements; ``"object"``: a group of shredded fields.
     type
         The canonical Arrow type of a primitive, else None.
     element
@@ -76,23 +76,24 @@ class ShreddingSchema:
         expected = (self.kind == "primitive", self.kind == "array", self.kind == "object")
         if self.kind == "object" and not self.fields:
             raise SchemaError(
-                "an object schema needs a field: Parquet has no empty groups; use a variant node",
+                "an object schema needs a field, since Parquet does not have empty groups: use a variant node",
                 reason="empty-object",
             )
         if parts != expected or self.kind not in ("variant", "primitive", "array", "object"):
-            raise SchemaError(f"a {self.kind!r} node cannot be made from these parts; use the constructors")
+            raise SchemaError(
+                f"these parts do not make a node of kind {self.kind!r}: use the constructors of ShreddingSchema"
+            )
         if self.type is not None:
             object.__setattr__(self, "type", canonical_primitive(self.type))
         names = [name for name, _ in self.fields]
         if sorted(set(names)) != names:  # code point order is the order of UTF-8 bytes
-            raise SchemaError(f"object fields must be sorted and unique: {names[:5]}; use ShreddingSchema.object")
-        below = [child.depth for child in self.children()]
-        object.__setattr__(self, "depth", 1 + max(below, default=0))
+            raise SchemaError(f"object fields must be sorted and unique, got {names[:5]}: use ShreddingSchema.object")
+        object.__setattr__(self, "depth", 1 + max((child.depth for child in self.children()), default=0))
         # The group and its leaf; below an object the group and `typed_value`; below an array `list`, too.
         inner = max((child.physical_depth for child in self.children()), default=0)
         object.__setattr__(self, "physical_depth", 2 + inner + (self.kind == "array"))
         if self.depth > MAX_DEPTH:
-            raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="too-deep")
+            raise SchemaError(f"the shredding schema is nested deeper than {MAX_DEPTH} levels", reason="too-deep")
 
     def __eq__(self, other: object) -> bool:
         # Iterative: comparing nested tuples of schemas that are 200 levels deep exceeds Python's limit on recursion.
@@ -117,12 +118,12 @@ class ShreddingSchema:
 
     @classmethod
     def variant(cls) -> ShreddingSchema:
-        """Make the node of which nothing is shredded."""
+        """Return the node of a value that is not shredded."""
         return cls("variant")
 
     @classmethod
     def primitive(cls, type: pa.DataType) -> ShreddingSchema:
-        """Make a typed column.
+        """Return the node of a typed column.
 
         Parameters
         ----------
@@ -140,27 +141,27 @@ class ShreddingSchema:
 
     @classmethod
     def array(cls, element: ShreddingSchema | pa.DataType) -> ShreddingSchema:
-        """Make a list whose elements are shredded as `element`."""
+        """Return the node of a list whose elements are shredded as `element`."""
         return cls("array", element=_node(element))
 
     @classmethod
     def object(cls, fields: Mapping[str, ShreddingSchema | pa.DataType]) -> ShreddingSchema:
-        """Make a group of shredded fields, in any order.
+        """Return the node of a group of shredded fields, in any order.
 
         Raises
         ------
         SchemaError
-            Without fields (``empty-object``), or if a name is not Unicode text (``bad-name``).
+            If there are no fields (``empty-object``), or a name is not valid Unicode (``bad-name``).
         """
         check_mapping("fields", fields, SchemaError)
         for name in fields:
             if not isinstance(name, str) or not _encodes(name):
-                raise SchemaError(f"field name {name!r} is not Unicode text", reason="bad-name")
+                raise SchemaError(f"field name {name!r} is not valid Unicode", reason="bad-name")
         return cls("object", fields=tuple((name, _node(fields[name])) for name in sorted(fields)))
 
     @classmethod
     def from_tree(cls, tree: TypeTree) -> ShreddingSchema:
-        """Make the nodes of a plain tree; see `parquet_variant.schema.storage_shape`."""
+        """Return the schema of a plain tree; see `parquet_variant.schema.storage_shape`."""
         if tree is None:
             return cls.variant()
         if isinstance(tree, list):
@@ -169,18 +170,19 @@ class ShreddingSchema:
             return cls.object({name: cls.from_tree(child) for name, child in tree.items()})
         return cls.primitive(tree)
 
-    # ---- looking around
+    # ---- navigation
 
     def children(self) -> tuple[ShreddingSchema, ...]:
-        """Give the nodes one level below."""
+        """Return the child nodes."""
         return (self.element,) if self.element is not None else tuple(child for _, child in self.fields)
 
     def field(self, name: str) -> ShreddingSchema | None:
-        """Give the schema of an object's field, or None if it is not shredded."""
+        """Return the schema of a field of an object, or None if the field is not shredded."""
         return dict(self.fields).get(name)
 
     def walk(self) -> Iterator[tuple[VariantPath, ShreddingSchema]]:
-        """Yield every node with its path, parents first, fields in the order of their bytes; ``[*]`` is an element.
+        """Yield every node with its path, parents first, fields in the order of their UTF-8 bytes; ``[*]`` is every
+        element.
 
         Examples
         --------
@@ -200,12 +202,12 @@ class ShreddingSchema:
         return ((path, node) for path, node in self.walk() if not node.children())
 
     def get(self, path: str | VariantPath) -> ShreddingSchema | None:
-        """Give the node at a path (an index is any element), or None if the schema does not go there.
+        """Return the node at a path (an index is any element), or None if the path is not shredded.
 
         Raises
         ------
         PathError
-            If the path cannot be read.
+            If the path cannot be parsed.
 
         Examples
         --------
@@ -236,26 +238,26 @@ class ShreddingSchema:
         """
         return _within(self, levels) or self.variant()
 
-    # ---- spellings
+    # ---- text forms, Arrow and storage types
 
     @classmethod
     def from_ddl(cls, text: str) -> ShreddingSchema:
-        """Read DDL: columns (``"a bigint, b array<string>"``) or one type (``"struct<a: bigint>"``, ``"bigint"``).
+        """Parse DDL: columns (``"a bigint, b array<string>"``) or one type (``"struct<a: bigint>"``, ``"bigint"``).
 
-        See `parquet_variant.schema.spellings` for the names of the types.
+        See `parquet_variant.schema.spellings` for the type names.
 
         Raises
         ------
         SchemaError
-            With the byte offset, reason ``bad-ddl``.
+            If the DDL cannot be parsed (``bad-ddl``), with the byte offset of the fault.
         """
         if not isinstance(text, str):
-            raise SchemaError(f"the DDL is a {type(text).__name__}: give text", reason="bad-ddl")
+            raise SchemaError(f"the DDL is a {type(text).__name__}: give a string", reason="bad-ddl")
         return cls.from_tree(parse_ddl(text))
 
     @classmethod
     def of(cls, schema: ShreddingSchema | str) -> ShreddingSchema:
-        """Return the schema that a user passed, as a schema or as DDL.
+        """Return the schema of an argument that may be a schema or DDL.
 
         Raises
         ------
@@ -282,7 +284,7 @@ class ShreddingSchema:
         return schema
 
     def to_ddl(self) -> str:
-        """Write the DDL that `from_ddl` takes back.
+        """Return the schema as DDL, which `from_ddl` parses.
 
         Examples
         --------
@@ -293,7 +295,7 @@ class ShreddingSchema:
 
     @classmethod
     def from_arrow(cls, arrow: pa.Schema | pa.DataType) -> ShreddingSchema:
-        """Take the schema from a logical Arrow schema or type; see `parquet_variant.schema.arrow_schema`.
+        """Return the schema of a logical Arrow schema or type; see `parquet_variant.schema.arrow_schema`.
 
         Raises
         ------
@@ -303,12 +305,12 @@ class ShreddingSchema:
         return cls.from_tree(tree_from_arrow(arrow))
 
     def to_arrow(self) -> pa.DataType:
-        """Give the logical Arrow type: plain typed fields, with ``struct<metadata, value>`` for untyped nodes."""
+        """Return the logical Arrow type: typed fields, with ``struct<metadata, value>`` for untyped nodes."""
         return schema_to_arrow(self)
 
     @classmethod
     def from_storage(cls, storage: pa.DataType) -> ShreddingSchema:
-        """Read the schema out of a storage struct of any layout; see `parquet_variant.schema.layout`.
+        """Return the schema of a storage struct of any layout; see `parquet_variant.schema.layout`.
 
         Raises
         ------
@@ -324,31 +326,31 @@ class ShreddingSchema:
 
     @classmethod
     def from_parquet(cls, file: Any, column: str | None = None, *, filesystem: Any = None) -> ShreddingSchema:
-        """Read the schema of a Variant column of a Parquet file; see `parquet_variant.schema.parquet_file`.
+        """Return the schema of a Variant column of a Parquet file; see `parquet_variant.schema.parquet_file`.
 
         Parameters
         ----------
         file
             A path, or an open file.
         column
-            The column, with dots for one inside of structs; may be left out if there is only one.
+            The column, with dots for a column inside structs; optional if the file has only one Variant column.
         filesystem
             A pyarrow filesystem.
 
         Raises
         ------
         SchemaError
-            If there is no such column, or none or several to choose from (``no-such-column``).
+            If the column does not exist, or no column is named and there is not exactly one (``no-such-column``).
         """
         return cls.from_tree(tree_of_parquet(file, column, filesystem))
 
     def storage_type(self) -> pa.StructType:
-        """Give the canonical storage struct of the final layout."""
+        """Return the canonical storage struct of the final layout."""
         return final_storage_type(self)
 
     @classmethod
     def from_json(cls, text: str | Mapping[str, Any]) -> ShreddingSchema:
-        """Read what `to_json` wrote, as text or already parsed.
+        """Parse the JSON of `to_json`, as text or as a parsed object.
 
         Raises
         ------
@@ -358,7 +360,7 @@ class ShreddingSchema:
         return cls.from_tree(tree_from_json(text))
 
     def to_json(self) -> str:
-        """Write the schema as JSON: a type name, ``{"array": …}`` or ``{"object": {name: …}}``.
+        """Return the schema as JSON: a type name, ``{"array": …}`` or ``{"object": {name: …}}``.
 
         Examples
         --------
@@ -368,7 +370,7 @@ class ShreddingSchema:
         return schema_to_json(self)
 
     def to_tree(self) -> str:
-        """Print the schema as a tree, one line a node."""
+        """Return the schema as a printed tree, with one line per node."""
         return render_tree(self)
 
     def __repr__(self) -> str:
@@ -383,9 +385,9 @@ class ShreddingSchema:
     # ---- algebra
 
     def merge(self, other: ShreddingSchema) -> ShreddingSchema:
-        """Unite two schemas; where the types differ, the least numeric type that holds both, else untyped.
+        """Return the union of two schemas; if types differ, the narrowest numeric type that holds both, else untyped.
 
-        Associative, commutative and idempotent.
+        The union is associative, commutative and idempotent.
 
         Examples
         --------
@@ -396,7 +398,7 @@ class ShreddingSchema:
         return self.from_tree(merge_trees(tree_of_node(self), tree_of_node(self.of(other))))
 
     def diff(self, other: ShreddingSchema) -> list[SchemaChange]:
-        """List what changes from this schema to `other`, in the order of the paths.
+        """Return the changes from this schema to `other`, in the order of the paths.
 
         Examples
         --------

@@ -1,9 +1,9 @@
-"""A schema as DDL (``a bigint, b struct<c: string>, v variant``), as JSON and as a printed tree.
+"""The text forms of a schema: DDL (``a bigint, b struct<c: string>, v variant``), JSON and a printed tree.
 
-Owns which types a schema has: Spark's names, any case, plus ``int8`` … ``int64``, ``float32``, ``float64``, ``bool``,
-``time``, ``uuid``, ``timestamp_nanos`` and ``timestamp_ntz_nanos``, arrays and structs; and the form in JSON, which
-`variant infer --json` prints and `--schema` takes: ``"bigint"``, ``{"array": …}``, ``{"object": {name: …}}``. Leaves
-the grammar to `type_grammar`, which types exist to `primitive_types`, colours and shares to the commands.
+Owns the types of a schema: Spark's names, in any case, with ``int8`` … ``int64``, ``float32``, ``float64``, ``bool``,
+``time``, ``uuid``, ``timestamp_nanos`` and ``timestamp_ntz_nanos``, arrays and structs; and the JSON form, which
+`variant infer --json` prints and `--schema` accepts: ``"bigint"``, ``{"array": …}``, ``{"object": {name: …}}``. Leaves
+the grammar to `type_grammar`, and the list of types to `primitive_types`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from parquet_variant.schema.type_grammar import Column, TypeParser
 
 
 def parse_ddl(text: str) -> TypeTree:
-    """Read a shredding schema from DDL: columns separated by commas, or one type.
+    """Parse a shredding schema in DDL: columns separated by commas, or one type.
 
-    Raises `SchemaError`: reason ``bad-ddl``, with the byte offset (UTF-8) of the first thing that does not fit.
+    Raises `SchemaError` (``bad-ddl``) with the byte offset (UTF-8) of the fault.
 
     >>> parse_ddl("a bigint, b struct<c: string>")
     {'a': DataType(int64), 'b': {'c': DataType(string)}}
@@ -53,20 +53,20 @@ def parse_ddl_with_strings(text: str) -> tuple[TypeTree, dict[str, str]]:
     ({'at': TimestampType(timestamp[us, tz=UTC]), 'n': DataType(int64)}, {"$['at']": 'timestamp!'})
     """
     parser = _Parser(text)
-    # `date` is a type, `date date` a column of that name: the second token tells.
+    # The second token decides: `date` is a type, `date date` is a column of that name.
     second = parser.tokens[min(1, len(parser.tokens) - 1)]
     is_type = parser.token.kind == "word" and (second.kind == "end" or second.text in ("<", "(", "!"))
-    tree = parser.whole(parser.type() if is_type else parser.struct(parser.columns()))
+    tree = parser.complete(parser.type() if is_type else parser.struct(parser.columns()))
     return tree, parser.string_types
 
 
 class _Parser(TypeParser[TypeTree]):
-    """Makes the tree of a schema."""
+    """Parser that makes the tree of a schema."""
 
     error = SchemaError
     reason = "bad-ddl"
     max_depth = MAX_DEPTH
-    too_deep = "a shredding schema may be {} levels deep"
+    too_deep = "the shredding schema is nested deeper than {} levels"
 
     def __init__(self, text: str) -> None:
         self.string_types: dict[str, str] = {}
@@ -91,17 +91,17 @@ class _Parser(TypeParser[TypeTree]):
 
     def struct(self, columns: list[Column]) -> TypeTree:
         if not columns:
-            self.fail("a struct needs a field; use variant")
+            self.fail("a struct without fields cannot be shredded: use variant")
         fields: dict[str, TypeTree] = {}
         for column in columns:
             if column.name in fields:
-                self.fail(f"field {column.name!r} is given twice", column.offset)
+                self.fail(f"duplicate field {column.name!r}", column.offset)
             fields[column.name] = column.type
         return fields
 
 
 def render_ddl(schema: SchemaNode) -> str:
-    """Write a schema as DDL: an object as columns, anything else as one type."""
+    """Return a schema as DDL: an object as columns, any other node as one type."""
     if schema.kind == "object":
         return ", ".join(f"{quote_name(name)} {_type(child)}" for name, child in schema.fields)
     return _type(schema)
@@ -116,21 +116,21 @@ def _type(schema: SchemaNode) -> str:
 
 
 def schema_to_json(schema: SchemaNode) -> str:
-    """Write a schema as JSON text."""
+    """Return a schema as JSON text."""
     return json.dumps(_plain(schema), ensure_ascii=False)
 
 
 def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
-    """Read a schema from JSON text, or from the object that it parses to.
+    """Parse a schema from JSON text, or from a parsed JSON object.
 
-    Raises `SchemaError`: reason ``bad-json-schema``.
+    Raises `SchemaError` (``bad-json-schema``).
     """
     plain: Any = text
     if isinstance(text, str):
         try:
             plain = json.loads(text, object_pairs_hook=_unique)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise SchemaError(f"the schema is not JSON: {error}", reason="bad-json-schema") from None
+            raise SchemaError(f"the schema is not valid JSON: {error}", reason="bad-json-schema") from None
     return _json_tree(plain, 0)
 
 
@@ -142,7 +142,7 @@ def _plain(schema: SchemaNode) -> Any:
 
 def _json_tree(plain: Any, depth: int) -> TypeTree:
     if depth > MAX_DEPTH:
-        raise SchemaError(f"a shredding schema may be {MAX_DEPTH} levels deep", reason="bad-json-schema")
+        raise SchemaError(f"the shredding schema is nested deeper than {MAX_DEPTH} levels", reason="bad-json-schema")
     if isinstance(plain, str):
         tree = parse_ddl(plain)
         if not isinstance(tree, (list, dict)):
@@ -154,7 +154,7 @@ def _json_tree(plain: Any, depth: int) -> TypeTree:
         if kind == "object" and isinstance(below, Mapping):
             return {name: _json_tree(child, depth + 1) for name, child in below.items()}
     raise SchemaError(
-        f'{json.dumps(plain, default=repr)[:80]} is not a schema node; expected a type name, {{"array": …}} or '
+        f'{json.dumps(plain, default=repr)[:80]} is not a schema node: use a type name, {{"array": …}} or '
         '{"object": {…}}',
         reason="bad-json-schema",
     )
@@ -163,26 +163,26 @@ def _json_tree(plain: Any, depth: int) -> TypeTree:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise SchemaError(f"a name is given twice in {sorted(fields)[:5]}", reason="bad-json-schema")
+        raise SchemaError(f"duplicate field names among {sorted(fields)[:5]}", reason="bad-json-schema")
     return fields
 
 
 def node_name(schema: SchemaNode) -> str:
-    """Name one node without what is below it: its DDL type, ``array``, ``object`` or ``variant``."""
+    """Return the name of a node without its children: its DDL type, ``array``, ``object`` or ``variant``."""
     return schema.kind if schema.type is None else ddl_name(schema.type)
 
 
 def render_tree(schema: SchemaNode) -> str:
-    """Draw a schema, one line a node."""
+    """Return a schema as a tree, with one line per node."""
     return "\n".join([node_name(schema), *_lines(schema)])
 
 
 def _lines(schema: SchemaNode) -> list[str]:
-    below = list(schema.fields) if schema.element is None else [("[*]", schema.element)]
+    children = list(schema.fields) if schema.element is None else [("[*]", schema.element)]
     lines = []
-    for position, (name, child) in enumerate(below):
-        last = position == len(below) - 1
-        shown = name if name.isprintable() and name else repr(name)
-        lines.append(f"{'└─' if last else '├─'} {shown}: {node_name(child)}")
+    for position, (name, child) in enumerate(children):
+        last = position == len(children) - 1
+        label = name if name.isprintable() and name else repr(name)
+        lines.append(f"{'└─' if last else '├─'} {label}: {node_name(child)}")
         lines.extend(("   " if last else "│  ") + line for line in _lines(child))
     return lines

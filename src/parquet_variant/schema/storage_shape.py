@@ -1,7 +1,7 @@
-"""What a spelling or a storage struct says before it is a `ShreddingSchema`, and what the structs of all layouts share.
+"""The plain tree of a schema, and checks that the storage structs of all layouts share.
 
-Owns that plain form, so that the modules that read one need not know the class whose methods call them; finding fields
-by name, and telling binaries, groups and lists apart. Leaves each layout's rules to its own module.
+Owns the plain tree, which lets modules parse a schema without importing the class whose methods call them; finding
+fields by name, and the predicates for binaries, groups and lists. Leaves the rules of each layout to its own module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
 
-# None: an untyped variant. An Arrow type: a typed column. A list of one: an array of it. A dict: an object's fields.
+# None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: the fields of an
+# object.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
 
 
@@ -56,20 +57,22 @@ MAX_DEPTH = 200
 
 
 def refuse(message: str, path: VariantPath, reason: str) -> SchemaError:
-    """Make the error for a storage struct that a layout does not allow."""
+    """Return the error for a storage struct that a layout does not allow."""
     return SchemaError(message, reason=reason, path=str(path))
 
 
 def shredded_type(arrow: pa.DataType, path: VariantPath) -> pa.DataType:
-    """Give the canonical type of a ``typed_value``. Raises `SchemaError`, ``unsupported-type``, if it is none."""
+    """Return the canonical type of a ``typed_value``. Raises `SchemaError` (``unsupported-type``) if it cannot be
+    shredded.
+    """
     primitive = stored_primitive(arrow)
     if primitive is None:
-        raise refuse(f"typed_value is {arrow}, which is not a shredded value type", path, "unsupported-type")
+        raise refuse(f"typed_value has the type {arrow}, which is not a shredded value type", path, "unsupported-type")
     return primitive
 
 
 def is_binary(arrow: pa.DataType) -> bool:
-    """Tell whether a type holds bytes, in any Arrow form.
+    """Return whether a type holds bytes, in any Arrow form.
 
     >>> is_binary(pa.dictionary(pa.int32(), pa.binary())), is_binary(pa.string())
     (True, False)
@@ -80,7 +83,7 @@ def is_binary(arrow: pa.DataType) -> bool:
 
 
 def is_list(arrow: pa.DataType) -> bool:
-    """Tell whether a type is a list of any length, in any Arrow form."""
+    """Return whether a type is a list of variable length, in any Arrow form."""
     return (
         pa.types.is_list(arrow)
         or pa.types.is_large_list(arrow)
@@ -90,15 +93,15 @@ def is_list(arrow: pa.DataType) -> bool:
 
 
 def fields_of(arrow: pa.DataType, path: VariantPath) -> dict[str, pa.Field]:
-    """Give a group's fields by name.
+    """Return the fields of a group by name.
 
-    Raises `SchemaError` if it is no struct (``not-a-group``) or has a name twice (``duplicate-field``).
+    Raises `SchemaError` if the type is not a struct (``not-a-group``) or has duplicate names (``duplicate-field``).
     """
     if not isinstance(arrow, pa.StructType):
-        raise refuse(f"expected a group, found {arrow}", path, "not-a-group")
+        raise refuse(f"expected a group, got {arrow}", path, "not-a-group")
     fields = {field.name: field for field in arrow}
     if len(fields) < arrow.num_fields:
-        raise refuse("the group has two fields of one name", path, "duplicate-field")
+        raise refuse("the group has duplicate field names", path, "duplicate-field")
     return fields
 
 
@@ -116,14 +119,14 @@ def check_known(names: Iterable[str], allowed: tuple[str, ...], path: VariantPat
 
 
 def value_fields(arrow: pa.DataType, allowed: tuple[str, ...], path: VariantPath) -> dict[str, pa.Field]:
-    """Give the fields of one shredded value: those in `allowed`, without the ones that start with ``_``.
+    """Return the fields of one shredded value: those in `allowed`, without names that start with ``_``.
 
-    Raises `SchemaError` for any other field (``unknown-field``), or one of the binary columns that is not binary
+    Raises `SchemaError` for any other field (``unknown-field``), or a binary column that is not binary
     (``not-binary``).
     """
     fields = {name: field for name, field in fields_of(arrow, path).items() if not name.startswith("_")}
     check_known(fields, allowed, path)
     for name, field in fields.items():
         if name in ("metadata", "value", "untyped_value") and not is_binary(field.type):
-            raise refuse(f"{name!r} is {field.type}, not binary", path, "not-binary")
+            raise refuse(f"{name!r} has the type {field.type} instead of binary", path, "not-binary")
     return fields

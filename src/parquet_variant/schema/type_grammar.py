@@ -1,9 +1,8 @@
 """The grammar of type names: ``bigint``, ``decimal(10,2)``, ``array<struct<a: int, b string>>``, ``map<string, v>``.
 
-Owns how the names are written, which is Spark's way, in any case: names in backquotes may hold anything (a backquote is
-doubled); the colon between a name and its type is optional; ``NOT NULL`` and ``COMMENT '…'``, which Spark prints, say
-nothing and are passed over. Leaves what is made of them to its subclasses: a schema (`spellings`), the target of a cast
-(`compute.target_type`).
+Owns the syntax, which is Spark's, in any case: names in backquotes may contain any characters (a backquote is doubled);
+the colon between a name and its type is optional; ``NOT NULL`` and ``COMMENT '…'``, which Spark prints, are ignored.
+Leaves the result to its subclasses: a schema (`spellings`), or the target of a cast (`compute`).
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ class _Token(NamedTuple):
 class Column(NamedTuple):
     """A column of a struct."""
 
-    name: str  # Its name, without backquotes.
-    type: Any  # What was made of its type.
-    offset: int  # Where it begins, in characters.
+    name: str  # The name, without backquotes.
+    type: Any  # The result for its type.
+    offset: int  # Its position, in characters.
 
 
 class TypeParser(Generic[T]):
-    """Reads type names; a subclass says what becomes of them and which error is raised."""
+    """Parser of type names; a subclass defines the result for each type, and the error."""
 
     error: type[VariantError]
     reason: str
     max_depth: int
     too_deep: str
     nested: tuple[str, ...] = ("array", "struct")
-    faults_at_start: bool = True  # whether the offset of a decimal that there is not is where it begins, or ends
+    faults_at_start: bool = True  # whether the error for an invalid decimal has the offset of its start, or of its end
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -64,38 +63,38 @@ class TypeParser(Generic[T]):
             self.tokens.append(_Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)))
             end = match.end()
 
-    # -- what becomes of a type
+    # -- results
 
     def variant(self) -> T:
-        """What ``variant`` is."""
+        """Return the result for ``variant``."""
         raise NotImplementedError
 
     def array(self, element: T) -> T:
-        """What ``array<…>`` is."""
+        """Return the result for ``array<…>``."""
         raise NotImplementedError
 
     def struct(self, columns: list[Column]) -> T:
-        """What ``struct<…>`` is."""
+        """Return the result for ``struct<…>``."""
         raise NotImplementedError
 
     def map(self, key: T, value: T) -> T:
-        """What ``map<…>`` is, if it is among the nested types."""
+        """Return the result for ``map<…>``, if it is one of the nested types."""
         raise NotImplementedError
 
     def other(self, name: str) -> Any:
-        """The Arrow type of a name that is not DDL's; None if there is none."""
+        """Return the Arrow type of a name that is not a DDL name, or None."""
         return None
 
     # -- the grammar
 
-    def whole(self, kind: T) -> T:
-        """What was found, if that was all of the text."""
+    def complete(self, kind: T) -> T:
+        """Return a result if the text ends here; else raise the error."""
         if self.token.kind != "end":
-            self.fail(f"expected the end, found {self._found()}")
+            self.fail(f"expected the end of the type, found {self._found()}")
         return kind
 
     def columns(self) -> list[Column]:
-        """Columns separated by commas, at least one."""
+        """Parse columns separated by commas, at least one."""
         columns = []
         while True:
             offset = self.token.offset
@@ -107,7 +106,7 @@ class TypeParser(Generic[T]):
                 return columns
 
     def type(self) -> T:
-        """One type."""
+        """Parse one type."""
         name, start = self.token.text.lower(), self.token.offset
         if self.token.kind != "word":
             self.fail(f"expected a type, found {self._found()}")
@@ -123,11 +122,11 @@ class TypeParser(Generic[T]):
             except SchemaError as error:
                 self.fail(error.message, start if self.faults_at_start else None)
         if name == "time":
-            self._numbers()  # Spark writes time(6); the precision says nothing about the storage
+            self._numbers()  # Spark writes time(6); the precision does not affect the storage
         kind: pa.DataType = DDL_NAMES.get(name) or self.other(name)
         if kind is None:
-            known = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
-            self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, known)}", start)
+            names = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
+            self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, names)}", start)
         return self._marked(kind)
 
     def marked(self, kind: pa.DataType) -> None:
@@ -135,7 +134,7 @@ class TypeParser(Generic[T]):
         self.fail("unexpected '!' after the type")
 
     def fail(self, message: str, offset: int | None = None) -> NoReturn:
-        """Raise the error, with the byte offset of a character, or else of the next token."""
+        """Raise the error with the byte offset of a character (default: the next token)."""
         before = self.text[: self.token.offset if offset is None else offset]
         raise self.error(message, reason=self.reason, offset=len(before.encode("utf-8", "surrogatepass")))
 
@@ -178,7 +177,7 @@ class TypeParser(Generic[T]):
         return self.token.text.upper()
 
     def _found(self) -> str:
-        return "the end" if self.token.kind == "end" else repr(self.token.text)
+        return "the end of the text" if self.token.kind == "end" else repr(self.token.text)
 
     def _takes(self, mark: str) -> bool:
         if self.token.kind != "mark" or self.token.text != mark:
@@ -209,7 +208,7 @@ class TypeParser(Generic[T]):
         numbers = []
         while True:
             if not re.fullmatch(r"[0-9]{1,4}", self.token.text):
-                self.fail(f"expected a number of digits, found {self._found()}")
+                self.fail(f"expected a number, found {self._found()}")
             numbers.append(int(self.token.text))
             self.at += 1
             if not self._takes(","):

@@ -1,8 +1,7 @@
-"""A Variant as another type, one value at a time: the readable reference of every cast.
+"""Casts of one Variant to another type: the readable reference of every cast.
 
-Owns the front door `cast_variant`. The casts are those of Spark 4.3's ``variant_get``;
-``docs/casts.md`` lists what differs and what is added for types that Spark lacks. Leaves arrays of values to
-`functions.variant_get`.
+Owns the entry point `cast_variant`. The casts are those of Spark 4.3's ``variant_get``; ``docs/casts.md`` lists the
+differences, and the casts of types that Spark lacks. Leaves arrays of values to `functions.variant_get`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from parquet_variant.errors import CastError
 
 
 def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", safe: bool = True) -> Any:
-    """A Variant as a Python object of an Arrow type.
+    """Return a Variant as a Python object of an Arrow type.
 
     `target`: the Arrow type; a struct of non-nullable binaries ``metadata`` and ``value`` stands for Variant.
-    `zone`: the session time zone: where instants and local times meet.
-    `safe`: whether a value without such a cast is an error; otherwise it becomes None where it stands.
-    Returns what ``pyarrow.Scalar.as_py`` gives for the type; None for Variant null. Raises `CastError`: ``bad-cast`` if
-    the value has no such cast; ``unsupported-target`` for a type that no Variant can be given as; ``bad-zone``;
-    ``out-of-python`` for dates outside the years 1 to 9999, which Arrow holds but Python does not. Raises
+    `zone`: the session time zone, for casts between instants and local times.
+    `safe`: raise an error for a value that cannot be cast; without it, the value becomes None.
+    Returns the object that ``pyarrow.Scalar.as_py`` returns for the type; None for Variant null. Raises `CastError`:
+    ``bad-cast`` if the value cannot be cast; ``unsupported-target`` for a type that Variants cannot be cast to;
+    ``bad-zone``; ``out-of-python`` for dates outside the years 1 to 9999, which Arrow holds but Python does not. Raises
     `MalformedVariantError` if the bytes are malformed.
 
     >>> cast_variant(Variant.from_python("2020-01-01"), pa.date32())
@@ -36,18 +35,18 @@ def cast_variant(variant: Variant, target: pa.DataType, *, zone: str = "UTC", sa
     >>> cast_variant(Variant.from_python(300), pa.int8())
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.CastError: int16 300 cannot be given as int8: use try_variant_get for null instead
+    parquet_variant.errors.CastError: cannot cast int16 300 to int8: use try_variant_get to get null instead
     """
-    # Columns need them where kernels do not know better.
+    # Imported here because most columns are cast by kernels.
     from parquet_variant.encoding.cast.nested import array_of_raw, cast_raw
 
-    target_of(target)  # refuses the type itself, not its plain form
+    target_of(target)  # the error names the type itself, not its plain form
     compiled = target_of(plain_form(target))
     raw = cast_raw(variant, compiled, zone_of(zone), safe)
     try:
         return array_of_raw([raw], compiled)[0].as_py()
     except (OverflowError, ValueError) as err:
         raise CastError(
-            f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): get it in an Arrow array",
+            f"the {target} is outside the years 1 to 9999 of Python's datetime ({err}): cast an array instead",
             reason="out-of-python",
         ) from None

@@ -1,7 +1,7 @@
-"""Arrow types that say how values are stored, not what they are: views, dictionaries, run ends, narrow decimals.
+"""Storage forms of Arrow types: views, dictionaries, run ends, narrow decimals.
 
-Owns the plain form of each type, which every pyarrow function takes, and the way there and back. Leaves the values
-themselves to its callers.
+Owns the plain form of each type, which every pyarrow function accepts, and conversions to and from it. Leaves the
+values to its callers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import CastError
 from parquet_variant.types import MAX_OFFSET
 
-# An array in a type, or None.
+# Callback: (array, type) -> the array in that type, or None.
 Change = Callable[[pa.Array, pa.DataType], pa.Array | None]
 
 
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
-    """The type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
+    """Return the type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
 
-    With ``stored``, dictionaries and narrow decimals, which files have, too, are kept; lists of size zero are lists.
+    With ``stored``, dictionaries and narrow decimals are kept, since files have them too; fixed-size lists of size zero
+    become lists.
 
     >>> plain_form(pa.list_view(pa.dictionary(pa.int8(), pa.string_view())))
     ListType(list<item: large_string>)
@@ -41,7 +42,7 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     if not stored and (types.is_decimal32(arrow) or types.is_decimal64(arrow)):
         return pa.decimal128(arrow.precision, arrow.scale)
     if stored and types.is_fixed_size_list(arrow) and not arrow.list_size:
-        arrow = pa.list_(arrow.value_field)  # pyarrow 26 writes nulls in the place of empty lists
+        arrow = pa.list_(arrow.value_field)  # pyarrow 26 writes nulls instead of empty lists
     return with_fields(arrow, lambda field: field.with_type(plain_form(field.type, stored=stored)))
 
 
@@ -69,7 +70,7 @@ def has_encodings(arrow: pa.DataType) -> bool:
 
 
 def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """A nested type with other fields, views of lists as lists; a type without fields as it is.
+    """Return a nested type with changed fields, list views as lists; a type without fields is returned unchanged.
 
     >>> with_fields(pa.list_(pa.int8()), lambda field: field.with_nullable(False))
     ListType(list<item: int8 not null>)
@@ -89,9 +90,11 @@ def with_fields(arrow: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> p
 
 
 def without_encoding(array: pa.Array) -> pa.Array:
-    """A dictionary- or run-end-encoded array with one value a row, in 64-bit offsets where 32 might not do.
+    """Return a dictionary- or run-end-encoded array with one value per row, with 64-bit offsets if 32 bits may not
+    suffice.
 
-    pyarrow 26 refuses a dictionary that gives over 2 GiB of text in one array, and writes past the end for run ends.
+    pyarrow 26 cannot decode a dictionary to more than 2 GiB of text, and writes past the end of the buffer for run
+    ends.
 
     >>> without_encoding(pa.array(["a", "a"]).dictionary_encode()).to_pylist()
     ['a', 'a']
@@ -112,16 +115,16 @@ def without_encoding(array: pa.Array) -> pa.Array:
 
 
 def _run_indices(array: pa.Array) -> pa.Array:
-    """Of each row of a run-end-encoded array the index of its run."""
+    """Return the index of the run of each row of a run-end-encoded array."""
     children = [array.run_ends, pa.array(np.arange(len(array.values)))]
     kind = pa.run_end_encoded(array.run_ends.type, pa.int64())
     return pc.run_end_decode(pa.Array.from_buffers(kind, len(array), [None], offset=array.offset, children=children))
 
 
 def in_form(array: pa.Array, arrow: pa.DataType, change: Change | None = None) -> pa.Array:
-    """An array of one form of a type in another: from the plain form, or to it.
+    """Return an array in another form of its type: from the plain form, or to it.
 
-    `change`: asked first, at any depth: the array in the type, if it is for it to make.
+    `change`: called first, at any depth; it returns the converted array, or None to use the default conversion.
 
     >>> in_form(pa.array(["a", "a"], pa.large_string()), pa.dictionary(pa.int8(), pa.string())).indices.type
     DataType(int8)
@@ -154,7 +157,7 @@ def in_form(array: pa.Array, arrow: pa.DataType, change: Change | None = None) -
         items = in_form(list_elements(items), arrow.item_type, change)
         return pa.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=array.is_null())
     if types.is_fixed_size_list(arrow):
-        # The values under null lists are there too, unlike in the other lists.
+        # Unlike other lists, fixed-size lists have values under null lists too.
         first, last = array.offset * arrow.list_size, (array.offset + len(array)) * arrow.list_size
         values = in_form(array.values[first:last], arrow.value_type, change)
         return fixed_size_lists(values, arrow, array.is_null())
@@ -173,9 +176,9 @@ def in_form(array: pa.Array, arrow: pa.DataType, change: Change | None = None) -
 
 
 def in_target_form(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """As `in_form`, of what a cast has given.
+    """Return the result of a cast in another form, as `in_form` does.
 
-    Raises `CastError` where pyarrow has no such form, or one that holds less.
+    Raises `CastError` if pyarrow does not have the form, or the form does not hold the values.
 
     >>> in_target_form(pa.array([1] * 40_000), pa.run_end_encoded(pa.int16(), pa.int64()))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -185,12 +188,13 @@ def in_target_form(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return in_form(array, target)
     except pa.ArrowException as error:
-        told = str(error).split("\n", maxsplit=1)[0]
-        raise CastError(f"{told}: the values cannot be given as {target}", reason="bad-type") from None
+        cause = str(error).split("\n", maxsplit=1)[0]
+        raise CastError(f"{cause}: cannot store the values as {target}", reason="bad-type") from None
 
 
 def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType, change: Change | None = None) -> pa.ChunkedArray:
-    """As `in_form`; unlike `cast`, which breaks lists of nulls in pyarrow 26 even where it has nothing to do.
+    """Return a column in another form, as `in_form` does; pyarrow 26's `cast` breaks lists of nulls even without a
+    change.
 
     >>> chunks_in_form(pa.chunked_array([["a"], []]), pa.large_string()).type
     DataType(large_string)
@@ -199,19 +203,22 @@ def chunks_in_form(column: pa.ChunkedArray, arrow: pa.DataType, change: Change |
 
 
 def without_null_entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dictionaries with their nulls among the indices, not the values: pyarrow joins and writes no others.
+    """Return dictionaries with nulls among the indices, not the values: pyarrow does not join or write the latter.
 
     >>> column = pa.chunked_array([pa.DictionaryArray.from_arrays([0, 1], pa.array(["a", None]))])
     >>> without_null_entries(column).chunk(0).dictionary.to_pylist()
     ['a']
     """
-    if not isinstance(column.type, pa.DictionaryType) or not any(each.dictionary.null_count for each in column.chunks):
+    if not isinstance(column.type, pa.DictionaryType) or not any(
+        chunk.dictionary.null_count for chunk in column.chunks
+    ):
         return column
     return chunks_in_form(chunks_in_form(column, column.type.value_type), column.type)
 
 
 def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """As `array.cast`; whole numbers become decimals whose digits hold the values, if not all of their type.
+    """Return `array.cast`, but integers become decimals if the values fit, even if not all integers of their type
+    would.
 
     >>> cast_values(pa.array([12]), pa.decimal128(3, 1)).to_pylist()
     [Decimal('12.0')]
@@ -222,20 +229,20 @@ def cast_values(array: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def struct_like(array: pa.StructArray, fields: list[pa.Field], children: list[pa.Array]) -> pa.StructArray:
-    """A struct of other fields, null where another one is.
+    """Return a struct of other fields that is null where `array` is null.
 
     >>> struct_like(pa.array([{"a": 1}, None]), [pa.field("b", pa.int64())], [pa.array([5, 6])]).to_pylist()
     [{'b': 5}, None]
     """
     if not children:
         return pa.array([None if bad else {} for bad in array.is_null().to_pylist()], pa.struct([]))
-    # Not `StructArray.from_arrays`: it refuses children that are null where the struct is, if they must not be null.
+    # `StructArray.from_arrays` would not accept nulls in children that are not nullable, even under a null struct.
     validity = array.is_valid().buffers()[1] if array.null_count else None
     return pa.Array.from_buffers(pa.struct(fields), len(array), [validity], array.null_count, 0, children)
 
 
 def fixed_size_lists(elements: pa.Array, arrow: pa.FixedSizeListType, missing: pa.BooleanArray) -> pa.Array:
-    """Lists of a fixed size, of which some are missing; pyarrow's own way divides by the size, which may be zero.
+    """Return lists of a fixed size, some of them null; pyarrow's constructor divides by the size, which may be zero.
 
     >>> fixed_size_lists(pa.array([], pa.int8()), pa.list_(pa.int8(), 0), pa.array([False, True])).to_pylist()
     [[], None]
@@ -246,22 +253,22 @@ def fixed_size_lists(elements: pa.Array, arrow: pa.FixedSizeListType, missing: p
 
 
 def list_elements(array: pa.Array) -> pa.Array:
-    """The elements of all lists of a column, one after the other, without those under null lists.
+    """Return the concatenated elements of all lists of a column, without the elements under null lists.
 
     >>> list_elements(pa.array([[1, 2], None, [3]])).to_pylist()
     [1, 2, 3]
     """
-    # pyarrow cannot make an empty array of some types (uuid), which is what flattening nothing but nulls gives.
+    # Flattening only nulls makes an empty array, which pyarrow cannot make for some types (uuid).
     return array.values[:0] if array.null_count == len(array) else array.flatten()
 
 
 def entry_lists(array: pa.MapArray) -> tuple[pa.ListArray, pa.ListArray]:
-    """Of each map of a column the list of its keys, and that of its items.
+    """Return the list of keys and the list of items of each map of a column.
 
     >>> entry_lists(pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))[1:])[1].to_pylist()
     [[2]]
     """
-    # Of a slice, pyarrow's keys and items are those of all rows.
+    # For a slice, pyarrow's `keys` and `items` are those of all rows.
     buffers, nulls = array.buffers()[:2], array.null_count
     keys, items = (
         pa.Array.from_buffers(pa.list_(part.type), len(array), buffers, nulls, array.offset, [part])
@@ -271,7 +278,7 @@ def entry_lists(array: pa.MapArray) -> tuple[pa.ListArray, pa.ListArray]:
 
 
 def _offsets(array: pa.Array, width: type[np.signedinteger]) -> pa.Array:
-    """Offsets into the flattened values."""
+    """Return the offsets of lists into their flattened values."""
     offsets = np.zeros(len(array) + 1, width)
     np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(), out=offsets[1:])
     return pa.array(offsets)

@@ -1,7 +1,7 @@
-"""Text to numbers, and numbers to narrower ones, as Spark casts them.
+"""Numbers from text, and conversions to narrower numbers, as Spark casts them.
 
-Owns which texts are numbers and booleans, and how a number is rounded into a narrower type. Leaves types and nulls to
-`scalars`, and how numbers are written to `json_writer`.
+Owns the texts of numbers and booleans, and rounding to a narrower type. Leaves types and nulls to `scalars`, and
+writing numbers to `json_writer`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-# What Java's String.trim cuts; Spark cuts DEL too where it reads bytes itself.
+# The characters that Java's String.trim removes; Spark also removes DEL where it reads bytes itself.
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 BLANKS = _JAVA_BLANKS + "\x7f"
 
@@ -26,14 +26,14 @@ _INFINITE = {
     for sign, value in (("", float("inf")), ("+", float("inf")), ("-", float("-inf")))
     for name in ("inf", "infinity")
 }
-# More digits than any decimal type has, so that rounding to a scale is exact before the precision is looked at.
+# More digits than any decimal type, so that rounding to a scale is exact before the precision is checked.
 _EXACT = Context(prec=400, rounding=ROUND_HALF_UP, Emin=-(10**9), Emax=10**9)
-# int() refuses longer texts, and no target holds such a number.
+# int() does not accept longer texts, and no target holds such a number.
 _MAX_DIGITS = 4000
 
 
 def text_to_bool(text: str) -> bool | None:
-    """The boolean that a text stands for, in any case; None if it is none.
+    """Return the boolean of a text, in any case; None if the text is not a boolean.
 
     >>> text_to_bool(" YES "), text_to_bool("0"), text_to_bool("on")
     (True, False, None)
@@ -43,7 +43,7 @@ def text_to_bool(text: str) -> bool | None:
 
 
 def text_to_integer(text: str) -> int | None:
-    """The integer that a text stands for; None for anything else, a decimal point included.
+    """Return the integer of a text; None for any other text, such as a number with a decimal point.
 
     >>> text_to_integer(" +12 "), text_to_integer("1.0")
     (12, None)
@@ -56,7 +56,7 @@ def text_to_integer(text: str) -> int | None:
 
 
 def text_to_decimal(text: str) -> Decimal | None:
-    """The exact decimal that a text stands for; None if it is none, or one of an absurd exponent.
+    """Return the exact decimal of a text; None if the text is not a number, or the exponent is out of range.
 
     >>> text_to_decimal("1.50"), text_to_decimal("1e3"), text_to_decimal("NaN")
     (Decimal('1.50'), Decimal('1E+3'), None)
@@ -71,7 +71,7 @@ def text_to_decimal(text: str) -> Decimal | None:
 
 
 def text_to_double(text: str) -> float | None:
-    """The double that a text stands for, by Java's grammar: suffixes d and f, hexadecimal, inf and nan in any case.
+    """Return the double of a text in Java's grammar: suffixes d and f, hexadecimal, inf and nan in any case.
 
     >>> text_to_double("1.5d"), text_to_double("-Infinity"), text_to_double("1_0")
     (1.5, -inf, None)
@@ -94,19 +94,19 @@ def text_to_double(text: str) -> float | None:
 
 
 def text_to_float32(text: str) -> float | None:
-    """The float (as the equal double) that a text stands for, rounded once."""
+    """Return the float (as the equal double) of a text, rounded once."""
     double = text_to_double(text)
     if double is None or not np.isfinite(double):
         return double
     exact = text_to_decimal(text.strip(_JAVA_BLANKS).rstrip("dDfF"))
-    # A tie between two floats is the one case where rounding through the double can go wrong.
+    # Rounding through the double can be wrong only for a tie between two floats.
     if exact is None or len(exact.as_tuple().digits) <= 15 or double == 0:
         return float(_to_float32(double))
     return nearest_float32(Fraction(exact))
 
 
 def nearest_float32(exact: Fraction) -> float:
-    """The float (as the equal double) nearest to a number, ties to even; infinite beyond the largest.
+    """Return the float (as the equal double) nearest to a number, ties to even; infinity beyond the largest float.
 
     >>> nearest_float32(Fraction(2**24 + 1)), nearest_float32(Fraction(10**39))
     (16777216.0, inf)
@@ -129,7 +129,7 @@ def _to_float32(double: float) -> np.float32:
 
 
 def integer_of_float(number: float, low: int, high: int) -> int | None:
-    """A float without its fraction; None for NaN and outside ``low`` to ``high``.
+    """Return a float without its fraction; None for NaN and for values outside ``low`` to ``high``.
 
     The bounds are compared as doubles, as in Java: 2**63 becomes the largest int64.
 
@@ -145,7 +145,7 @@ def integer_of_float(number: float, low: int, high: int) -> int | None:
 
 
 def round_to_decimal(exact: Decimal, precision: int, scale: int) -> int | None:
-    """The unscaled integer of a number rounded half up to a scale; None if it has too many digits.
+    """Return the unscaled integer of a number rounded half up to a scale; None if it has too many digits.
 
     >>> round_to_decimal(Decimal("99.995"), 5, 2), round_to_decimal(Decimal("1000"), 5, 2)
     (10000, None)
@@ -156,7 +156,7 @@ def round_to_decimal(exact: Decimal, precision: int, scale: int) -> int | None:
         return None
     if exact.adjusted() < -scale - 1:
         return 0
-    # Digits far below the last one that counts cannot move a half: they are cut to one sticky digit.
+    # Digits far below the last digit of the scale cannot change a tie, so they are reduced to one sticky digit.
     unscaled = int(_shortened(exact, scale).scaleb(scale, _EXACT).to_integral_value(ROUND_HALF_UP, _EXACT))
     return unscaled if abs(unscaled) < 10**precision else None
 
@@ -168,5 +168,5 @@ def _shortened(exact: Decimal, scale: int) -> Decimal:
     if extra <= 0:
         return exact
     sticky = int(any(digits[len(digits) - extra :]))
-    kept = digits[: max(len(digits) - extra, 0)]
-    return Decimal((sign, (*kept, sticky), exponent + extra - 1))
+    leading = digits[: max(len(digits) - extra, 0)]
+    return Decimal((sign, (*leading, sticky), exponent + extra - 1))

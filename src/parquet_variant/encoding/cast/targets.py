@@ -1,7 +1,7 @@
-"""Target types: what an Arrow type asks of a cast.
+"""Target types of casts.
 
-Owns the reduction of every Arrow type to a family with a few numbers, and the refusal of those that no Variant can be
-given as. Leaves the casting to `scalars` and `nested`, and the building of arrays to `arrow`.
+Owns the reduction of every Arrow type to a family with a few numbers, and the error for types that Variants cannot be
+cast to. Leaves casting to `scalars` and `nested`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Time zones by their names, as Spark reads them.
+"""Time zones by name, as Spark reads them.
 
 Owns regions, offsets and abbreviations. Leaves instants and local times to `datetimes`.
 """
@@ -19,7 +19,7 @@ _OFFSETS = (
 _SINGLE_HOUR = re.compile(r"([+-])([0-9]):")
 _SINGLE_MINUTE = re.compile(r"([+-])([0-9][0-9]):([0-9])$")
 _MAX_OFFSET = 18 * 3600
-# Java's ZoneId.SHORT_IDS: Spark reads them all.
+# Java's ZoneId.SHORT_IDS, which Spark accepts.
 _SHORT_ZONES = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
     "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
@@ -33,7 +33,7 @@ _SHORT_ZONES = {
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """The time zone of a name, as Spark's session time zone reads it: a region, an offset or an abbreviation.
+    """Return the time zone of a name, as Spark's session time zone accepts it: a region, an offset or an abbreviation.
 
     Raises `CastError` with reason ``bad-zone``.
 
@@ -41,13 +41,13 @@ def zone_of(name: str) -> dt.tzinfo:
     (datetime.timezone(datetime.timedelta(seconds=3600)), zoneinfo.ZoneInfo(key='America/Los_Angeles'))
     """
     if not isinstance(name, str):
-        raise CastError(f"{name!r} is no time zone: give its name", reason="bad-zone")
+        raise CastError(f"zone is {name!r}: give the name of a time zone", reason="bad-zone")
     return dt.UTC if name == "UTC" else _zone_of(name)
 
 
 @lru_cache(maxsize=256)
 def _zone_of(name: str) -> dt.tzinfo:
-    from zoneinfo import ZoneInfo  # it, and numbers, take longer to import than many a query needs
+    from zoneinfo import ZoneInfo  # zoneinfo and numbers take longer to import than many queries take
 
     from parquet_variant.encoding.cast.numbers import BLANKS
 
@@ -63,7 +63,7 @@ def _zone_of(name: str) -> dt.tzinfo:
     if text in _regions():
         return ZoneInfo(text)
     raise CastError(
-        f"{name!r} is no time zone: use a region such as 'Europe/Berlin' or an offset such as '+01:00'",
+        f"unknown time zone {name!r}: use a region such as 'Europe/Berlin' or an offset such as '+01:00'",
         reason="bad-zone",
     )
 
@@ -82,4 +82,6 @@ def _fixed(offset: str, name: str) -> dt.tzinfo:
             total = (hours * 60 + minutes) * 60 + seconds
             if total <= _MAX_OFFSET and minutes <= 59 and seconds <= 59:
                 return dt.timezone(dt.timedelta(seconds=-total if offset[0] == "-" else total)) if total else dt.UTC
-    raise CastError(f"{name!r} is no offset from UTC of at most 18 hours, such as '+01:00'", reason="bad-zone")
+    raise CastError(
+        f"invalid time zone offset {name!r}: use an offset of at most 18 hours, such as '+01:00'", reason="bad-zone"
+    )
