@@ -29,7 +29,7 @@ def refuse_unsound(array: pa.Array) -> None:
     >>> refuse_unsound(pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"abcd")]))
     Traceback (most recent call last):
     ...
-    parquet_variant.errors.SchemaError: the Arrow data is damaged: offsets go back, or outside of the data (path $)
+    parquet_variant.errors.SchemaError: the Arrow data is damaged: offsets decrease or exceed the data (path $)
     """
     try:
         array.validate()
