@@ -113,3 +113,13 @@ def test_the_elements_of_arrays(sh: Sh, source: str) -> None:
 
 def test_json_operators_say_how_paths_are_written(sh: Sh) -> None:
     assert "v:kind::string" in sh("variant query events.ndjson \"SELECT v->>'kind' FROM t\"").err
+
+
+def test_a_change_with_a_misspelled_path_fails(sh: Sh) -> None:
+    assert sh("variant ingest events.ndjson table --format delta").code == 0
+    for command in ("delete table", "update table --set v:kind=\"'x'\""):
+        done = sh(f"variant {command} --where \"v:usr.name::string = 'u1'\"")
+        assert done.code == 1
+        assert "matches no row" in done.err
+        assert "did you mean v:user.name?" in done.err
+        assert sh(f"variant {command} --where \"v:user.name::string = 'nobody'\"").code == 0

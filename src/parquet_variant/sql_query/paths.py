@@ -100,9 +100,10 @@ def read_csv(path: Any) -> pa.Table:
     filesystem, location = filesystem_of(name)
     delimiter = "\t" if ".tsv" in name.lower() else ","
     options = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    nulls = pa_csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
     try:
         with filesystem.open_input_stream(location) as stream:
-            return pa_csv.read_csv(stream, parse_options=options)
+            return pa_csv.read_csv(stream, parse_options=options, convert_options=nulls)
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(f"cannot read {name} as CSV: {error}", reason="unreadable", file=name) from None
 

@@ -36,6 +36,7 @@ def delete(
 
     _check_rows(where, every_row)
     result = delete(table, where, dry_run=dry_run)
+    _check_paths(table, where, result.rows_deleted)
     if not dry_run or as_json:
         return _report(result, as_json=as_json)
     rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
@@ -83,7 +84,9 @@ def update(
     from parquet_variant.delta import update
 
     _check_rows(where, every_row)
-    return _report(update(table, _assignments(set_), where), as_json=as_json)
+    result = update(table, _assignments(set_), where)
+    _check_paths(table, where, result.rows_updated)
+    return _report(result, as_json=as_json)
 
 
 def merge(
@@ -131,6 +134,22 @@ def merge(
 def _check_rows(where: str | None, every_row: bool) -> None:
     if (where is None) != every_row:
         raise typer.BadParameter("no rows are selected: give --where CONDITION, or --all for every row")
+
+
+def _check_paths(table: str, where: str | None, rows: int) -> None:
+    """Raise `VariantError` if a condition matched no row because no row has one of its paths."""
+    if rows or where is None:
+        return
+    from parquet_variant.errors import VariantError
+    from parquet_variant.query.sql_expression import read_expression
+    from parquet_variant.sql_query.path_hints import missing_path_hints
+    from parquet_variant.sql_query.tables import bind_table
+
+    bound = bind_table(table, table)
+    needed = read_expression(where, {"target": bound.columns}).columns["target"].values()
+    hints = missing_path_hints(bound, [(column.column, column.path) for column in needed if column.path is not None])
+    if hints:
+        raise VariantError(f"the condition matches no row: {hints[0]}", reason="no-such-path")
 
 
 def _assignments(texts: Iterable[str]) -> dict[str, str]:
