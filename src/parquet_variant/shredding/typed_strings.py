@@ -211,8 +211,7 @@ class StringTypes:
         if types is None or types == AUTO:
             return cls({}, detect_timestamps, types == AUTO)
         check_mapping("types", types)
-        if not isinstance(types, Mapping):
-            return cls(types, detect_timestamps)
+        assert not isinstance(types, str)
         return cls({path: kind for path, kind in types.items() if path != AUTO}, detect_timestamps, AUTO in types)
 
     def with_types(self, types: Mapping[str, str]) -> StringTypes:

@@ -85,7 +85,8 @@ class HintsPolicy:
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "skip", tuple(self.skip))
         object.__setattr__(self, "skip_regexp", tuple(self.skip_regexp))
-        typed, string_types = {}, {}
+        typed: dict[VariantPath, ShreddingSchema] = {}
+        string_types: dict[str, str] = {}
         for path, hint in types:
             parsed = VariantPath.parse(path)
             if isinstance(hint, str):
@@ -98,10 +99,11 @@ class HintsPolicy:
             else:
                 typed[parsed] = ShreddingSchema.from_arrow(hint)
         object.__setattr__(self, "string_types", string_types)
-        for path, schema in typed.items():
-            leaf = path.segments + max((below for below, _ in schema.leaves()), key=path_depth).segments
-            if path_depth(VariantPath(leaf)) > MAX_PHYSICAL_DEPTH:
-                raise too_deep(VariantPath(leaf))
+        for hinted, schema in typed.items():
+            deepest = max((path for path, _ in schema.leaves()), key=path_depth)
+            leaf = VariantPath(hinted.segments + deepest.segments)
+            if path_depth(leaf) > MAX_PHYSICAL_DEPTH:
+                raise too_deep(leaf)
         object.__setattr__(self, "_typed", typed)
         object.__setattr__(self, "_skipped", tuple(map(VariantPath.parse, self.skip)))
         try:
