@@ -92,3 +92,27 @@ def test_queries_that_are_not_there_tell_no_secret(variant: Run, usgs_sample: Pa
     result = variant("infer", str(usgs_sample), *words)
     assert result.code == 1
     assert "hidden" not in result.err
+
+
+def test_an_ingest_reports_in_few_lines_or_not_at_all(variant: Run, usgs_sample: Path, tmp_path: Path) -> None:
+    done = variant("ingest", usgs_sample, tmp_path / "out")
+    assert done.code == 0
+    assert len(done.out.splitlines()) <= 3
+    assert "30 typed columns: " in done.out
+    assert f"variant inspect {tmp_path / 'out'}" in done.out
+    quiet = variant("ingest", usgs_sample, tmp_path / "quiet", "--quiet")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_hints_of_an_ingest_are_options(variant: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.json").write_text(json.dumps({"items": [{"n": n} for n in range(20)]}))
+    (folder / "notes.md").write_text("# Notes\n")
+    failed = variant("ingest", folder, tmp_path / "out")
+    assert "--exclude '*.md'" in failed.error
+    done = variant("ingest", folder, tmp_path / "out", "--exclude", "*.md")
+    assert done.code == 0
+    assert "variant: hint: " in done.err
+    assert "--root '$.items[*]'" in done.err
+    assert variant("ingest", folder, tmp_path / "rows", "--exclude", "*.md", "--root", "$.items[*]").err == ""

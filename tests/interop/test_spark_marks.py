@@ -10,6 +10,7 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.interop.table_of import table_of
 
 VALUES = [{"a": 1}, None, [2]]
 KIND = pa.struct(
@@ -98,3 +99,20 @@ def test_a_data_frame_of_spark_is_written_as_it_is(spark: Any, tmp_path: Path) -
     assert pv.delta.read(tmp_path / "table", "v").to_pylist() == [{"a": 1}] * 3
     pv.parquet.write(tmp_path / "a.parquet", frame.toArrow())
     assert [column.name for column in pv.parquet.inspect(tmp_path / "a.parquet").columns] == ["v", "l"]
+
+
+def test_nested_variants_may_have_null_children_under_a_null_struct():
+    values = pa.array([b"\x0c\x01", None, b"\x0c\x02"], pa.binary())
+    metadata = pa.array([b"\x01\0\0", None, b"\x01\0\0"], pa.binary())
+    variants = pa.StructArray.from_buffers(KIND, 3, [pa.py_buffer(b"\x05")], children=[values, metadata])
+    offsets = pa.array([0, 2, 3], pa.int32())
+    structs = pa.StructArray.from_arrays([variants], fields=[pa.field("x", KIND)])
+    lists = pa.ListArray.from_arrays(offsets, variants, type=pa.list_(pa.field("element", KIND)))
+    maps = pa.MapArray.from_arrays(
+        offsets, pa.array(["a", "b", "c"]), variants, type=pa.map_(pa.string(), pa.field("value", KIND))
+    )
+    for array in (variants, structs, lists, maps):
+        column = table_of({"c": array}).column("c")
+        assert column.null_count == array.null_count
+        assert len(column) == len(array)
+    assert table_of({"c": structs}).column("c").combine_chunks().field(0).is_null().to_pylist() == [False, True, False]

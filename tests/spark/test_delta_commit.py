@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType, VariantType
 
 import parquet_variant as pv
 from parquet_variant.spark.arrow_variant import to_spark
+from parquet_variant.spark.datasource.batch_writer import BatchWriter
 from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter, DeltaStreamWriter
 from parquet_variant.spark.datasource.options import WriteOptions
 
@@ -83,25 +84,11 @@ def test_a_batch_with_an_application_and_version_is_committed_once(table: Path) 
 @pytest.mark.parametrize("options", [{"txnAppId": "a"}, {"txnVersion": "1"}, {"txnAppId": "a", "txnVersion": "x"}])
 def test_half_of_a_transaction_is_refused(table: Path, options: dict[str, str]) -> None:
     with pytest.raises(pv.VariantError) as caught:
-        _options(table, **options)
+        DeltaBatchWriter(_options(table, **options), _SCHEMA, False)
     assert caught.value.reason == "bad-option"
 
 
 def test_a_transaction_of_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(pv.VariantError, match="Delta tables"):
-        WriteOptions.of({"path": str(tmp_path / "d"), "txnAppId": "a", "txnVersion": "1"})
-
-
-def test_files_are_kept_if_it_is_unknown_whether_they_were_committed(
-    table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = DeltaBatchWriter(_options(table), _SCHEMA, False)
-    messages = [writer.write(iter([_batch(1)]))]
-
-    def unknown(*_: object, **__: object) -> None:
-        raise pv.TableError("the answer was lost", reason="unknown-outcome")
-
-    monkeypatch.setattr("parquet_variant.spark.datasource.delta_writer.commit_files", unknown)
-    with pytest.raises(pv.TableError):
-        writer.commit(messages)
-    assert len(list(table.glob("*.parquet"))) == 1
+        BatchWriter(WriteOptions.of({"path": str(tmp_path / "d"), "txnAppId": "a", "txnVersion": "1"}), _SCHEMA, False)
+    assert not (tmp_path / "d").exists()

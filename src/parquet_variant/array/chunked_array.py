@@ -1,4 +1,4 @@
-"""Chunked Variant columns, for libraries that read streams.
+"""Chunks of Variant columns, alone and in tables, for libraries that take streams.
 
 Owns `ChunkedVariantArray` and `variant_table`. Leaves the capsules to `capsules`.
 """
@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, plain_metadata, stream_capsule, variant_field
-from parquet_variant.array.variant_array import VariantArray, checked_arrays
+from parquet_variant.array.variant_array import VariantArray, alike
 from parquet_variant.errors import check_column_name
 
 
 class ChunkedVariantArray:
-    """A Variant column in chunks, for libraries that read a stream.
+    """Chunks of one Variant column, for libraries that take a stream.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class ChunkedVariantArray:
     Raises
     ------
     SchemaError
-        If their storage types differ (``different-storage``), or there is not at least one array.
+        If their storage types differ (``different-storage``), or there are none.
 
     Examples
     --------
@@ -39,14 +39,14 @@ class ChunkedVariantArray:
     __slots__ = ("chunks",)
 
     chunks: tuple[VariantArray, ...]
-    """The chunks."""
+    """The arrays."""
 
     def __init__(self, chunks: Iterable[VariantArray]) -> None:
-        self.chunks = checked_arrays(chunks)
+        self.chunks = alike(chunks)
 
     @classmethod
     def from_arrow(cls, obj: Any, column: str | None = None) -> ChunkedVariantArray:
-        """Return the chunks of a stream without copying them together; see `VariantArray.from_arrow`."""
+        """The chunks of a stream, without copying them together; see `VariantArray.from_arrow`."""
         return cls(VariantArray(storage) for storage in import_variant(obj, column))
 
     def __len__(self) -> int:
@@ -58,15 +58,15 @@ class ChunkedVariantArray:
 
     @property
     def null_count(self) -> int:
-        """The number of SQL NULL rows."""
+        """Number of SQL NULL rows."""
         return sum(chunk.null_count for chunk in self.chunks)
 
     def map(self, operation: Callable[[VariantArray], VariantArray]) -> ChunkedVariantArray:
-        """Return the results of an operation on each chunk."""
+        """The chunks after an operation on each."""
         return ChunkedVariantArray(map(operation, self.chunks))
 
     def combine(self) -> VariantArray:
-        """Return all rows as one array."""
+        """One array of all rows."""
         return VariantArray.concat(self.chunks)
 
     def __arrow_c_schema__(self) -> Any:
@@ -78,21 +78,20 @@ class ChunkedVariantArray:
 
 
 def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Table:
-    """Return a pyarrow table whose Variant columns are marked with the extension's name, as DuckDB, daft and Vortex
-    read it.
+    """A pyarrow table whose Variant columns carry the extension's name: what DuckDB, daft and Vortex take.
 
     Parameters
     ----------
     columns
-        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow accepts as a column.
+        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow's tables take.
     plain
-        Store metadata as plain binary instead of dictionary-encoded, for libraries that do not support dictionaries of
+        Whether metadata is plain binary instead of dictionary-encoded, for libraries that have no dictionaries of
         binary (daft).
 
     Raises
     ------
     SchemaError
-        If the storage types of the chunks of a column differ (``different-storage``).
+        As `ChunkedVariantArray`.
 
     Examples
     --------

@@ -17,9 +17,9 @@ USAGE_PROBLEM = 2
 INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|on_inexact|partition_by|root|row_group_bytes"
-    r"|schema|mode|preview|exact|layout|sort_by|version)"
-    r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2)"
+    r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|on_inexact|exclude"
+    r"|partition_by|root|row_group_bytes|schema|mode|preview|exact|layout|sort_by|version)"
+    r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+'))"
 )
 _RENAMED = {"bloom_filters": "bloom-filter"}
 # Reasons of errors that are strings here.
@@ -43,9 +43,9 @@ def report_failure(error: BaseException | str, code: int, *, as_json: bool = Fal
     return code
 
 
-def report_warning(message: str) -> None:
-    """Print a warning as one line to stderr, with parameters of functions as options."""
-    print(f"variant: warning: {one_line(message)}", file=sys.stderr)
+def report_warning(message: str, kind: str = "warning") -> None:
+    """Print a warning or a hint as one line to stderr, with parameters of functions as options."""
+    print(f"variant: {kind}: {one_line(message)}", file=sys.stderr)
 
 
 def one_line(error: BaseException | str) -> str:
@@ -81,4 +81,5 @@ def one_line(error: BaseException | str) -> str:
 
 def _option(match: re.Match[str]) -> str:
     option = f"--{_RENAMED.get(match[1], match[1].replace('_', '-'))}"
-    return f"{option} {match[3]}" if match[3] not in (None, "True") else option
+    value = match[3] or match[4]
+    return f"{option} {value}" if value not in (None, "True") else option

@@ -39,6 +39,10 @@ Result = TypeVar("Result")
 _ROW_BYTES = 256
 # Stored bytes of small files that are read together.
 _GROUP_BYTES = 1 << 20
+# Suffixes of file names with JSON, or with lines that may be JSON.
+_JSON_SUFFIXES = frozenset(
+    ("json", "jsonl", "ndjson", "geojson", "jsonlines", "log", "txt", "data", "gz", "zst", "bz2", "lz4")
+)
 # Digits of a number that messages show.
 _SHOWN_DIGITS = 50
 
@@ -369,7 +373,11 @@ def _advice(file: str | None) -> str:
     for format_name in ("csv", "xml"):
         if re.search(rf"\.{format_name}(\.\w+)?$", file or "", re.IGNORECASE):
             return f"for {format_name.upper()} set input_format='{format_name}'"
-    return "fix the line, or skip invalid lines with on_error='quarantine'"
+    advice = "fix the line, or skip invalid lines with on_error='quarantine'"
+    suffix = re.search(r"[^/.]\.([A-Za-z][A-Za-z0-9]{0,9})(\.(?:gz|zst|bz2|lz4))?$", file or "")
+    if suffix is not None and suffix[1].lower() not in _JSON_SUFFIXES:
+        return f"{advice}; if the file is not JSON, leave it out with exclude='*.{suffix[1]}'"
+    return advice
 
 
 def _result_of(

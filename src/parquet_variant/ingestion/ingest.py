@@ -7,7 +7,7 @@ is the same operation on Spark.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
@@ -83,6 +83,8 @@ def ingest(
         and line, and nothing is written.
     mode
         What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
+    exclude
+        Patterns of files and directories to leave out, such as ``"*.md"`` or ``["raw", "tmp/*.json"]``.
     input_format
         ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one) or ``"auto"``, which
         detects these three. ``"csv"``, ``"xml"``: each row or element becomes an object, as with Spark's
@@ -179,7 +181,8 @@ def profile(
     **text
         Options for reading JSON. ``sample``: share of the text, above 0 and up to 1 (default: 1). ``on_error``:
         ``"fail"``, or invalid lines are skipped (``"quarantine"``) or SQL NULL (``"null"``). ``input_format``,
-        ``on_inexact``, ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse``: as for `ingest`.
+        ``exclude``, ``on_inexact``, ``root``, ``json_column``, ``types``, ``detect_timestamps``, ``parse``: as for
+        `ingest`.
 
     Returns
     -------
@@ -204,7 +207,7 @@ def profile(
     text.setdefault("sample", 1.0)
     text_options = TextOptions.of(**text)
     if text_options.json_column is None:
-        files = [file.name for file in find_input_files(files)]
+        files = [file.name for file in find_input_files(files, text_options.exclude)]
     if text_options.json_column is not None or not all(map(_is_parquet, files)):
         return profile_sources(ThreadEngine(threads, progress), files, text_options)
     total = Profile()
@@ -261,6 +264,7 @@ def read_json(
     *,
     schema: ShreddingSchema | str | None = None,
     on_error: Literal["fail", "null"] = "fail",
+    exclude: str | Sequence[str] = (),
     input_format: InputFormat = "auto",
     root: str | None = None,
     types: Mapping[str, str] | str | None = None,
@@ -277,6 +281,8 @@ def read_json(
         The shredding schema, as an object or DDL. By default the array is not shredded.
     on_error
         ``"fail"``: an invalid line raises `JsonError`. ``"null"``: an invalid line becomes SQL NULL.
+    exclude
+        Patterns of files and directories to leave out; see `pv.ingest`.
     input_format
         ``"ndjson"``, ``"array"``, ``"documents"`` (values over several lines, or several on one), ``"csv"``, ``"xml"``
         or ``"auto"``.
@@ -310,6 +316,7 @@ def read_json(
     schema, schema_types = schema_and_types(schema)
     options = TextOptions.of(
         on_error=on_error,
+        exclude=exclude,
         input_format=input_format,
         root=root,
         parse=parse,
@@ -317,7 +324,7 @@ def read_json(
         schema_types=schema_types,
         detect_timestamps=detect_timestamps,
     )
-    splits = [Split(file) for file in find_input_files(sources)]
+    splits = [Split(file) for file in find_input_files(sources, options.exclude)]
     if options.texts.auto:
         options = replace(options, texts=options.texts.resolved(profile_splits(splits, options).profile))
     arrays = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]

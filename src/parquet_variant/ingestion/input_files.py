@@ -125,13 +125,17 @@ class InputFile:
         return self._location
 
 
-def find_input_files(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[InputFile]:
+def find_input_files(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], exclude: Sequence[str] = ()
+) -> list[InputFile]:
     """Return the files that the sources name, in order and without duplicates, with their sizes.
 
     `sources`: one or several files, directories (read recursively, without names that begin with ``.`` or ``_``), glob
       patterns (``**`` for any depth) or URIs (``s3://bucket/key``, ``file:///…``).
+    `exclude`: patterns of files and directories to leave out. A pattern is compared with the last parts of the path:
+      ``*.md`` with names, ``raw/*.csv`` with names in directories ``raw``.
     Raises `VariantFileError`: ``reason="missing"`` for a path that does not exist or a pattern without a match;
-    ``"no-files"`` for a directory without files, or an empty list of sources.
+    ``"no-files"`` for a directory without files, an empty list of sources, or if all files are excluded.
 
     >>> find_input_files("examples/*.ndjson")
     [InputFile('examples/usgs_earthquakes.ndjson')]
@@ -143,7 +147,25 @@ def find_input_files(sources: str | os.PathLike[str] | Iterable[str | os.PathLik
     for source in [os.fspath(source) for source in source_list]:
         with _file_errors(source):
             sizes.update(_expanded(source))
-    return [InputFile(name, size) for name, size in sizes.items()]
+    files = [InputFile(name, size) for name, size in sizes.items() if not is_excluded(name, exclude)]
+    if not files:
+        raise VariantFileError(
+            f"exclude= leaves out all {len(sizes):,} files: change the patterns {', '.join(exclude)}", reason="no-files"
+        )
+    return files
+
+
+def is_excluded(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether the path of a file, or of a directory that contains it, matches one of the patterns.
+
+    >>> is_excluded("logs/2026/README.md", ["*.md"]), is_excluded("logs/raw/a.json", ["raw"])
+    (True, True)
+    >>> is_excluded("logs/a.json", ["raw/*.json", "b*"])
+    False
+    """
+    parts = name.split("/")
+    ends = range(1, len(parts) + 1)
+    return any(glob_match(parts[:end], ["**", *pattern.strip("/").split("/")]) for pattern in patterns for end in ends)
 
 
 def _expanded(source: str) -> Sequence[tuple[str, int]]:

@@ -47,11 +47,11 @@ class JsonRows:
     first_row: int
 
 
-def find_tables(sources: Iterable[str | os.PathLike[str]]) -> list[InputFile]:
-    """Return the Delta tables and files that the sources name, without duplicates."""
+def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str] = ()) -> list[InputFile]:
+    """Return the Delta tables and files that the sources name, without duplicates and excluded files."""
     tables: dict[InputFile, None] = {}
     for source in [os.fspath(source) for source in sources]:
-        files = [InputFile(source)] if has_delta_log(source) else find_input_files(source)
+        files = [InputFile(source)] if has_delta_log(source) else find_input_files(source, exclude)
         tables.update(dict.fromkeys(files))
     return list(tables)
 

@@ -39,6 +39,7 @@ class TextKeywords(TypedDict, total=False):
     sample: float | None
     on_error: OnError
     on_inexact: OnInexact
+    exclude: str | Sequence[str]
     input_format: InputFormat
     root: str | VariantPath | None
     json_column: str | None
@@ -97,6 +98,8 @@ class TextOptions:
         The strings to type as dates, timestamps, UUIDs or binary.
     sample
         Share of the lines to profile, above 0 and up to 1; None lets the job choose it.
+    exclude
+        Patterns of files to leave out.
     json
         Options of `parse_json`.
     chunk_bytes
@@ -110,6 +113,7 @@ class TextOptions:
     of_dataframe: bool = False
     texts: StringTypes = field(default_factory=StringTypes)
     sample: float | None = None
+    exclude: tuple[str, ...] = ()
     json: JsonOptions = field(default_factory=JsonOptions)
     chunk_bytes: int = CHUNK_BYTES
 
@@ -132,6 +136,7 @@ class TextOptions:
         cls,
         *,
         parse: Mapping[str, Any] | None = None,
+        exclude: str | Sequence[str] = (),
         input_format: InputFormat = "auto",
         root: str | VariantPath | None = None,
         types: Mapping[str, str] | str | None = None,
@@ -155,7 +160,10 @@ class TextOptions:
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
         texts = StringTypes.of(types, detect).with_types(schema_types or {})
-        return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, **options)
+        patterns = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+        if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+            raise bad_option(f"exclude is {exclude!r}: it must be one or several patterns, such as '*.md'")
+        return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, exclude=patterns, **options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

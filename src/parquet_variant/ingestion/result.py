@@ -41,7 +41,9 @@ class IngestResult:
         Number of numbers that lost precision: no type of Variant keeps them exactly, and they became the nearest
         double (more than 38 digits, or an exponent with more digits than a double, or out of its range).
     first_inexact
-        The text and the position of the first of these numbers; None if there is none.
+        The text and the position of the first of these numbers, or None.
+    hints
+        Options that may suit the data better, such as ``root`` for documents with one array of objects.
     """
 
     dest: str
@@ -56,6 +58,7 @@ class IngestResult:
     typed_strings: tuple[TypedStrings, ...] = ()
     inexact_numbers: int = 0
     first_inexact: str | None = None
+    hints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("dest", "bad_records_path", "first_inexact"):
@@ -72,7 +75,7 @@ class IngestResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "inference"}
-        fields["files"] = list(self.files)
+        fields |= {"files": list(self.files), "hints": list(self.hints)}
         fields["typed_strings"] = [asdict(typed_text) for typed_text in self.typed_strings]
         suggested_types = () if self.inference is None else self.inference.suggested_types
         fields["suggested_types"] = [asdict(suggestion) for suggestion in suggested_types]

@@ -1,7 +1,7 @@
-"""Rows of any supported form as one Arrow table with marked Variant columns.
+"""Rows in any form that people have them, as one Arrow table whose Variant columns carry the extension's name.
 
-Owns the supported forms: columns by name, Arrow tables and batches, data frames of pandas and polars, relations of
-DuckDB, and any object that exports an Arrow stream. Leaves requirements of files and tables to their writers.
+Owns which forms are taken: columns by name, Arrow tables and batches, data frames of pandas and polars, relations of
+DuckDB, and anything else that streams Arrow data. Leaves what a file or table needs of the columns to their writers.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from parquet_variant.array.capsules import (
 )
 from parquet_variant.array.chunked_array import ChunkedVariantArray, variant_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form, without_null_entries
+from parquet_variant.encoding.cast.forms import chunks_in_form, in_form, plain_form, without_null_entries
 from parquet_variant.errors import SchemaError, VariantFileError
 
 
 def table_of(data: Any) -> pa.Table:
-    """Return data as an Arrow table.
+    """The table that some data are.
 
-    The data is a mapping from names to columns (a `VariantArray`, an Arrow array, or anything that ``pyarrow.array``
-    accepts); a pyarrow table or record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``;
-    or a `VariantArray`, which becomes the column ``v``. Raises `SchemaError` or `VariantFileError` for anything else,
-    and for columns of different lengths.
+    They are a mapping from name to `VariantArray`, Arrow array or whatever ``pyarrow.array`` takes; a pyarrow table or
+    record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``; or a `VariantArray`, which
+    is the column ``v``. Columns of different lengths, and anything else, are refused.
 
     >>> import polars as pl
     >>> events = VariantArray.from_pylist([{"a": 1}, None])
@@ -45,21 +44,21 @@ def table_of(data: Any) -> pa.Table:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         raise SchemaError(
-            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}",
+            f"a column is no Arrow data, and none can be made of it: {'; '.join(map(str, error.args))}",
             reason="bad-data",
         ) from None
     table = _with_extensions(table)
     if not table.num_columns:
-        raise VariantFileError("the data has no columns", reason="no-columns")
+        raise VariantFileError("there are no columns to write", reason="no-columns")
     if len(set(table.column_names)) < table.num_columns:
-        raise VariantFileError("duplicate column names: rename one of the columns", reason="several-columns")
-    return _with_names(_without_encodings(table))
+        raise VariantFileError("two columns have one name: rename one of them", reason="several-columns")
+    return _with_names(_plain(table))
 
 
 def is_rows(data: Any) -> bool:
-    """Return whether data is a table, and not an iterable of tables such as a reader of record batches."""
-    is_table = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
-    return is_table and not isinstance(data, pa.RecordBatchReader)
+    """Whether some data are rows by themselves, and not an iterable of such, as a reader of record batches is."""
+    known = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
+    return known and not isinstance(data, pa.RecordBatchReader)
 
 
 def _table_of(data: Any) -> pa.Table:
@@ -76,8 +75,8 @@ def _table_of(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
         return _of_stream(pa.table(data))
     raise SchemaError(
-        f"cannot use a {type(data).__name__} as rows: give columns by name, an Arrow table, or a data frame of pandas "
-        "or polars",
+        f"cannot take a {type(data).__name__} for rows: give columns by name, an Arrow table, or a data frame "
+        "of pandas or polars",
         reason="bad-data",
     )
 
@@ -89,31 +88,42 @@ def _with_extensions(table: pa.Table) -> pa.Table:
     if all(new is old for new, old in zip(fields, unmarked, strict=True)):
         return table
     marked = pa.schema(fields, table.schema.metadata)
-    columns = []
-    for column, field, old in zip(table.columns, fields, unmarked, strict=True):
-        if is_marked_by_spark(old.type):
-            chunks = [with_metadata(chunk).cast(field.type) for chunk in column.chunks]
-            column = pa.chunked_array(chunks, field.type)
-        columns.append(column if field is old else column.cast(field.type))
+    columns = [
+        column
+        if field is old
+        else pa.chunked_array([in_form(chunk, field.type, _with_extension) for chunk in column.chunks], field.type)
+        for column, field, old in zip(table.columns, fields, unmarked, strict=True)
+    ]
     return pa.table(columns, schema=marked)
 
 
-def _with_names(table: pa.Table) -> pa.Table:
-    """Return the table with the extension's name on columns that pyarrow made of a `VariantArray`, whose mark it drops.
+def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Return a Variant from Spark in the marked type; its children may be null where the struct is null."""
+    if not is_marked_by_spark(array.type):
+        return None
+    mask = array.is_null() if array.null_count else None
+    array = with_metadata(array)
+    children = [array.field(number) for number in range(array.type.num_fields)]
+    children = [child.fill_null(pa.scalar(b"", child.type)) if child.null_count else child for child in children]
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
 
-    Only such columns are structs with metadata in a dictionary.
+
+def _with_names(table: pa.Table) -> pa.Table:
+    """The table with the extension's name at columns that pyarrow made of a `VariantArray`, which it does not keep.
+
+    Nothing else makes structs like them: with metadata in a dictionary.
     """
     for number, field in enumerate(table.schema):
         at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
-        is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
-        if is_exported and is_storage(field.type) and not is_named(field):
+        is_lent = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
+        if is_lent and is_storage(field.type) and not is_named(field):
             named = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
             table = table.set_column(number, named, table.column(number))
     return table
 
 
-def _without_encodings(table: pa.Table) -> pa.Table:
-    """Return the table without views and run ends, which neither file writers nor kernels accept."""
+def _plain(table: pa.Table) -> pa.Table:
+    """The table without views and run ends, which neither the writers of files nor our kernels take."""
     for number, field in enumerate(table.schema):
         kind = plain_form(field.type, stored=True)
         stored = table.column(number)
@@ -130,7 +140,7 @@ def _without_encodings(table: pa.Table) -> pa.Table:
 
 
 def _of_stream(table: pa.Table) -> pa.Table:
-    """Return a table that another library made, with metadata in the null rows of its Variants."""
+    """A table that another library made: its Variants may be null where their row is."""
     named = {field.name for field in table.schema if is_named(field)}
     return variant_table(
         {
@@ -143,6 +153,6 @@ def _of_stream(table: pa.Table) -> pa.Table:
 def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
     sizes = {name: len(column) for name, column in columns.items() if hasattr(column, "__len__")}
     if len(set(sizes.values())) > 1:
-        lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
+        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise VariantFileError(f"columns must have one length, these differ: {told}", reason="lengths-differ")
     return variant_table(columns)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.result import IngestResult
 
+# Columns that the report of an ingest names.
+_SHOWN_COLUMNS = 8
 
 ColumnName: TypeAlias = Annotated[
     str | None,
@@ -83,6 +85,7 @@ def command(
     writer: WriterOptions,
     json: JsonOptions,
     threads: Threads = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Read JSON and write it shredded: all rows, or nothing."""
@@ -115,7 +118,8 @@ def command(
         )
         # Checks run before the JVM starts.
         result = _run(IngestJob(request), engine, threads, progress)
-    _report(result, into, as_json)
+    if as_json or not quiet:
+        _report(result, into, as_json)
     return 0
 
 
@@ -159,6 +163,7 @@ def _of_files(into: OutputFormat, writer: WriterOptions, vortex: VortexOptions) 
 
 
 def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
+    from parquet_variant.cli.failure import report_warning
     from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet.report_text import counted
 
@@ -180,4 +185,20 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
     for suggestion in () if result.inference is None else result.inference.suggested_types:
         print(suggestion)
     if result.schema is not None:
-        print(f"shredded:\n{result.schema}")
+        print(_schema_summary(result))
+    for hint in result.hints:
+        report_warning(hint, "hint")
+
+
+def _schema_summary(result: IngestResult) -> str:
+    """Return one line about the typed columns; `variant infer` and `variant inspect` print the whole schema."""
+    from parquet_variant.ingestion.hints import dotted
+
+    assert result.schema is not None
+    columns = list(result.schema.leaves())
+    if not columns:
+        return "no path is shredded"
+    names = [dotted(path).removeprefix("$.") for path, _ in columns]
+    shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
+    count = f"{len(columns):,} typed {'column' if len(columns) == 1 else 'columns'}"
+    return f"{count}: {shown} (all: variant inspect {result.dest})"

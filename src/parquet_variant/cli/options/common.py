@@ -63,6 +63,10 @@ SampleOrDefault: TypeAlias = Annotated[float | None, _SAMPLE]
 OnErrorOption: TypeAlias = Annotated[
     OnError, typer.Option(help="For an invalid line: fail, quarantine it in a separate file, or write SQL NULL.")
 ]
+Exclude: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="Leave out files and directories such as '*.md'; repeat.", show_default=False),
+]
 OnInexactOption: TypeAlias = Annotated[
     OnInexact, typer.Option(help="For numbers that no type keeps exactly: report their count, or fail.")
 ]
@@ -188,6 +192,7 @@ class JsonOptions:
 
     on_error: OnErrorOption = "fail"
     on_inexact: OnInexactOption = "report"
+    exclude: Exclude = None
     input_format: FormatOption = "auto"
     root: Root = None
     json_column: JsonColumn = None
@@ -198,7 +203,8 @@ class JsonOptions:
     def read(self) -> dict[str, Any]:
         """Return the keywords of `ingest` and `profile`."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
-        return options | {"parse": read_parse(self.parse), "types": dict(read_types(self.types))}
+        options |= {"parse": read_parse(self.parse), "types": dict(read_types(self.types))}
+        return options | {"exclude": self.exclude or ()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,13 +192,18 @@ def start_of_text(head: bytes, file: str) -> int:
     for magic, name in _ARCHIVES:
         if head.startswith(magic):
             raise VariantFileError(
-                f"{file} is compressed with {name}, which is not supported: decompress it, or use gzip or zstd",
+                f"{file} is compressed with {name}, which is not supported: decompress it, use gzip or zstd, or leave "
+                "the file out with exclude=",
                 reason="not-json",
                 file=file,
             )
     for magic, name in _OTHER_FORMATS:
         if head.startswith(magic):
-            raise VariantFileError(f"{file} is {name}, not JSON: name JSON files", reason="not-json", file=file)
+            raise VariantFileError(
+                f"{file} is {name}, not JSON: name JSON files, or leave it out with exclude=",
+                reason="not-json",
+                file=file,
+            )
     if head.startswith(_PARQUET):
         raise VariantFileError(
             f"{file} is a Parquet file, not JSON: name JSON files, or rewrite Parquet files with `variant rewrite`; "

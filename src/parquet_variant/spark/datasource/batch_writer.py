@@ -76,6 +76,10 @@ class _TaskWriter:
 class BatchWriter(_TaskWriter, DataSourceArrowWriter):
     """``df.write.format("variant")``."""
 
+    def __init__(self, options: WriteOptions, schema: StructType, overwrite: bool) -> None:
+        options.transaction()  # raises, because only Delta tables record transactions
+        super().__init__(options, schema, overwrite)
+
     @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible together."""

@@ -120,7 +120,7 @@ class WriteOptions:
         if layout not in (None, "final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
         path = texts.path()
-        parsed = cls(
+        return cls(
             path,
             texts.value("column"),
             ShreddingSchema.variant() if layout == "unshredded" else texts.value("schema", _schema),
@@ -131,9 +131,6 @@ class WriteOptions:
             texts.value("txnAppId"),
             texts.value("txnVersion", _integer),
         )
-        if parsed.checkpoint is None:
-            parsed.transaction()
-        return parsed
 
 
 @dataclass(frozen=True, slots=True)

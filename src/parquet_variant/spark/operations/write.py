@@ -90,7 +90,7 @@ def write(
         for name, value in options.items()
     }
     settings |= {"format": format, "column": column, "schema": schema.to_json()}
-    WriteOptions.of({**settings, "path": target})  # raises before Spark plans the write
+    WriteOptions.of({**settings, "path": target}).transaction()  # raises before Spark plans the write
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)

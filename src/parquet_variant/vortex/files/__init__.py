@@ -1,1 +1,1 @@
-"""Vortex files: writing, verifying, inspecting and reading them."""
+"""Vortex files: what lies in one, written, checked and read whole."""
