@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -333,3 +335,23 @@ def test_texts_outside_of_their_bounds_that_are_not_utf8_are_told(tmp_path):
     path.write_bytes(data.replace(b"z" * 8, b"z" * 7 + b"\xff", 1))
     report = pv.parquet.validate(path)
     assert {each.reason for each in report.violations} >= {"wrong-statistics", "bad-utf8"}, str(report)
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_renamed"),
+    [
+        ("n bigint, N bigint", True),
+        ("a array<struct<n: bigint, N: bigint>>", True),
+        ("o struct<n: bigint, o: struct<x: int, X: int>>", True),
+        ("n bigint, m bigint", False),
+        ("a array<struct<n: bigint>>", False),
+    ],
+)
+def test_fields_that_duckdb_renames_are_noted(tmp_path, schema, is_renamed):
+    rows = ['{"n": 1, "N": 2, "m": 3, "a": [{"n": 1, "N": 2}], "o": {"n": 1, "o": {"x": 1, "X": 2}}}']
+    path = tmp_path / "a.parquet"
+    pv.parquet.write(path, pv.parse_json(rows), schema=schema)
+    notes = [note for note in pv.parquet.validate(path).engines if note.engine == "DuckDB 2.0"]
+    assert bool(notes) == is_renamed
+    [(text,)] = duckdb.sql(f"SELECT v::JSON FROM '{path}'").fetchall()
+    assert (json.loads(text) != pv.parquet.read(path).to_pylist()[0]) == is_renamed

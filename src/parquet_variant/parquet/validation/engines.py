@@ -1,7 +1,7 @@
-"""Which engines will not read a file as it is, and why.
+"""Engines that cannot read a file, or read it differently, with the reason.
 
-Owns the table of what engines were found to refuse, each line with its source. Leaves rules of the specification to the
-other validation modules: nothing here is the file's fault.
+Owns the table of limits that were measured for each engine, with version and command. Leaves the rules of the
+specification to the other modules of this package: these limits are not faults of a file.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.report_text import Report, counted
-from parquet_variant.parquet.scanning.groups import shredded_groups
+from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLimit:
-    """What an engine does with files that have a trait.
+    """A limit of an engine for files with a trait.
 
     Parameters
     ----------
     engine
-        Name and versions.
+        Name and version.
     trait
-        The trait of `FileTraits` that it is about.
+        The trait of `FileTraits` to which the limit applies.
     why
-        What happens.
+        The effect on a user, and how to avoid it.
     source
-        Where this is known from.
+        The version and command that showed the limit, or a reference.
     """
 
     engine: str
@@ -40,7 +41,8 @@ class EngineLimit:
     source: str
 
 
-_MEASURED = "measured 2026-11-20"
+_NO_ANNOTATION = "cannot open a file with the VARIANT annotation (rewrite with --no-annotation)"
+_AS_STRUCT = "reads the column as a plain struct"
 ENGINE_LIMITS = (
     EngineLimit(
         "Spark before 4.1", "annotated", "does not know the VARIANT annotation (rewrite with --no-annotation)",
@@ -51,19 +53,37 @@ ENGINE_LIMITS = (
         "SPARK-54454, github.com/apache/spark/pull/53164",
     ),
     EngineLimit(
-        "Spark 4.3", "TIME", "has no TIME: reading the file fails with FAILED_READ_FILE", f"{_MEASURED} with 4.3.0"
+        "Spark 4.3", "TIME", "has no TIME: reading the file fails with FAILED_READ_FILE", "4.3.0: spark.read.parquet(f)"
     ),
     EngineLimit(
-        "Spark 4.3", "NANOS", "has no nanosecond timestamps: PARQUET_TYPE_ILLEGAL", f"{_MEASURED} with 4.3.0"
+        "Spark 4.3", "NANOS", "has no nanosecond timestamps: PARQUET_TYPE_ILLEGAL", "4.3.0: spark.read.parquet(f)"
     ),
-    EngineLimit("Spark 4.3", "UUID", "has no UUID columns: PARQUET_TYPE_ILLEGAL", f"{_MEASURED} with 4.3.0"),
+    EngineLimit("Spark 4.3", "UUID", "has no UUID columns: PARQUET_TYPE_ILLEGAL", "4.3.0: spark.read.parquet(f)"),
     EngineLimit(
         "Spark 4.3", "utf16", "searches large objects in UTF-16 order: a key beyond U+FFFF may give NULL",
-        f"{_MEASURED} with 4.3.0",
+        "4.3.0: variant_get(v, '$.key')",
     ),
-    EngineLimit("DuckDB 2.0", "no_value", "fails on a group without value", f"{_MEASURED} with 2.0.0"),
-    EngineLimit("polars 2.1", "annotated", "cannot open a file with the VARIANT annotation", f"{_MEASURED} with 2.1.0"),
-    EngineLimit("pyarrow 26", "annotated", "reads the column as a plain struct", f"{_MEASURED} with 26.0.1"),
+    EngineLimit("DuckDB 2.0", "no_value", "fails on a group without value", "2.0.1: SELECT v FROM 'f.parquet'"),
+    EngineLimit(
+        "DuckDB 2.0", "case_twins",
+        "renames a field whose name differs from another one only in case (n, N: n_1); shred only one of them",
+        "2.0.1: SELECT v::JSON FROM 'f.parquet'",
+    ),
+    EngineLimit(
+        "polars 2.1", "annotated", _NO_ANNOTATION, "2.1.0: pl.read_parquet(f)",
+    ),
+    EngineLimit(
+        "pyarrow before 22", "annotated", _NO_ANNOTATION, "21.0.0: pyarrow.parquet.read_table(f)",
+    ),
+    EngineLimit("pyarrow 22 and newer", "annotated", _AS_STRUCT, "23.0.0 and 26.0.1: pyarrow.parquet.read_table(f)"),
+    EngineLimit(
+        "Sail 0.7", "annotated", f"{_AS_STRUCT}, on which variant_get fails",
+        "pysail 0.7.2: spark.sql(\"SELECT variant_get(v, '$.n', 'int') FROM parquet.`f.parquet`\")",
+    ),
+    EngineLimit(
+        "ClickHouse", "annotated", "reads the column as a Tuple of its physical columns",
+        "chDB 4.4.0: DESCRIBE file('f.parquet')",
+    ),
     EngineLimit(
         "every engine", "draft", "the column has the layout of a draft that no release reads",
         "spark-shredding-draft-1-paths.md and spark-encoding-and-shredding-draft-2 (rewrite with --layout final)",
@@ -73,7 +93,7 @@ ENGINE_LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class EngineNote(Report):
-    """An engine that will not read some of the files."""
+    """An engine that cannot read some of the files, or reads them differently."""
 
     engine: str
     why: str
@@ -87,50 +107,60 @@ class EngineNote(Report):
 
 @dataclass(slots=True)
 class FileTraits:
-    """What is known of the files that matters to engines: for each trait, the files that have it."""
+    """The traits of files that matter to engines: the files by trait."""
 
     files: dict[str, list[str]] = field(default_factory=dict)
     _current: str = ""
 
-    def _add(self, trait: str, file: str) -> None:
-        known = self.files.setdefault(trait, [])
-        if file not in known[-1:]:
-            known.append(file)
+    def _add_file(self, trait: str, file: str) -> None:
+        files = self.files.setdefault(trait, [])
+        if file not in files[-1:]:
+            files.append(file)
 
     def add_column(self, file: OpenFile, column: VariantColumn) -> None:
-        """Note what the schema of a column shows."""
+        """Add the traits in the schema of a column."""
         self._current = file.name
         if column.node.annotated:
-            self._add("annotated", file.name)
+            self._add_file("annotated", file.name)
         if column.layout.startswith("draft"):
-            self._add("draft", file.name)
+            self._add_file("draft", file.name)
             return
         if column.layout == "final":
-            self._add("shredded", file.name)
+            self._add_file("shredded", file.name)
         for group in shredded_groups(column):
-            if group.residual is None:
-                self._add("no_value", file.name)
-            logical = group.typed.logical if group.typed is not None and group.typed.leaf is not None else ""
-            for trait in ("TIME(", "NANOS", "UUID"):
-                if trait in logical:
-                    self._add(trait.strip("("), file.name)
+            for trait in _group_traits(group):
+                self._add_file(trait, file.name)
 
     def add_names(self, storage: pa.StructArray) -> None:
-        """Note what the dictionaries of the current file show."""
+        """Add the traits in the metadata dictionaries of the current file."""
         metadata = storage.field("metadata")
         metadata = metadata if pa.types.is_dictionary(metadata.type) else metadata.dictionary_encode()
-        for each in metadata.dictionary.to_pylist():
+        for value in metadata.dictionary.to_pylist():
             try:
-                names = decode_metadata(each or b"")
+                names = decode_metadata(value or b"")
             except VariantError:
                 continue
             if sorted(names) != sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass")):
-                self._add("utf16", self._current)
+                self._add_file("utf16", self._current)
                 return
 
 
+def _group_traits(group: ShreddedGroup) -> list[str]:
+    traits = [] if group.residual is not None else ["no_value"]
+    if group.typed is None:
+        return traits
+    if group.typed.is_leaf:
+        return traits + [trait.strip("(") for trait in ("TIME(", "NANOS", "UUID") if trait in group.typed.logical]
+    return [*traits, "case_twins"] if not group.typed.is_list and has_case_twins(group.typed) else traits
+
+
+def has_case_twins(group: SchemaNode) -> bool:
+    """Return whether two fields of a group have names that differ only in case."""
+    return len({child.name.casefold() for child in group.children}) < len({child.name for child in group.children})
+
+
 def engine_notes(traits: FileTraits) -> list[EngineNote]:
-    """The engines that will not read some of the files, in the order of the table."""
+    """Return a note for each engine with a limit for some of the files, in the order of the table."""
     return [
         EngineNote(limit.engine, limit.why, limit.source, len(files), files[0])
         for limit in ENGINE_LIMITS
