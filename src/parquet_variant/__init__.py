@@ -1,7 +1,7 @@
 """parquet-variant: the Variant toolkit for Python and PySpark.
 
-Owns the public names (``import parquet_variant as pv``) and loads each on first use, so that the import costs little
-more than pyarrow's. Leaves everything else to the layers below.
+Owns the public names (``import parquet_variant as pv``) and loads each on first use, so that the import takes little
+longer than pyarrow's. Leaves everything else to the packages below.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from parquet_variant.errors import PathError
 
@@ -182,6 +182,29 @@ def _parse(text: str) -> VariantPath:
     return VariantPath(tuple(_Parser(text).segments()))
 
 
+class PatternStep(NamedTuple):
+    """A step of a path pattern."""
+
+    name: str | Wildcard  # The key, or ``WILDCARD`` for every element.
+    is_glob: bool = False  # Whether ``*`` and ``?`` in the key match any characters, and any one character.
+    any_depth: bool = False  # Whether any number of steps may precede this step.
+
+
+@lru_cache(maxsize=256)
+def parse_pattern(text: str) -> tuple[PatternStep, ...]:
+    """Parse a path pattern: a path whose unquoted names may contain ``*`` and ``?``, and may follow ``..``.
+
+    Raises `PathError` with the byte offset of the fault. Indexes are not allowed.
+
+    >>> parse_pattern("$..*_id") == (PatternStep("*_id", is_glob=True, any_depth=True),)
+    True
+    >>> parse_pattern('$.items[*]["a.b"]')[1:]
+    (PatternStep(name=WILDCARD, is_glob=False, any_depth=False),
+     PatternStep(name='a.b', is_glob=False, any_depth=False))
+    """
+    return tuple(_Parser(text).pattern_steps())
+
+
 class _Parser:
     """Parser of one path string; ``at`` is the position of the next character."""
 
@@ -209,20 +232,49 @@ class _Parser:
         self.at = 1
         segments: list[Segment] = []
         while self.at < len(self.text):
-            start = self.at
-            self.at += 1
-            if self.text[start] == ".":
-                segments.append(self.unquoted())
-            elif self.text[start] == "[":
-                self.skip(_BLANKS)
-                segments.append(self.bracketed())
-                self.skip(_BLANKS)
-                if self.peek() != "]":
-                    raise self.error("']' is expected")
-                self.at += 1
-            else:
-                raise self.error("'.' or '[' is expected", start)
+            segments.append(self.unquoted() if self.step_mark() == "." else self.in_brackets())
         return segments
+
+    def pattern_steps(self) -> list[PatternStep]:
+        """Parse a pattern."""
+        if self.peek() != "$":
+            raise self.error("a pattern must start with '$', such as $.created_at or $..*_id")
+        self.at = 1
+        steps = []
+        while self.at < len(self.text):
+            start = self.at
+            if self.step_mark() == "[":
+                segment = self.in_brackets()
+                if isinstance(segment, int):
+                    raise self.error(f"[{segment}] is one element: write [*] for every element", start)
+                steps.append(PatternStep(segment))
+                continue
+            any_depth = self.peek() == "."
+            self.at += any_depth
+            name = _UNQUOTED.match(self.text, self.at)
+            if name is None:
+                raise self.error("expected a name after '.'; write an empty key as ['']")
+            self.at = name.end()
+            steps.append(PatternStep(name[0], is_glob=True, any_depth=any_depth))
+        return steps
+
+    def step_mark(self) -> str:
+        """Read the ``.`` or ``[`` at the start of a step."""
+        mark = self.peek()
+        if mark not in (".", "["):
+            raise self.error(f"expected '.' or '[', found {mark!r}")
+        self.at += 1
+        return mark
+
+    def in_brackets(self) -> Segment:
+        """Read a segment in brackets, and the closing bracket."""
+        self.skip(_BLANKS)
+        segment = self.bracketed()
+        self.skip(_BLANKS)
+        if self.peek() != "]":
+            raise self.error(f"expected ']', found {self.peek()!r}" if self.peek() else "expected ']'")
+        self.at += 1
+        return segment
 
     def unquoted(self) -> str:
         name = _UNQUOTED.match(self.text, self.at)

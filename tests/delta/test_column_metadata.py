@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -39,6 +40,15 @@ def test_the_feature_is_enabled_and_values_are_made(
     table = str(tmp_path / "t")
     pv.delta.create(table, _schema(_field("n"), _field("x", **metadata)))
     assert feature in (pv.delta.snapshot(table).protocol.writer_features or ())
+    pv.delta.append(table, {"n": [1, 2]})
+    assert pv.delta.read_table(table)["x"].to_pylist() == values
+
+
+@pytest.mark.parametrize(("metadata", "values"), [(_IDENTITY, [1, 2]), (_GENERATED, [2, 4]), (_DEFAULT, [7, 7])])
+def test_metadata_of_arrow_fields_counts_too(tmp_path: Path, metadata: dict[str, Any], values: list[int]) -> None:
+    table = str(tmp_path / "t")
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in metadata.items()}
+    pv.delta.create(table, pa.schema([pa.field("n", pa.int64()), pa.field("x", pa.int64(), metadata=texts)]))
     pv.delta.append(table, {"n": [1, 2]})
     assert pv.delta.read_table(table)["x"].to_pylist() == values
 

@@ -243,7 +243,7 @@ def test_what_lists_and_maps_hold_widens(tmp_path: Path) -> None:
     pv.delta.widen_column(table, "m.value.element.x", "long")
     with pytest.raises(TableError, match="cannot widen"):
         pv.delta.widen_column(table, "n.element", "short")
-    with pytest.raises(TableError, match="no 'key' in column"):
+    with pytest.raises(TableError, match="'key'"):
         pv.delta.widen_column(table, "n.key", "long")
     with pytest.raises(TableError, match="part of a list or map"):
         pv.delta.drop_column(table, "n.element")
@@ -285,7 +285,7 @@ def test_write_replaces_what_a_condition_names(tmp_path: Path) -> None:
     assert caught.value.reason == "outside-condition"
     with pytest.raises(TableError, match="mode 'overwrite'"):
         pv.delta.write(table, {"n": [3], "d": ["a"]}, mode="append", replace_where="d = 'a'")
-    with pytest.raises(TableError, match="txn does not go"):
+    with pytest.raises(TableError, match="txn"):
         pv.delta.write(table, {"n": [3]}, mode="overwrite", replace_where="d = 'a'", txn=("a", 1))
 
 

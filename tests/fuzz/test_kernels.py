@@ -21,7 +21,7 @@ from parquet_variant.encoding.header import array_bytes, read_container, value_s
 from parquet_variant.encoding.json_reader import parse_json as parse_one
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.validate import find_faults
-from parquet_variant.functions.editing import edited
+from parquet_variant.functions.editing import apply_edits
 from parquet_variant.layouts import storages as reference
 from parquet_variant.layouts.storages import rows_of_array
 from parquet_variant.layouts.trees import bytes_of, check_disjoint
@@ -251,7 +251,7 @@ def test_edits(value: pv.Variant, operand: pv.Variant, kind: EditKind, segments:
     edit = Edit(kind, pv.VariantPath(segments))
     arguments = (operand,) if EditKind.INSERT <= edit.kind <= EditKind.APPEND else ()
     expected = outcome(lambda: apply_edit(value, edit, operand))
-    found = list(edited(surrounded(value), [edit], *arguments, null_on_error=True))
+    found = list(apply_edits(surrounded(value), [edit], *arguments, null_on_error=True))
     assert found[2] is None
     if isinstance(expected, tuple):
         assert found[1] is None

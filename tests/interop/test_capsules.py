@@ -130,7 +130,7 @@ def test_tables_by_name_and_by_extension(array):
     assert_same(pv.VariantArray.from_arrow(table), array)
     assert_same(pv.VariantArray.from_arrow(pa.RecordBatchReader.from_stream(table), column="v"), array)
     two = variant_table({"v": array, "w": array})
-    with pytest.raises(SchemaError, match="not one Variant column"):
+    with pytest.raises(SchemaError, match="Variant columns instead of one"):
         pv.VariantArray.from_arrow(two)
     with pytest.raises(SchemaError, match="'x'"):
         pv.VariantArray.from_arrow(two, column="x")

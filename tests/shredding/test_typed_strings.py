@@ -275,3 +275,35 @@ def test_a_schema_hints_and_auto_type_strings_and_filters_skip_row_groups(tmp_pa
     assert refused.value.reason == "bad-ddl"
     with pytest.raises(pv.SchemaError):
         pv.parse_json(rows, schema="when string!")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "typed"),
+    [
+        ('$["a.b"]', ["a.b"]),
+        ("$['a.b']", ["a.b"]),
+        ("$['a\\u002eb']", ["a.b"]),
+        ('$["tab\\tt"]', ["tab\tt"]),
+        ("$['tab\\u0009t']", ["tab\tt"]),
+        ('$[ "k:c" ]', ["k:c"]),
+        ("$['']", [""]),
+        ('$["it\'s"]', ["it's"]),
+        ("$['it\\'s']", ["it's"]),
+        ("$['*']", ["*"]),
+        ("$.*b", ["a.b"]),
+        ("$.k?c", ["k:c"]),
+        ("$.?", ["*"]),
+    ],
+)
+def test_keys_of_types_are_written_as_in_any_path(pattern: str, typed: list[str]) -> None:
+    row = dict.fromkeys(["a.b", "tab\tt", "k:c", "", "it's", "*"], "2026-01-31")
+    (value,) = pv.parse_json([json.dumps(row)], types={pattern: "date"})
+    assert value is not None
+    assert [key for key, item in value.items() if item.type.value == "date"] == typed
+
+
+@pytest.mark.parametrize("pattern", ["a", "$a", "$[0]", "$['a", "$['a'", "$.", "$['\\q']", '$["a]', "$[a]"])
+def test_what_is_not_a_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(pv.PathError) as caught:
+        pv.parse_json(["1"], types={pattern: "date"})
+    assert caught.value.offset is not None

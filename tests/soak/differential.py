@@ -79,12 +79,12 @@ class History:
         return list(range(start, self.next_key))
 
     def step(self) -> None:
-        """One more operation, and the comparison of what it comes to."""
+        """Run one more operation and compare the results."""
         op = self.choose()
         self.operations.append(op)
         before, version = dict(self.model.columns), len(self.model.versions) - 1
         made = self.model.do(op)
-        told = perform(op, self.table, before)
+        reported = perform(op, self.table, before)
         now = pv.delta.snapshot(self.table).version
         if op["op"] in ("optimize", "vacuum", "checkpoint"):
             # Whether there is anything to do, they know.
@@ -92,7 +92,7 @@ class History:
                 self.model.commit()
         else:
             assert now == version + made, f"{version} became {now}, {version + made} was expected"
-            assert told == now
+            assert reported == now
             if made:
                 self.model.commit()
         if op["op"] == "vacuum" and op["now"]:
@@ -197,8 +197,8 @@ class History:
             rows = tracked_rows(current, file)
             names = rows.column_names[-2:]
             found |= zip(rows["k"].to_pylist(), zip(*(rows[n].to_pylist() for n in names), strict=True), strict=True)
-        assert len({each[0] for each in found.values()}) == len(found), "row ids are not unique"
-        assert all(None not in each for each in found.values()), f"rows without ids: {found}"
+        assert len({ids[0] for ids in found.values()}) == len(found), "row ids are not unique"
+        assert all(None not in ids for ids in found.values()), f"rows without ids: {found}"
         if self.operations and self.operations[-1]["op"] != "restore":
             kept = set(self.ids) & set(found) - {row["k"] for row in self.model.inserted}
             for key in kept:
@@ -209,15 +209,15 @@ class History:
         self.ids = found
 
     def compare_changes(self, version: int, op: Operation) -> None:
-        """The changes of a version are those of the model; kinds are told where the table keeps change data."""
+        """Compare the changes of a version with the model; change types are compared if the table has change data."""
         found = pv.delta.changes(self.table, since=version, until=version)
         variants = [name for name, kind in self.model.columns.items() if kind == "variant"]
-        told: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for row in rows_of(found, variants):
             kind = row.pop("_change_type")
             assert row.pop("_commit_version") == version
             del row["_commit_timestamp"]
-            told[f"{kind} {_text(row)}"] += 1
+            counts[f"{kind} {_text(row)}"] += 1
         model = self.model
         columns = model.complete
         if self.fed and op["op"] in ("delete", "update", "merge"):
@@ -226,9 +226,9 @@ class History:
             for old, new in model.updated:
                 wanted[f"update_preimage {_text(columns(old))}"] += 1
                 wanted[f"update_postimage {_text(columns(new))}"] += 1
-            assert told == wanted, f"changes of {version}: {told - wanted} too many, {wanted - told} missing"
+            assert counts == wanted, f"changes of {version}: {counts - wanted} too many, {wanted - counts} missing"
         net: Counter[str] = Counter()
-        for line, count in told.items():
+        for line, count in counts.items():
             kind, _, row = line.partition(" ")
             net[row] += count if kind in ("insert", "update_postimage") else -count
         expected: Counter[str] = Counter()
@@ -236,7 +236,7 @@ class History:
                            (1, [new for _, new in model.updated])):  # fmt: skip
             for row in rows:
                 expected[_text(columns(row))] += sign
-        clean = [{row: count for row, count in each.items() if count} for each in (net, expected)]
+        clean = [{row: count for row, count in rows.items() if count} for rows in (net, expected)]
         assert clean[0] == clean[1], f"changes of {version} come to {clean[0]}, not {clean[1]}"
 
 
@@ -245,8 +245,8 @@ def _text(row: dict[str, Any]) -> str:
 
 
 @contextmanager
-def told(seed: str, folder: Path, steps: int) -> Iterator[None]:
-    """A history; an error in it says how to see it again."""
+def reproducible_history(seed: str, folder: Path, steps: int) -> Iterator[None]:
+    """Run a history; an error in it names the seed and the last operations."""
     history = History(folder, seed)
     try:
         for _ in range(steps):
@@ -261,7 +261,7 @@ def told(seed: str, folder: Path, steps: int) -> Iterator[None]:
 
 def run(seed: str, steps: int = 25) -> int:
     """One history in a folder of its own; the operations done."""
-    with tempfile.TemporaryDirectory() as folder, told(seed, Path(folder), steps):
+    with tempfile.TemporaryDirectory() as folder, reproducible_history(seed, Path(folder), steps):
         return steps
 
 

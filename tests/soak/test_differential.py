@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from fuzz.seeds import SEED
-from soak.differential import History, told
+from soak.differential import History, reproducible_history
 from soak.plain_model import NULL, Model
 
 
 @pytest.mark.parametrize("number", range(5))
 def test_a_random_history_is_that_of_a_plain_model(tmp_path: Path, number: int) -> None:
-    with told(f"{SEED} {number}", tmp_path, 20):
+    with reproducible_history(f"{SEED} {number}", tmp_path, 20):
         pass
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fuzz.seeds import SEED
 from object_store import KEYS, s3_server
-from soak.history import Told, check, soak
+from soak.history import WriterLog, check, soak
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +19,12 @@ def s3() -> Iterator[dict[str, Any]]:
         yield {"endpoint": endpoint, "region": "us-east-1", "client_options": {"allow_http": True}} | KEYS
 
 
-def _run(table: str, options: dict[str, Any]) -> Told:
-    told = soak(table, options, 8, SEED, writers=2)
-    versions = check(table, options, told)
-    print(f"FUZZ_SEED={SEED}: {versions} versions, {len(told.done)} acknowledged, {told.kills} killed")
-    assert told.kills and told.done, f"nothing was tried (FUZZ_SEED={SEED})"
-    return told
+def _run(table: str, options: dict[str, Any]) -> WriterLog:
+    log = soak(table, options, 8, SEED, writers=2)
+    versions = check(table, options, log)
+    print(f"FUZZ_SEED={SEED}: {versions} versions, {len(log.done)} acknowledged, {log.kills} killed")
+    assert log.kills and log.done, f"nothing was tried (FUZZ_SEED={SEED})"
+    return log
 
 
 def test_writers_killed_on_the_local_disk(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_writers_killed_in_s3(s3: dict[str, Any]) -> None:
 
 def test_the_check_sees_what_is_lost(tmp_path: Path) -> None:
     table = str(tmp_path / "table")
-    told = soak(table, {}, 0, SEED)
-    assert check(table, {}, told) == 1
-    told.begun["w9-9"] = {"op": "append", "rows": [told.first[0] | {"k": 99}], "tag": "w9-9"}
-    told.done["w9-9"] = 0
+    log = soak(table, {}, 0, SEED)
+    assert check(table, {}, log) == 1
+    log.begun["w9-9"] = {"op": "append", "rows": [log.first[0] | {"k": 99}], "tag": "w9-9"}
+    log.done["w9-9"] = 0
     with pytest.raises(AssertionError, match="w9-9 was acknowledged in 0 and is nowhere"):
-        check(table, {}, told)
+        check(table, {}, log)

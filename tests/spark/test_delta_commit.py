@@ -92,3 +92,18 @@ def test_a_transaction_of_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(pv.VariantError, match="Delta tables"):
         BatchWriter(WriteOptions.of({"path": str(tmp_path / "d"), "txnAppId": "a", "txnVersion": "1"}), _SCHEMA, False)
     assert not (tmp_path / "d").exists()
+
+
+def test_files_are_kept_if_it_is_unknown_whether_they_were_committed(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = DeltaBatchWriter(_options(table), _SCHEMA, False)
+    messages = [writer.write(iter([_batch(1)]))]
+
+    def unknown(*_: object, **__: object) -> None:
+        raise pv.TableError("the answer was lost", reason="unknown-outcome")
+
+    monkeypatch.setattr("parquet_variant.spark.datasource.delta_writer.commit_files", unknown)
+    with pytest.raises(pv.TableError):
+        writer.commit(messages)
+    assert len(list(table.glob("*.parquet"))) == 1

@@ -267,7 +267,7 @@ def test_what_is_refused(tmp_path):
     (tmp_path / "bad.vortex").write_bytes(b"not a vortex file at all")
     with pytest.raises(VariantFileError, match="not a Vortex file"):
         pv.vortex.read(tmp_path / "bad.vortex")
-    with pytest.raises(VariantFileError, match="no column 'x'"):
+    with pytest.raises(VariantFileError, match="column 'x' does not exist"):
         pv.vortex.scan(tmp_path / "a.vortex", ["x"])
     with pytest.raises(VariantFileError, match="length"):
         pv.vortex.write(tmp_path / "c.vortex", {"v": array, "n": pa.array([1, 2])})

@@ -1,1 +1,1 @@
-"""The Arrow column of Variants: `VariantArray`, and what kernels need of its storage."""
+"""The Arrow column of Variants: `VariantArray`, and the parts of its storage that kernels read."""

@@ -1,10 +1,10 @@
-"""Variant columns in and out through Arrow's PyCapsule interface.
+"""Variant columns through Arrow's PyCapsule interface.
 
-Owns the canonical extension's name, the capsules (schema, array, stream) that carry it, and finding the Variant column
-in what another library exports. Leaves the storage's many Arrow forms to `parts`, chunks to `chunked_array`.
+Owns the name of the canonical extension, the capsules (schema, array, stream) that carry it, and finding the Variant
+column in data of another library. Leaves the Arrow forms of a storage to `parts`, and chunks to `chunked_array`.
 
-pyarrow's capsule of a chunked array has no field, so no metadata. `_export_stream` therefore puts its own function in
-the place of the stream's ``get_schema``; the chunks, null rows included, and their release stay pyarrow's.
+pyarrow's capsule of a chunked array has no field, and therefore no metadata. `stream_capsule` replaces ``get_schema``
+of the stream by its own function; pyarrow provides the chunks, null rows included, and their release.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class _Stream(ctypes.Structure):
 
 
 _GET_SCHEMA = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-# One function a storage type, for the life of the process: a stream may outlive everything that it was made from.
+# One function per storage type, never freed, since a stream may outlive everything that it was made from.
 _getters: dict[pa.DataType, Any] = {}
 
 
 def variant_field(storage: pa.DataType) -> pa.Field:
-    """The field that a table needs for a storage: its type, with the extension's name as metadata."""
+    """Return the field of a storage for a table: its type, with the extension's name as metadata."""
     return pa.field("", storage, metadata=EXTENSION_METADATA)
 
 
@@ -73,11 +73,11 @@ def _schema_getter(storage: pa.DataType) -> Any:
 
 
 def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, requested_schema: Any = None) -> Any:
-    """The capsule of a stream of Variant storages, its schema with the extension's name.
+    """Return the capsule of a stream of Variant storages, with the extension's name in its schema.
 
-    `storages`: the chunks, all of the type.
-    `requested_schema`: a capsule of the schema that the consumer would like; followed as far as it asks for the same
-      children in another encoding.
+    `storages`: the chunks, all of the storage type.
+    `requested_schema`: a capsule of the schema that the consumer requests; used if it requests the same children in
+      another encoding.
     """
     if requested_schema is not None:
         requested = _requested(requested_schema)
@@ -93,7 +93,7 @@ def stream_capsule(storages: list[pa.StructArray], storage_type: pa.DataType, re
 
 
 def array_capsules(storage: pa.StructArray, requested_schema: Any = None) -> tuple[Any, Any]:
-    """The schema capsule, with the extension's name, and the array capsule of a storage."""
+    """Return the schema capsule, with the extension's name, and the array capsule of a storage."""
     if requested_schema is not None:
         storage = _as_requested(storage, _requested(requested_schema))
     _, array = _without_offsets(storage).__arrow_c_array__()
@@ -101,7 +101,9 @@ def array_capsules(storage: pa.StructArray, requested_schema: Any = None) -> tup
 
 
 def _without_offsets(array: pa.Array) -> pa.Array:
-    """The array with the offset of a slice moved into its children: arro3 0.9 panics on nested structs with one."""
+    """Return an array with the offset of a slice moved into its children: arro3 0.9 panics on nested structs with an
+    offset.
+    """
     if pa.types.is_struct(array.type) and not len(array):
         return _empty(array.type)
     if not pa.types.is_struct(array.type) or (array.offset == 0 and len(array.field(0)) == len(array)):
@@ -115,7 +117,7 @@ def _requested(capsule: Any) -> pa.DataType:
 
 
 def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
-    """The storage with the encodings of a requested type; as it is where that asks for something else."""
+    """Return a storage with the encodings of a requested type; unchanged if the type has other fields."""
     if not pa.types.is_struct(kind) or {f.name for f in kind} != {f.name for f in storage.type}:
         return storage
     columns, fields = [], []
@@ -132,27 +134,27 @@ def _as_requested(storage: pa.StructArray, kind: pa.DataType) -> pa.StructArray:
 
 
 def plain_metadata(storage: pa.StructArray) -> pa.StructArray:
-    """The storage with plain binary metadata."""
+    """Return a storage with plain binary metadata."""
     fields = [field.with_type(pa.binary()) if field.name == "metadata" else field for field in storage.type]
     return _as_requested(storage, pa.struct(fields))
 
 
-# -- in
+# -- import
 
 
 def import_variant(obj: Any, column: str | None = None) -> list[pa.StructArray]:
-    """The storages, one a chunk, of the Variant column that an object of any library holds.
+    """Return the storages, one per chunk, of the Variant column in an object of any library.
 
-    `obj`: a pyarrow array, chunked array, table or record batch, or anything with ``__arrow_c_array__`` or
+    `obj`: a pyarrow array, chunked array, table or record batch, or an object with ``__arrow_c_array__`` or
       ``__arrow_c_stream__``.
     `column`: the column, if the object is a table. None: the object is the column, or a table with one Variant column.
-    Raises `SchemaError` if it holds no Arrow data (``not-arrow``), no such column or no single Variant
-    (``not-a-variant``), or its buffers point outside of one another (``bad-arrow``).
+    Raises `SchemaError` if the object is not Arrow data (``not-arrow``), if the column does not exist or there is not
+    exactly one Variant column (``not-a-variant``), or if buffers point outside the data (``bad-arrow``).
     """
     chunks, kind = _chunks_of(obj)
     for chunk in chunks:
         refuse_unsound(chunk)
-    # Empty chunks go: pyarrow 26 cannot put an imported one with an offset together with others.
+    # Empty chunks are dropped: pyarrow 26 cannot concatenate an imported empty chunk that has an offset.
     chunks = [chunk for chunk in chunks if len(chunk)]
     if column is None and is_storage(kind):
         return [_storage_of(chunk) for chunk in chunks] or [_empty(kind)]
@@ -172,8 +174,8 @@ def _chunks_of(obj: Any) -> tuple[list[pa.Array], pa.DataType]:
             return [array], array.type
         if not hasattr(obj, "__arrow_c_stream__"):
             raise SchemaError(
-                f"{type(obj).__name__} has neither __arrow_c_array__ nor __arrow_c_stream__: to make Variants of "
-                "Python objects use VariantArray.from_pylist",
+                f"{type(obj).__name__} is not Arrow data: it has neither __arrow_c_array__ nor __arrow_c_stream__; use "
+                "VariantArray.from_pylist for Python objects",
                 reason="not-arrow",
             )
         obj = pa.chunked_array(obj)
@@ -189,17 +191,17 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _storage_of(chunk: pa.Array) -> pa.StructArray:
-    # A process may have registered an extension type of this name.
+    # The process may have registered an extension type of this name.
     storage = chunk.storage if isinstance(chunk.type, pa.BaseExtensionType) else chunk
     if not pa.types.is_struct(storage.type):
-        return storage  # the constructor says what is wrong
+        return storage  # the constructor of VariantArray raises the error
     return with_metadata(in_offsets(storage))
 
 
 def in_offsets(storage: pa.StructArray) -> pa.StructArray:
-    """The storage without run ends, and views of texts, bytes, lists: kernels read offsets, pyarrow takes only them.
+    """Return a storage without run ends and without views of strings, bytes and lists: kernels read offsets.
 
-    pyarrow 26 casts list views wrongly. Run ends of metadata become indices: each metadata is there once.
+    pyarrow 26 casts list views incorrectly. Run ends of metadata become dictionary indices.
     """
     if not has_encodings(storage.type) and len(storage):
         return storage
@@ -213,12 +215,12 @@ def in_offsets(storage: pa.StructArray) -> pa.StructArray:
         for field, plain in ((field, without_views(field.type, large=large, lists=True)) for field in storage.type)
     ]
     if not len(storage):
-        return pa.nulls(0, pa.struct(fields))  # what is empty may lack its offsets
+        return pa.nulls(0, pa.struct(fields))  # an empty array may not have offsets
     return in_form(storage, pa.struct(fields))
 
 
 def _viewed_bytes(storage: pa.Array) -> int:
-    """Return the bytes that the longest column of views in an array takes with offsets: views may share bytes."""
+    """Return the bytes of the largest view column of an array when stored with offsets; views may share bytes."""
     longest, remaining = 0, [storage]
     while remaining:
         array = remaining.pop()
@@ -235,7 +237,7 @@ def _viewed_bytes(storage: pa.Array) -> int:
 
 
 def with_metadata(storage: pa.StructArray) -> pa.StructArray:
-    """The storage with metadata in every row: many libraries make the children of a null struct null, too."""
+    """Return a storage with metadata in every row: many libraries make the children of a null struct null."""
     index = storage.type.get_field_index("metadata")
     column = storage.field(index) if index >= 0 else None
     if column is None or column.null_count == 0 or pa.types.is_run_end_encoded(column.type):
@@ -249,7 +251,7 @@ def with_metadata(storage: pa.StructArray) -> pa.StructArray:
 
 
 def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.DataType:
-    """The type without run ends, and offsets for views, of ``lists`` too: pyarrow 26 takes no rows of the others."""
+    """Return a type without run ends, and with offsets instead of views; with ``lists``, of list views too."""
     if not has_encodings(kind):
         return kind
     if pa.types.is_binary_view(kind):
@@ -264,15 +266,17 @@ def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.
 
 
 def is_storage(kind: pa.DataType) -> bool:
-    """Whether a type has the shape of a Variant storage in any layout."""
+    """Return whether a type has the shape of a Variant storage in any layout."""
     return find_layout(ArrowGroup(_plain_type(kind))) is not None
 
 
 def named_variants(fields: Iterable[pa.Field]) -> list[str]:
-    """The names of the fields that say that they are Variants, or, if none does, of those that look like one."""
-    every = list(fields)
-    names = [field.name for field in every if is_named(field)]
-    return names or [field.name for field in every if is_storage(field.type)]
+    """Return the names of the fields that are marked as Variants; if there are none, of those with the shape of a
+    Variant.
+    """
+    fields = list(fields)
+    names = [field.name for field in fields if is_named(field)]
+    return names or [field.name for field in fields if is_storage(field.type)]
 
 
 def is_named(field: pa.Field) -> bool:
@@ -321,15 +325,16 @@ def _column_index(kind: pa.DataType, column: str | None) -> int:
         names = named_variants(fields)
         numbers = [number for number, field in enumerate(fields) if field.name in names]
     if len(numbers) != 1:
-        what = f"no single column {column!r}" if column is not None else "not one Variant column"
+        problem = f"no column {column!r}" if column is not None else f"{len(numbers)} Variant columns instead of one"
         raise SchemaError(
-            f"there is {what} in {str(kind)[:200]}: name one with column=, or make Variants with cast_to_variant",
+            f"the data has {problem}: its type is {str(kind)[:200]}; name a Variant column with column=, or convert "
+            "columns with cast_to_variant",
             reason="not-a-variant",
         )
     return numbers[0]
 
 
 def _child(chunk: pa.StructArray, index: int) -> pa.Array:
-    """A child, null where the struct is."""
+    """Return a child column, null where the struct is null."""
     child = chunk.field(index)
     return child if chunk.null_count == 0 else child.take(pa.array(range(len(chunk)), mask=to_numpy(chunk.is_null())))

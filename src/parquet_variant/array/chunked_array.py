@@ -1,4 +1,4 @@
-"""Chunks of Variant columns, alone and in tables, for libraries that take streams.
+"""Chunked Variant columns, for libraries that read streams.
 
 Owns `ChunkedVariantArray` and `variant_table`. Leaves the capsules to `capsules`.
 """
@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, plain_metadata, stream_capsule, variant_field
-from parquet_variant.array.variant_array import VariantArray, alike
+from parquet_variant.array.variant_array import VariantArray, checked_arrays
 from parquet_variant.errors import check_column_name
 
 
 class ChunkedVariantArray:
-    """Chunks of one Variant column, for libraries that take a stream.
+    """A Variant column in chunks, for libraries that read a stream.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class ChunkedVariantArray:
     Raises
     ------
     SchemaError
-        If their storage types differ (``different-storage``), or there are none.
+        If their storage types differ (``different-storage``), or there is not at least one array.
 
     Examples
     --------
@@ -39,14 +39,14 @@ class ChunkedVariantArray:
     __slots__ = ("chunks",)
 
     chunks: tuple[VariantArray, ...]
-    """The arrays."""
+    """The chunks."""
 
     def __init__(self, chunks: Iterable[VariantArray]) -> None:
-        self.chunks = alike(chunks)
+        self.chunks = checked_arrays(chunks)
 
     @classmethod
     def from_arrow(cls, obj: Any, column: str | None = None) -> ChunkedVariantArray:
-        """The chunks of a stream, without copying them together; see `VariantArray.from_arrow`."""
+        """Return the chunks of a stream without copying them together; see `VariantArray.from_arrow`."""
         return cls(VariantArray(storage) for storage in import_variant(obj, column))
 
     def __len__(self) -> int:
@@ -58,15 +58,15 @@ class ChunkedVariantArray:
 
     @property
     def null_count(self) -> int:
-        """Number of SQL NULL rows."""
+        """The number of SQL NULL rows."""
         return sum(chunk.null_count for chunk in self.chunks)
 
     def map(self, operation: Callable[[VariantArray], VariantArray]) -> ChunkedVariantArray:
-        """The chunks after an operation on each."""
+        """Return the results of an operation on each chunk."""
         return ChunkedVariantArray(map(operation, self.chunks))
 
     def combine(self) -> VariantArray:
-        """One array of all rows."""
+        """Return all rows as one array."""
         return VariantArray.concat(self.chunks)
 
     def __arrow_c_schema__(self) -> Any:
@@ -78,20 +78,21 @@ class ChunkedVariantArray:
 
 
 def variant_table(columns: Mapping[str, Any], *, plain: bool = False) -> pa.Table:
-    """A pyarrow table whose Variant columns carry the extension's name: what DuckDB, daft and Vortex take.
+    """Return a pyarrow table whose Variant columns are marked with the extension's name, as DuckDB, daft and Vortex
+    read it.
 
     Parameters
     ----------
     columns
-        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow's tables take.
+        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow accepts as a column.
     plain
-        Whether metadata is plain binary instead of dictionary-encoded, for libraries that have no dictionaries of
+        Store metadata as plain binary instead of dictionary-encoded, for libraries that do not support dictionaries of
         binary (daft).
 
     Raises
     ------
     SchemaError
-        As `ChunkedVariantArray`.
+        If the storage types of the chunks of a column differ (``different-storage``).
 
     Examples
     --------

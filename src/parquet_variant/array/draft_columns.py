@@ -1,9 +1,9 @@
-"""The drafts and the final layout, column by column.
+"""Conversions between the drafts and the final layout, column by column.
 
-Owns turning one storage into the other. Draft ``object`` has the same typed columns under other names. What the final
-layout keeps in the ``value`` of every group is in draft ``paths`` all in the one ``value`` at the top, and so is
-gathered from the groups or handed out to them. Leaves what the columns cannot decide to the scalar fallback
-(`Undecided`), and calling the kernels that rewrite values to `remapping`.
+Draft ``object`` has the same typed columns as the final layout under other names. Draft ``paths`` stores in the one
+``value`` at the top what the final layout stores in the ``value`` of every group, so that it is gathered from the
+groups or distributed to them. Leaves rows that the columns do not decide to the scalar reference (`Undecided`), and
+calling the kernels that rewrite values to `remapping`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from parquet_variant.array.remapping import (
     Spans,
     Undecided,
     dictionary_names,
-    least,
     remapped,
     spans_of,
     split_combined,
     undecided_if,
+    with_minimal_metadata,
 )
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
@@ -39,19 +39,19 @@ Int64s = npt.NDArray[np.int64]
 
 
 def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
-    """Make a group of optional columns, null where `missing` is true."""
+    """Return a group of optional columns, null where `missing` is true."""
     fields = [pa.field(name, column.type) for name, column in columns.items()]
     return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=missing)
 
 
 def list_parts(array: pa.Array) -> tuple[Int64s, pa.Array]:
-    """Give the length of each list (0 for null), and the elements of all, one after the other."""
+    """Return the length of each list (0 for null), and the concatenated elements of all lists."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     return lengths, list_elements(array)
 
 
 def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
-    """Make lists of elements, null where `missing` is true."""
+    """Return lists of elements, null where `missing` is true."""
     offsets = offsets_of(lengths)
     element = pa.field("element", elements.type)
     if len(elements) > MAX_OFFSET:
@@ -61,40 +61,40 @@ def list_of(lengths: Int64s, elements: pa.Array, missing: pa.Array) -> pa.Array:
 
 
 def combined(value: pa.Array | None, rows: Int64s, names: NameTable) -> pa.Array:
-    """Make ``untyped_value`` of ``value``: each with metadata of its own."""
+    """Return the ``untyped_value`` of a ``value`` column: values with their own metadata."""
     if value is None or value.null_count == len(value):
         return pa.nulls(len(rows), pa.binary())
-    return pc.binary_join_element_wise(*least(spans_of(value, rows), names), b"")
+    return pc.binary_join_element_wise(*with_minimal_metadata(spans_of(value, rows), names), b"")
 
 
 class Binaries:
-    """The binaries of a storage, in the order in which they are met, on their way to one dictionary."""
+    """The binaries of a storage, in the order in which they are added, to be rewritten with one dictionary."""
 
     def __init__(self) -> None:
         self._spans: list[tuple[Spans, list[list[str]]] | int] = []
 
     def add_combined(self, column: pa.Array) -> None:
-        """Take an ``untyped_value`` column apart."""
-        self._add(len(column), None if column.null_count == len(column) else split_combined(column))
+        """Add an ``untyped_value`` column."""
+        self._append(len(column), None if column.null_count == len(column) else split_combined(column))
 
     def add_pair(self, metadata: pa.Array, value: pa.Array) -> None:
-        """Take a ``value`` column beside its ``metadata``."""
+        """Add a ``value`` column with its ``metadata``."""
         if value.null_count == len(value):
-            self._add(len(value), None)
+            self._append(len(value), None)
             return
         parts = metadata_parts(metadata)
         undecided_if(np.any((parts.indices < 0) & value.is_valid().to_numpy(zero_copy_only=False)))
-        self._add(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
+        self._append(len(value), (spans_of(value, np.maximum(parts.indices, 0).astype(np.int64)), parts.dictionary))
 
-    def _add(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
+    def _append(self, length: int, split: tuple[Spans, pa.BinaryArray] | None) -> None:
         self._spans.append(length if split is None else (split[0], dictionary_names(split[1])))
 
     def names(self) -> set[str]:
-        """All names in all dictionaries."""
+        """Return all names in all dictionaries."""
         return {name for spans in self._spans if not isinstance(spans, int) for names in spans[1] for name in names}
 
     def values(self, ids: dict[str, int]) -> Iterator[pa.Array]:
-        """Give the columns again, as values under the common dictionary."""
+        """Yield the columns as values with the ids of the common dictionary."""
         for spans in self._spans:
             if isinstance(spans, int):
                 yield pa.nulls(spans, pa.binary())
@@ -108,23 +108,23 @@ def final_storage(
     binaries: Binaries,
     build: Callable[[Iterator[pa.Array], pa.Array], dict[str, pa.Array]],
 ) -> pa.StructArray:
-    """Make a storage of the final layout whose rows share one dictionary.
+    """Return a storage of the final layout whose rows share one dictionary.
 
-    `missing`: which rows are SQL NULL.
+    `missing`: the mask of SQL NULL rows.
     `names`: the names of shredded fields.
     `binaries`: all binaries of the draft's storage.
-    `build`: makes the columns beside ``metadata``, given the binaries as values and the metadata column.
+    `build`: makes the columns other than ``metadata`` from the binaries as values and the metadata column.
     """
-    every = sorted(names | binaries.names())
-    metadata = metadata_of_all(every, len(missing))
-    columns = build(binaries.values({name: number for number, name in enumerate(every)}), metadata)
+    all_names = sorted(names | binaries.names())
+    metadata = metadata_of_all(all_names, len(missing))
+    columns = build(binaries.values({name: number for number, name in enumerate(all_names)}), metadata)
     return struct_of({"metadata": metadata, **columns}, missing)
 
 
 def draft_object_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``object``.
+    """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in draft ``object``.
 
-    Raises `Undecided` for values whose bytes only the scalar fallback can rewrite.
+    Raises `Undecided` for values whose bytes only the scalar reference can rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
@@ -140,10 +140,10 @@ def _object_groups(
         return draft
     typed = columns["typed_value"]
     if schema.kind == "object":
-        below = columns_of(typed)
+        groups = columns_of(typed)
         fields = {}
         for name, child in schema.fields:
-            pair = columns_of(below[name])
+            pair = columns_of(groups[name])
             missing = pc.and_(pair["value"].is_null(), pair["typed_value"].is_null() if "typed_value" in pair else True)
             fields[name] = struct_of(_object_groups(pair, child, rows, names), missing)
         draft["object"] = struct_of(fields, typed.is_null())
@@ -157,10 +157,10 @@ def _object_groups(
 
 
 def final_of_draft_object(storage: pa.StructArray) -> pa.StructArray:
-    """Turn a storage of draft ``object`` into one of the final layout, with one dictionary for all rows.
+    """Return a storage of draft ``object`` in the final layout, with one dictionary for all rows.
 
-    Conflicts are carried over: `kernels.shredding.unshred` finds them. Raises `Undecided` for groups of several shapes,
-    and for binaries that only the scalar fallback can read.
+    Conflicts are preserved for `kernels.shredding.unshred` to find. Raises `Undecided` for groups of several shapes,
+    and for binaries that only the scalar reference can read.
     """
     plan = object_plan(storage.type)
     binaries, names = Binaries(), set[str]()
@@ -175,9 +175,9 @@ def _collect_object(group: pa.StructArray, node: ObjectNode, binaries: Binaries,
         binaries.add_combined(columns["untyped_value"])
     if node.fields is not None:
         names.update(node.fields)
-        below = columns_of(columns["object"])
+        groups = columns_of(columns["object"])
         for name, child in node.fields.items():
-            _collect_object(below[name], child, binaries, names)
+            _collect_object(groups[name], child, binaries, names)
     elif node.element is not None:
         _collect_object(list_parts(columns["array"])[1], node.element, binaries, names)
 
@@ -186,9 +186,9 @@ def _object_final(group: pa.StructArray, node: ObjectNode, values: Iterator[pa.A
     columns = columns_of(group)
     final = {"value": next(values)} if node.has_untyped else {}
     if node.fields is not None:
-        below = columns_of(columns["object"])
+        groups = columns_of(columns["object"])
         fields = {
-            name: struct_of(_object_final(below[name], child, values), None) for name, child in node.fields.items()
+            name: struct_of(_object_final(groups[name], child, values), None) for name, child in node.fields.items()
         }
         final["typed_value"] = struct_of(fields, columns["object"].is_null())
     elif node.element is not None:
@@ -201,7 +201,7 @@ def _object_final(group: pa.StructArray, node: ObjectNode, values: Iterator[pa.A
 
 
 Bools = npt.NDArray[np.bool_]
-# Plain bytes here and elsewhere: making a scalar imports pandas, if it is there.
+# Bytes, because making a pyarrow scalar imports pandas if it is installed.
 _NULL = b"\x00"
 
 
@@ -213,15 +213,16 @@ def _valid(column: pa.Array) -> Bools:
 
 
 def draft_paths_of_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Turn a storage of the final layout, without conflicts as `shred_variant` makes it, into one of draft ``paths``.
+    """Return a storage of the final layout, without conflicts as `shred_variant` makes it, in draft ``paths``.
 
-    Its schema is no lone variant. Raises `Undecided` for values whose bytes only the scalar fallback can rewrite.
+    The schema must not be a single variant. Raises `Undecided` for values whose bytes only the scalar reference can
+    rewrite.
     """
     columns = columns_of(storage)
     metadata = metadata_parts(columns["metadata"])
     names = name_table(metadata.dictionary)
     rows = metadata.indices.astype(np.int64)
-    top = _left(columns, storage.is_null(), schema, rows, names)
+    top = _top_residual(columns, storage.is_null(), schema, rows, names)
     return struct_of({**top, "paths": _paths(columns, schema, rows, names)}, storage.is_null())
 
 
@@ -230,9 +231,9 @@ def _paths(
 ) -> pa.Array:
     if schema.kind == "object":
         typed = columns["typed_value"]
-        below = columns_of(typed)
+        groups = columns_of(typed)
         fields = {
-            name: _paths(columns_of(below[name]), child, rows, names, field=True) for name, child in schema.fields
+            name: _paths(columns_of(groups[name]), child, rows, names, field=True) for name, child in schema.fields
         }
         return struct_of(fields, typed.is_null())
     if schema.element is not None:
@@ -246,49 +247,50 @@ def _paths(
     return struct_of(leaf, missing if field else None)
 
 
-def _left(
+def _top_residual(
     columns: dict[str, pa.Array], missing: pa.Array, schema: ShreddingSchema, rows: Int64s, names: NameTable
 ) -> dict[str, pa.Array]:
-    """The top-level ``value`` and ``metadata``: what the groups keep beside their typed columns."""
-    group, has = _residual(columns, schema)
-    has &= ~missing.to_numpy(zero_copy_only=False)
-    if not has.any():
-        return {name: pa.nulls(len(has), pa.binary()) for name in ("value", "metadata")}
+    """Return the top-level ``value`` and ``metadata``: the residuals of all groups."""
+    group, has_residual = _residual(columns, schema)
+    has_residual &= ~missing.to_numpy(zero_copy_only=False)
+    if not has_residual.any():
+        return {name: pa.nulls(len(has_residual), pa.binary()) for name in ("value", "metadata")}
     storage = struct_of({"metadata": columns["metadata"], **group}, missing)
     plain, refused = assembled_storage(storage, schema_table(_skeleton(schema)), metadata_parts(columns["metadata"]))
     undecided_if(refused.any())
-    value = pc.if_else(pa.array(has), plain.field("value"), None)
-    least_metadata, value = least(spans_of(value, rows), names)
-    return {"value": value, "metadata": least_metadata}
+    value = pc.if_else(pa.array(has_residual), plain.field("value"), None)
+    minimal_metadata, value = with_minimal_metadata(spans_of(value, rows), names)
+    return {"value": value, "metadata": minimal_metadata}
 
 
 def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Bools]:
-    """A group without what its leaves hold, and which entries have anything left."""
+    """Return a group without the values of its leaves, and the mask of entries that have a residual."""
     if not schema.children():
         length = len(columns["value"])
         return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
     value, typed = columns["value"], columns["typed_value"]
-    has, there = _valid(value), _valid(typed)
+    has_residual, is_typed = _valid(value), _valid(typed)
     if schema.element is not None:
         lengths, elements = list_parts(typed)
         element, has_element = _residual(columns_of(elements), schema.element)
         ends = np.cumsum(lengths)
-        so_far = np.concatenate([[0], np.cumsum(has_element)])
-        some = there & (so_far[ends] > so_far[ends - lengths])
-        return {"value": value, "typed_value": list_of(lengths, struct_of(element, None), pa.array(~some))}, has | some
+        residuals_before = np.concatenate([[0], np.cumsum(has_element)])
+        in_elements = is_typed & (residuals_before[ends] > residuals_before[ends - lengths])
+        lists = list_of(lengths, struct_of(element, None), pa.array(~in_elements))
+        return {"value": value, "typed_value": lists}, has_residual | in_elements
     fields = {}
-    some = np.zeros(len(has), np.bool_)
-    below = columns_of(typed)
+    in_fields = np.zeros(len(has_residual), np.bool_)
+    groups = columns_of(typed)
     for name, child in schema.fields:
-        field, has_field = _residual(columns_of(below[name]), child)
+        field, has_field = _residual(columns_of(groups[name]), child)
         fields[name] = struct_of(field, None)
-        some |= has_field
-    has |= some & there
-    return {"value": value, "typed_value": struct_of(fields, pa.array(~(there & has)))}, has
+        in_fields |= has_field
+    has_residual |= in_fields & is_typed
+    return {"value": value, "typed_value": struct_of(fields, pa.array(~(is_typed & has_residual)))}, has_residual
 
 
 def _skeleton(node: ShreddingSchema | PathsNode) -> ShreddingSchema:
-    """The same objects and arrays, with untyped leaves."""
+    """Return the schema with the same objects and arrays, and untyped leaves."""
     if node.element is not None:
         return ShreddingSchema.array(_skeleton(node.element))
     if node.kind == "object":
@@ -300,10 +302,10 @@ def _skeleton(node: ShreddingSchema | PathsNode) -> ShreddingSchema:
 
 
 def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
-    """Turn a storage of draft ``paths`` into one of the final layout, with one dictionary for all rows.
+    """Return a storage of draft ``paths`` in the final layout, with one dictionary for all rows.
 
-    Raises `Undecided` for storages without ``paths`` or with nested typed values, for columns that contradict each
-    other, and for binaries that only the scalar fallback can read.
+    Raises `Undecided` for storages without ``paths`` or with nested typed values, for columns that conflict, and for
+    binaries that only the scalar reference can read.
     """
     plan = paths_plan(storage.type)
     if plan is None:
@@ -319,8 +321,8 @@ def final_of_draft_paths(storage: pa.StructArray) -> pa.StructArray:
         final = _paths_final(top["paths"], plan, values)
         if value.null_count == len(value):
             return final
-        rest = struct_of({"metadata": metadata, "value": value}, value.is_null())
-        return _merged(final, columns_of(shredded_final(rest, _skeleton(plan))), plan)
+        residual = struct_of({"metadata": metadata, "value": value}, value.is_null())
+        return _merged(final, columns_of(shredded_final(residual, _skeleton(plan))), plan)
 
     return final_storage(storage.is_null(), names, binaries, build)
 
@@ -357,54 +359,57 @@ def _paths_final(group: pa.Array, node: PathsNode, values: Iterator[pa.Array]) -
 
 
 def _merged(
-    columns: dict[str, pa.Array], rest: dict[str, pa.Array], node: PathsNode, *, element: bool = False
+    columns: dict[str, pa.Array], residual: dict[str, pa.Array], node: PathsNode, *, element: bool = False
 ) -> dict[str, pa.Array]:
-    """Put what is left at the top (`rest`, shredded alike) beside what ``paths`` holds."""
-    left = rest["value"]
-    has_left = _valid(left)
-    # The placeholder of an element that is wholly in `paths`.
-    placeholder = pc.equal(left, _NULL).fill_null(False).to_numpy(zero_copy_only=False)
+    """Merge the residual at the top, shredded by the same schema, into the columns of ``paths``."""
+    residual_value = residual["value"]
+    has_value = _valid(residual_value)
+    # The placeholder of an element that is stored completely in `paths`.
+    is_placeholder = pc.equal(residual_value, _NULL).fill_null(False).to_numpy(zero_copy_only=False)
     if node.kind == "leaf":
-        there = _valid(columns["value"])
+        in_paths = _valid(columns["value"])
         if "typed_value" in columns:
-            there = there | _valid(columns["typed_value"])
-        undecided_if(np.any(there & has_left & ~placeholder))
-        return {**columns, "value": pc.if_else(pa.array(there), columns["value"], left)}
-    typed, rest_typed = columns["typed_value"], rest["typed_value"]
-    there, rest_there = _valid(typed), _valid(rest_typed)
-    clash = there & ~rest_there & has_left
-    undecided_if(np.any(clash & ~placeholder) or (not element and node.kind == "object" and np.any(clash)))
-    value = pc.if_else(pa.array(clash), None, left)
-    missing = pa.array(~(there | rest_there))
+            in_paths = in_paths | _valid(columns["typed_value"])
+        undecided_if(np.any(in_paths & has_value & ~is_placeholder))
+        return {**columns, "value": pc.if_else(pa.array(in_paths), columns["value"], residual_value)}
+    typed, residual_typed = columns["typed_value"], residual["typed_value"]
+    in_paths, in_residual = _valid(typed), _valid(residual_typed)
+    conflicts = in_paths & ~in_residual & has_value
+    undecided_if(np.any(conflicts & ~is_placeholder) or (not element and node.kind == "object" and np.any(conflicts)))
+    value = pc.if_else(pa.array(conflicts), None, residual_value)
+    missing = pa.array(~(in_paths | in_residual))
     if node.element is not None:
-        return {"value": value, "typed_value": _merged_lists(typed, rest_typed, there, rest_there, node.element)}
-    below, rest_below = columns_of(typed), columns_of(rest_typed)
+        lists = _merged_lists(typed, residual_typed, in_paths, in_residual, node.element)
+        return {"value": value, "typed_value": lists}
+    groups, residual_groups = columns_of(typed), columns_of(residual_typed)
     fields = {
-        name: struct_of(_merged(columns_of(below[name]), columns_of(rest_below[name]), child), None)
+        name: struct_of(_merged(columns_of(groups[name]), columns_of(residual_groups[name]), child), None)
         for name, child in node.fields.items()
     }
     return {"value": value, "typed_value": struct_of(fields, missing)}
 
 
-def _merged_lists(typed: pa.Array, rest: pa.Array, there: Bools, rest_there: Bools, node: PathsNode) -> pa.Array:
+def _merged_lists(
+    typed: pa.Array, residual: pa.Array, in_paths: Bools, in_residual: Bools, node: PathsNode
+) -> pa.Array:
     lengths, elements = list_parts(typed)
-    rest_lengths, rest_elements = list_parts(rest)
-    undecided_if(np.any(there & rest_there & (lengths != rest_lengths)))
-    both = np.maximum(lengths, rest_lengths)
+    residual_lengths, residual_elements = list_parts(residual)
+    undecided_if(np.any(in_paths & in_residual & (lengths != residual_lengths)))
+    sizes = np.maximum(lengths, residual_lengths)
     merged = _merged(
-        columns_of(_scatter_lists(elements, there, lengths, both)),
-        columns_of(_scatter_lists(rest_elements, rest_there, rest_lengths, both)),
+        columns_of(_scatter_lists(elements, in_paths, lengths, sizes)),
+        columns_of(_scatter_lists(residual_elements, in_residual, residual_lengths, sizes)),
         node,
         element=True,
     )
-    return list_of(both, struct_of(merged, None), pa.array(~(there | rest_there)))
+    return list_of(sizes, struct_of(merged, None), pa.array(~(in_paths | in_residual)))
 
 
-def _scatter_lists(elements: pa.Array, there: Bools, lengths: Int64s, sizes: Int64s) -> pa.Array:
-    """The elements with nulls for the lists that are not there but in the other column."""
+def _scatter_lists(elements: pa.Array, is_list: Bools, lengths: Int64s, sizes: Int64s) -> pa.Array:
+    """Return the elements, with nulls for the lists that exist only in the other column."""
     if np.array_equal(lengths, sizes):
         return elements
     starts = np.cumsum(lengths) - lengths
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    absent = np.repeat(~there, sizes)
+    absent = np.repeat(~is_list, sizes)
     return elements.take(pa.array(np.repeat(starts, sizes) + within, mask=absent))

@@ -1,7 +1,7 @@
-"""Metadata that has the names of all shredded fields, as the specification asks of it.
+"""Metadata with the names of all shredded fields, as the specification requires.
 
-Owns finding the fields that are there and whose name a row's metadata lacks, and adding it at the end, so that what
-refers to names by id stays right. Leaves metadata that is malformed as it is.
+Owns finding names of shredded fields that the metadata of a row lacks, and appending them, so that existing ids stay
+valid. Malformed metadata is not changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from parquet_variant.schema.storage_shape import is_list
 
 
 def with_field_names(storage: pa.StructArray) -> pa.StructArray:
-    r"""A storage of the final layout, in whose metadata the names of its shredded fields are.
+    r"""Return a storage of the final layout with the names of its shredded fields in the metadata.
 
     Spec, "Variant Metadata": "All field names of a Variant, whether shredded or not, must be present in the metadata."
 
@@ -38,60 +38,60 @@ def with_field_names(storage: pa.StructArray) -> pa.StructArray:
     if "typed_value" not in columns:
         return storage
     metadata = metadata_parts(storage.field("metadata"))
-    lacking = _lacking_names(columns["typed_value"], metadata)
-    if not lacking:
+    missing_names = _missing_names(columns["typed_value"], metadata)
+    if not missing_names:
         return storage
     blobs = metadata.dictionary.to_pylist()
-    for entry, names in lacking.items():
+    for entry, names in missing_names.items():
         blobs[entry] = extend_metadata(blobs[entry], names)
     extended = MetadataParts(metadata.indices, pa.array(blobs, pa.binary()))
     return with_columns(storage, columns | {"metadata": extended.column})
 
 
-def _lacking_names(typed: pa.Array, metadata: MetadataParts) -> dict[int, list[str]]:
-    """By entry of the dictionary the names of fields that its rows have, and it has not."""
+def _missing_names(typed: pa.Array, metadata: MetadataParts) -> dict[int, list[str]]:
+    """Return, by dictionary entry, the names of fields that its rows have but the entry lacks."""
     names = name_table(metadata.dictionary, repeated=True)
-    lacking: dict[int, list[str]] = defaultdict(list)
+    missing_names: dict[int, list[str]] = defaultdict(list)
     pending: list[tuple[pa.Array, npt.NDArray[np.int32]]] = [(typed, metadata.indices)]
     while pending:
         for name, group, entry_of in groups_below(*pending.pop()):
             columns = columns_of(group)
             if isinstance(name, str):
-                _note_lacking(name, columns, names, entry_of, lacking)
+                _add_missing_name(name, columns, names, entry_of, missing_names)
             if "typed_value" in columns:
                 pending.append((columns["typed_value"], entry_of))
-    return lacking
+    return missing_names
 
 
 def groups_below(
     typed: pa.Array, rows: npt.NDArray[Any]
 ) -> Iterator[tuple[str | Wildcard, pa.StructArray, npt.NDArray[Any]]]:
-    """The groups of fields, or of elements, in a ``typed_value``, with the row that each entry belongs to."""
+    """Yield the groups of fields, or of elements, in a ``typed_value``, with the row of each entry."""
     if is_list(typed.type):
         lengths = np.where(to_numpy(typed.is_valid()), to_numpy(pc.list_value_length(typed)), 0)
-        below: dict[str | Wildcard, pa.Array] = {WILDCARD: list_elements(typed)}
+        groups: dict[str | Wildcard, pa.Array] = {WILDCARD: list_elements(typed)}
         rows = np.repeat(rows, lengths)
     else:
-        below = dict(columns_of(typed).items()) if pa.types.is_struct(typed.type) else {}
-    return ((name, group, rows) for name, group in below.items() if pa.types.is_struct(group.type))
+        groups = dict(columns_of(typed).items()) if pa.types.is_struct(typed.type) else {}
+    return ((name, group, rows) for name, group in groups.items() if pa.types.is_struct(group.type))
 
 
-def _note_lacking(
+def _add_missing_name(
     name: str,
     columns: dict[str, pa.Array],
     names: NameTable,
     entry_of: npt.NDArray[np.int32],
-    lacking: dict[int, list[str]],
+    missing_names: dict[int, list[str]],
 ) -> None:
     encoded = np.frombuffer(name.encode() + b"\0", np.uint8)
     lacks = np.zeros(len(names.state), np.uint8)
     mark_lacking(encoded.ctypes.data, len(encoded) - 1, names, lacks)
     if not lacks.any():
         return
-    there = np.zeros(len(entry_of), np.bool_)
-    for each in ("value", "typed_value"):
-        if each in columns:
-            there |= to_numpy(columns[each].is_valid())
-    there &= (entry_of >= 0) & (lacks[entry_of] != 0)
-    for entry in np.unique(entry_of[there]).tolist():
-        lacking[entry].append(name)
+    has_field = np.zeros(len(entry_of), np.bool_)
+    for column in ("value", "typed_value"):
+        if column in columns:
+            has_field |= to_numpy(columns[column].is_valid())
+    has_field &= (entry_of >= 0) & (lacks[entry_of] != 0)
+    for entry in np.unique(entry_of[has_field]).tolist():
+        missing_names[entry].append(name)

@@ -1,7 +1,7 @@
-"""Storages of the final layout taken apart and put together, a batch at a time.
+"""Storages of the final layout: shredding and unshredding, a batch at a time.
 
-Owns calling `kernels.shredding.shred` and `unshred`, walking a storage struct, of any Arrow form and with any part
-missing, into the address tables of the latter, and putting in the rows that only the scalar fallback decides. Leaves
+Owns calling `kernels.shredding.shred` and `unshred`, building the address tables of the latter from a storage struct
+(of any Arrow form and with any missing columns), and inserting the rows that only the scalar reference decides. Leaves
 the drafts to `storages`.
 """
 
@@ -39,8 +39,8 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
-    """Take the values of an unshredded storage apart; see `storages.shredded_storage`."""
-    # Here: whoever only reads needs no kernels that write.
+    """Return an unshredded storage in the final layout; see `storages.shredded_storage`."""
+    # Imported here because readers do not need the kernels that write.
     from parquet_variant.kernels.shredding.columns import ColumnBuffers
     from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
 
@@ -75,13 +75,13 @@ class TypedInputs:
 
     def __init__(self, storage: pa.StructArray, table: SchemaTable) -> None:
         self._table = table
-        self._kept: list[Any] = []
+        self._owners: list[Any] = []
         self.addresses = np.zeros((len(table.nodes), len(INPUT)), np.int64)
         self.addresses[:, (INPUT.VALUE_VALID, INPUT.TYPED_VALID)] = _NONE_VALID
         self._group(0, storage, optional=False)
 
     def _address(self, array: npt.NDArray[Any]) -> int:
-        self._kept.append(array)
+        self._owners.append(array)
         return int(array.ctypes.data)
 
     def _valid(self, array: pa.Array) -> int:
@@ -99,13 +99,13 @@ class TypedInputs:
             self.addresses[s, INPUT.VALUE_VALID] = self._valid(value)
             if self.addresses[s, INPUT.VALUE_VALID] != _NONE_VALID:
                 parts = binary_parts(value)
-                self._kept.append(parts.owner)
+                self._owners.append(parts.owner)
                 self.addresses[s, INPUT.VALUE_OFFSETS] = self._address(parts.offsets)
                 self.addresses[s, INPUT.VALUE_DATA] = parts.address
         if "typed_value" in names and self._table.schemas[s].kind != "variant":
-            self._typed(s, group.field(names["typed_value"]))
+            self._typed_column(s, group.field(names["typed_value"]))
 
-    def _typed(self, s: int, typed: pa.Array) -> None:
+    def _typed_column(self, s: int, typed: pa.Array) -> None:
         self.addresses[s, INPUT.TYPED_VALID] = self._valid(typed)
         schema = self._table.schemas[s]
         if schema.kind == "object":
@@ -124,7 +124,7 @@ class TypedInputs:
     def _primitive(self, s: int, typed: pa.Array, target: pa.DataType | None) -> None:
         if self._table.nodes[s, S.WIDTH] == 0:
             parts = binary_parts(typed)
-            self._kept.append(parts.owner)
+            self._owners.append(parts.owner)
             self.addresses[s, INPUT.TYPED_OFFSETS] = self._address(parts.offsets)
             self.addresses[s, INPUT.TYPED_DATA] = parts.address
             return
@@ -134,7 +134,7 @@ class TypedInputs:
             typed = typed.storage
         elif typed.type != target and not pa.types.is_fixed_size_binary(typed.type):
             typed = pc.cast(typed, target)
-        self._kept.append(typed)
+        self._owners.append(typed)
         data = typed.buffers()[1]
         if pa.types.is_boolean(typed.type):
             bits = np.frombuffer(data, np.uint8)
@@ -145,7 +145,7 @@ class TypedInputs:
 
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:
-    """Put the values of a shredded storage of the final layout together; see `storages.unshredded_storage`."""
+    """Return a shredded storage of the final layout as an unshredded one; see `storages.unshredded_storage`."""
     table = schema_table(ShreddingSchema.from_storage(storage.type))
     metadata = metadata_parts(storage.field("metadata"))
     plain, refused = assembled_storage(storage, table, metadata)
@@ -157,39 +157,39 @@ def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error")
 def _with_names_of_fields(
     storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, plain: pa.StructArray, refused: np.ndarray
 ) -> tuple[pa.StructArray, np.ndarray]:
-    """Look at the refused rows once more, now with metadata that has the names of their shredded fields.
+    """Read the refused rows again, with the names of their shredded fields added to the metadata.
 
-    A writer may leave out of it what is in no residual.
+    A writer may leave out names that no residual uses.
     """
     rows = np.flatnonzero(refused)
-    some = with_field_names(storage.take(from_numpy(rows)))
-    own = MetadataParts(metadata.indices[rows], metadata.dictionary)
-    again, still_refused = assembled_storage(some, table, metadata_parts(some.field("metadata")), own)
-    where = np.arange(len(plain))
-    where[rows] = len(plain) + np.arange(len(rows))
+    named = with_field_names(storage.take(from_numpy(rows)))
+    stored_metadata = MetadataParts(metadata.indices[rows], metadata.dictionary)
+    assembled, still_refused = assembled_storage(named, table, metadata_parts(named.field("metadata")), stored_metadata)
+    positions = np.arange(len(plain))
+    positions[rows] = len(plain) + np.arange(len(rows))
     refused = np.zeros(len(plain), np.uint8)
     refused[rows] = still_refused
-    return joined_storages([plain, again]).take(from_numpy(where)), refused
+    return joined_storages([plain, assembled]).take(from_numpy(positions)), refused
 
 
 class AssembledNodes(NamedTuple):
     """The rows of a shredded storage as nodes (see `kernels.values.value_nodes`)."""
 
-    # The nodes, and where each row's start.
+    # The nodes, and the position of the first node of each row.
     nodes: npt.NDArray[np.int64]
     row_start: npt.NDArray[np.int64]
     names: NameTable  # The names of the dictionaries.
-    refused: npt.NDArray[np.uint8]  # A flag for each row that the kernel leaves; it has no nodes.
-    owner: TypedInputs  # Keeps the bytes alive that nodes point to: those of columns in dictionaries are copies.
+    refused: npt.NDArray[np.uint8]  # A flag for each row that the kernel does not decide; such a row has no nodes.
+    owner: TypedInputs  # Keeps the bytes alive that nodes point to; dictionary columns are copied.
 
 
 def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts) -> AssembledNodes:
-    """Put the rows together as nodes."""
+    """Return the rows as nodes."""
     rows = len(storage)
     inputs = TypedInputs(storage, table)
     names = name_table(metadata.dictionary, repeated=True)
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
-    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # hardly ever touched, so hardly ever memory
+    scratch = np.empty(3 * storage.nbytes + 64, np.uint8)  # rarely written, so that it rarely takes memory
     exported = assemble(
         ShreddedRows(valid_bytes(storage), metadata.indices, inputs.addresses),
         table.named,
@@ -204,31 +204,32 @@ def assembled_nodes(storage: pa.StructArray, table: SchemaTable, metadata: Metad
 
 
 def assembled_storage(
-    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, own: MetadataParts | None = None
+    storage: pa.StructArray, table: SchemaTable, metadata: MetadataParts, stored_metadata: MetadataParts | None = None
 ) -> tuple[pa.StructArray, np.ndarray]:
-    """The rows that the kernel decides, and a flag for each of the others.
+    """Return the rows that the kernel decides, and a flag for each other row.
 
-    ``own`` is the metadata that the rows have, if ``metadata`` has more names: they name no field of a residual.
+    ``stored_metadata`` is the metadata of the rows, if ``metadata`` has additional names, which no field of a residual
+    may use.
     """
     nodes, row_start, _, refused, _owner = assembled_nodes(storage, table, metadata)
-    if own is not None:
-        refused[_rows_of_unsound_pieces(nodes, row_start, own)] = 1
+    if stored_metadata is not None:
+        refused[_rows_of_unsound_pieces(nodes, row_start, stored_metadata)] = 1
     valid, value = valid_bytes(storage), value_array(nodes, row_start)
     release(nodes)
     return storage_of(metadata.column, value, from_numpy(valid == 0) if len(valid) else None), refused
 
 
 def _rows_of_unsound_pieces(
-    nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], own: MetadataParts
+    nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], stored_metadata: MetadataParts
 ) -> npt.NDArray[np.int64]:
-    """The rows with bytes to be copied that are malformed, or have ids that their own metadata does not have."""
+    """Return the rows with bytes to copy that are malformed, or that have ids outside their own metadata."""
     pieces = nodes[nodes[:, 0] & 0xFF == RAW]
     rows = np.searchsorted(row_start, np.flatnonzero(nodes[:, 0] & 0xFF == RAW), "right") - 1
-    names = name_table(own.dictionary, repeated=True)
+    names = name_table(stored_metadata.dictionary, repeated=True)
     piece_start, unsound = np.empty(len(pieces) + 1, np.int64), np.zeros(len(pieces), np.uint8)
     starts = pieces[:, 1].copy()
     exported = canonical_nodes(
-        starts, starts + pieces[:, 2], own.indices[rows], names.starts, names.rank, piece_start, unsound
+        starts, starts + pieces[:, 2], stored_metadata.indices[rows], names.starts, names.rank, piece_start, unsound
     )
     adopt(*exported)
     return rows[unsound != 0]

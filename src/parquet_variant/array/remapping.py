@@ -1,8 +1,8 @@
-"""Columns of values under other dictionaries.
+"""Columns of values with the ids of other dictionaries.
 
-Owns calling `kernels.operations.remap`: values that get the ids of a common dictionary, values that get metadata of
-their own, and ``metadata ‖ value`` binaries taken apart; and the signal that only the scalar fallback can decide.
-Leaves which columns those are to `draft_columns`.
+Owns calling `kernels.operations.remap`: values with the ids of a common dictionary, values with their own metadata, and
+the parts of ``metadata ‖ value`` binaries; and the exception for rows that only the scalar reference can decide. Leaves
+the choice of the columns to `draft_columns`.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from parquet_variant.kernels.values.value_nodes import value_array
 Int64s = npt.NDArray[np.int64]
 
 
-class Undecided(Exception):  # noqa: N818 - no error: the scalar fallback goes on
-    """The columns do not decide what the rows mean: the scalar fallback has to."""
+class Undecided(Exception):  # noqa: N818 - not an error: the scalar reference decides the rows
+    """The columns do not decide the meaning of the rows; the scalar reference must."""
 
 
 def undecided_if(condition: bool | np.bool_) -> None:
-    """Leave the rows to the scalar fallback if the condition holds."""
+    """Raise `Undecided` if a condition holds."""
     if condition:
         raise Undecided
 
 
 class Spans(NamedTuple):
-    """Where encoded values lie."""
+    """The positions of encoded values."""
 
-    # Addresses; start -1 for null.
+    # Addresses; the start is -1 for null.
     starts: Int64s
     stops: Int64s
-    dictionary_of: Int64s  # Index of each value's dictionary.
-    owner: Any  # Keeps the memory alive.
+    dictionary_of: Int64s  # The index of the dictionary of each value.
+    owner: Any  # The object that keeps the memory alive.
 
     @property
     def valid(self) -> npt.NDArray[np.uint8] | None:
-        """A byte a value, 0 for null; None if there is no null."""
+        """One byte per value, 0 for null; None without nulls."""
         valid = self.starts >= 0
         return None if valid.all() else valid.astype(np.uint8)
 
 
 def spans_of(array: pa.Array, dictionary_of: Int64s) -> Spans:
-    """Locate the values of a binary column."""
+    """Return the positions of the values of a binary column."""
     parts = binary_parts(array)
     starts, stops = parts.address + parts.offsets[:-1], parts.address + parts.offsets[1:]
     if len(parts.valid):
@@ -66,7 +66,7 @@ def spans_of(array: pa.Array, dictionary_of: Int64s) -> Spans:
 
 
 def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray]:
-    """Take ``metadata ‖ value`` binaries apart: the values, and the distinct metadata that they refer to."""
+    """Return the values in ``metadata ‖ value`` binaries, and the distinct metadata that they refer to."""
     spans = spans_of(array, np.empty(0, np.int64))
     sizes = np.empty(len(array), np.int64)
     metadata_sizes(spans.starts, spans.stops, sizes)
@@ -79,22 +79,22 @@ def split_combined(array: pa.Array) -> tuple[Spans, pa.BinaryArray]:
 
 
 def dictionary_names(dictionary: pa.BinaryArray) -> list[list[str]]:
-    """Give the names of each metadata, if all can be read and none has a name twice."""
+    """Return the names of each metadata. Raises `Undecided` if a metadata is malformed or has a name twice."""
     try:
         names = [decode_metadata(metadata) for metadata in dictionary.to_pylist()]
     except MalformedVariantError:
         raise Undecided from None
-    undecided_if(any(len(set(one)) < len(one) for one in names))
+    undecided_if(any(len(set(entry)) < len(entry) for entry in names))
     return names
 
 
 def remapped(spans: Spans, ids: Sequence[Sequence[int]]) -> pa.Array:
-    """Write the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
+    """Return the values with other ids: id i of dictionary d becomes ``ids[d][i]``."""
     return value_array(*_mapped_nodes(spans, ids), spans.valid)
 
 
-def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array]:
-    """Write the values, each with metadata of just the names that it uses: the metadata, and the values."""
+def with_minimal_metadata(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array]:
+    """Return the values with minimal metadata of only the names that each uses: the metadata, and the values."""
     bounds = names.starts.tolist()
     ids = [names.rank[first:last] for first, last in pairwise(bounds)]
     nodes, row_start = _mapped_nodes(spans, ids)
@@ -104,8 +104,8 @@ def least(spans: Spans, names: NameTable) -> tuple[pa.Array, pa.Array]:
 
 def _mapped_nodes(spans: Spans, ids: Sequence[Any]) -> tuple[Int64s, Int64s]:
     rows = len(spans.starts)
-    map_starts = offsets_of([len(one) for one in ids])
-    id_map = np.concatenate([np.asarray(one, np.int64) for one in ids] or [np.empty(0, np.int64)])
+    map_starts = offsets_of([len(numbers) for numbers in ids])
+    id_map = np.concatenate([np.asarray(numbers, np.int64) for numbers in ids] or [np.empty(0, np.int64)])
     row_start, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     dictionary_of = spans.dictionary_of.astype(np.int32)
     exported = canonical_nodes(spans.starts, spans.stops, dictionary_of, map_starts, id_map, row_start, refused)

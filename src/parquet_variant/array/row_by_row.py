@@ -1,7 +1,7 @@
-"""A function of one value, row by row: the scalar fallback of rows that a kernel leaves.
+"""Functions of one value, applied row by row: the scalar reference for rows that a kernel does not decide.
 
-Owns what becomes of an error (it is raised with its row, or the row is null), and putting rows among those of a kernel.
-Leaves which rows those are to the kernels.
+Owns error handling (an error is raised with its row, or the row becomes null), and inserting these rows into the result
+of a kernel. Leaves the choice of the rows to the kernels.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ T = TypeVar("T")
 
 
 def row_by_row(rows: Iterable[int], of_row: Callable[[int], T], *, null_on_error: bool = False) -> list[T | None]:
-    """What a function gives for each row, by its number.
+    """Return the result of a function for each row number.
 
-    With ``null_on_error``, rows for which it raises give None; otherwise the first error is raised, with its row.
+    With ``null_on_error``, the result is None for rows for which it raises; otherwise the first error is raised, with
+    its row.
 
     >>> from parquet_variant.encoding.variant import Variant
     >>> values = [Variant.from_python(1), Variant(b"", b"")]
@@ -48,12 +49,12 @@ def with_fallback_rows(
     *,
     null_on_error: bool = False,
 ) -> pa.StructArray:
-    """Replace the refused rows of a storage that a kernel made; the function gives the storage of one row."""
+    """Return a storage made by a kernel with its refused rows replaced; the function returns the storage of one row."""
     rows = np.flatnonzero(refused)
     if not len(rows):
         return storage
     pieces = row_by_row(rows.tolist(), lambda row: by_fallback(row).cast(storage.type), null_on_error=null_on_error)
     pieces = [pa.nulls(1, storage.type) if piece is None else piece for piece in pieces]
-    where = np.arange(len(storage))
-    where[rows] = len(storage) + np.arange(len(rows))
-    return pa.concat_arrays([storage, *pieces]).take(from_numpy(where))
+    positions = np.arange(len(storage))
+    positions[rows] = len(storage) + np.arange(len(rows))
+    return pa.concat_arrays([storage, *pieces]).take(from_numpy(positions))

@@ -1,9 +1,9 @@
-"""Arrow data that points outside of itself: refused before a kernel or pyarrow follows it.
+"""The check of Arrow data from outside, before a kernel or pyarrow follows its offsets and indices.
 
-Owns the check of offsets, dictionary indices, views and run ends, a column at a time. An array from outside passes
-``pyarrow.Array.validate()`` with offsets that go back, or an index beyond its dictionary; pyarrow's full validation
-finds those, but takes texts that are not UTF-8 and numbers out of range for faults of the whole array, which are faults
-of a row here. Leaves those to whoever reads the rows.
+Owns the check of offsets, dictionary indices, views and run ends, a column at a time. ``pyarrow.Array.validate()``
+accepts offsets that decrease, or an index beyond its dictionary. pyarrow's full validation finds those, but also
+rejects the whole array for strings that are not UTF-8 and numbers out of range, which are faults of single rows here.
+Leaves those faults to the functions that read the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.kernels.arrow_buffers import numpy_type
 
 
 def refuse_unsound(array: pa.Array) -> None:
-    """Raise if an array's buffers point outside of one another.
+    """Raise an error if buffers of an array point outside the data.
 
     Raises `SchemaError` with reason ``bad-arrow`` and the path of the child.
 

@@ -110,12 +110,12 @@ def _scalars_of(tape: Tape, kinds: Int64s) -> list[Any]:
     for kind in np.unique(kinds[kinds < KIND.ARRAY]).tolist():
         at = np.flatnonzero(kinds == kind)
         scalars = np.empty(len(at), object)
-        scalars[:] = _SCALARS.get(_P(kind), _numbers)(tape.nodes[at], _P(kind))
+        scalars[:] = _SCALARS.get(_P(kind), _integers)(tape.nodes[at], _P(kind))
         items[at] = scalars
     return items.tolist()
 
 
-def _numbers(nodes: Int64s, kind: _P) -> list[Any]:
+def _integers(nodes: Int64s, kind: _P) -> list[Any]:
     return nodes[:, 1].tolist()
 
 

@@ -1,7 +1,7 @@
 """`VariantArray`: a column of Variants over Arrow storage, unshredded or shredded.
 
-Owns the storage struct, element access and the Arrow C interface. Leaves layouts to `schema`, batch work to `kernels`,
-the public operations to `functions`, and other libraries to `interop`, which is loaded when it is asked for.
+Owns the storage struct, element access and the Arrow C interface. Leaves layouts to `schema`, and batch work to
+`kernels`. Methods that need a higher layer (`functions`, `interop`) call functions that the root package registers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class VariantArray:
     Raises
     ------
     SchemaError
-        If the struct is not a Variant storage, or its buffers point outside of one another (``bad-arrow``).
+        If the struct is not a Variant storage, or its buffers point outside the data (``bad-arrow``).
 
     Examples
     --------
@@ -61,23 +61,23 @@ class VariantArray:
         storage = one_chunk(storage)
         if not isinstance(storage, pa.Array):
             raise SchemaError(
-                f"a Variant column is an Arrow array, not a {type(storage).__name__}; to make one of JSON text use "
-                "parse_json, of Python values from_python",
+                f"a Variant column is an Arrow array, not a {type(storage).__name__}: use parse_json for JSON text, or "
+                "from_python for Python values",
                 reason="not-a-variant",
             )
         if isinstance(storage.type, pa.BaseExtensionType):
             storage = storage.storage
         if not pa.types.is_struct(storage.type):
             raise SchemaError(
-                f"a Variant column is a struct of metadata and value, not {storage.type}; to make one of JSON text use "
-                "parse_json, of other values cast_to_variant",
+                f"a Variant column is a struct of metadata and value, not {storage.type}: use parse_json for JSON "
+                "text, or cast_to_variant for other values",
                 reason="not-a-variant",
             )
         layout = detect_layout(storage.type)
         check_fields(ArrowGroup(storage.type), layout)
         refuse_unsound(storage)
         storage = _with_dictionary(in_offsets(storage))
-        self._storage = _with_values(storage) if layout == "unshredded" else storage
+        self._storage = _with_variant_nulls(storage) if layout == "unshredded" else storage
         self.__dict__.update(layout=layout, fits_files=False)
 
     layout: Layout
@@ -87,27 +87,27 @@ class VariantArray:
     """Whether the storage is known to have the shape that files need."""
 
     def _over(self, storage: pa.StructArray) -> VariantArray:
-        """The array over rows of this one's storage: what was checked is not checked again."""
+        """Return an array over rows of this array's storage, without checking it again."""
         made = VariantArray.__new__(VariantArray)
         made._storage = storage
         made.__dict__.update(layout=self.layout, fits_files=self.fits_files)
         return made
 
-    # -- made from something else
+    # -- construction
 
     @classmethod
     def from_storage(cls, storage: pa.StructArray) -> VariantArray:
-        """The array over a storage struct; the same as the constructor."""
+        """Return the array over a storage struct; the same as the constructor."""
         return cls(storage)
 
     @classmethod
     def from_variants(cls, values: Iterable[Variant | None]) -> VariantArray:
-        """The array of some values, bytes as they are; None is SQL NULL."""
+        """Return the array of `Variant` values with their bytes unchanged; None is SQL NULL."""
         refuse_one_value(values)
         try:
             rows = [None if v is None else {"metadata": v.metadata, "value": v.value} for v in values]
         except AttributeError:
-            raise SchemaError("a value is no Variant: Python values become Variants with from_python") from None
+            raise SchemaError("a value is not a Variant: use from_python for Python values") from None
         empty = {"metadata": Variant.from_python(None).metadata, "value": b""}
         metadata = pa.array([(row or empty)["metadata"] for row in rows], pa.binary()).dictionary_encode()
         value = pa.array([(row or empty)["value"] for row in rows], pa.binary())
@@ -115,44 +115,44 @@ class VariantArray:
 
     @classmethod
     def from_pylist(cls, values: Iterable[Any]) -> VariantArray:
-        """The array of some Python objects; None is SQL NULL (``Variant.from_python(None)`` is a Variant null)."""
+        """Return the array of Python objects; None is SQL NULL (``Variant.from_python(None)`` is a Variant null)."""
         refuse_one_value(values)
         return cls.from_variants(v if v is None or isinstance(v, Variant) else Variant.from_python(v) for v in values)
 
     @classmethod
     def concat(cls, arrays: Iterable[VariantArray]) -> VariantArray:
-        """The arrays one after the other; they must have the same storage type."""
-        return trusted_array(pa.concat_arrays([array.storage for array in alike(arrays)]))
+        """Return the concatenation of arrays, which must have the same storage type."""
+        return trusted_array(pa.concat_arrays([array.storage for array in checked_arrays(arrays)]))
 
-    # -- what it is
+    # -- properties
 
     @property
     def storage(self) -> pa.StructArray:
-        """The Arrow struct itself."""
+        """The Arrow struct."""
         return self._storage
 
     @property
     def is_shredded(self) -> bool:
-        """Whether some of the values may be in typed columns."""
+        """Whether values may be stored in typed columns."""
         return self.layout != "unshredded"
 
     @cached_property
     def schema(self) -> ShreddingSchema | None:
-        """What is shredded; None for an unshredded array."""
+        """The shredding schema; None for an unshredded array."""
         return ShreddingSchema.from_storage(self._storage.type) if self.is_shredded else None
 
     @property
     def null_count(self) -> int:
-        """Number of SQL NULL rows (a Variant null is a value)."""
+        """The number of SQL NULL rows (a Variant null is a value)."""
         return int(self._storage.null_count)
 
     def is_null(self) -> pa.BooleanArray:
-        """Which rows are SQL NULL."""
+        """Return the mask of SQL NULL rows."""
         return self._storage.is_null()
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffers."""
+        """The number of bytes of the buffers."""
         return int(self._storage.nbytes)
 
     def __len__(self) -> int:
@@ -165,12 +165,13 @@ class VariantArray:
     @overload
     def __getitem__(self, index: slice | str | Sequence[Any] | pa.Array | npt.NDArray[Any]) -> VariantArray: ...
     def __getitem__(self, index: Any) -> Variant | VariantArray | None:
-        """One value (None for SQL NULL); the rows of a slice, mask or indices; or the field of that name of every row.
+        """Return one value (None for SQL NULL); the rows of a slice, a mask or indices; or a field of every row, by
+        name.
 
         Raises
         ------
         IndexError
-            If there is no such row, or a mask has another length.
+            If a row does not exist, or a mask has another length.
 
         Examples
         --------
@@ -183,7 +184,7 @@ class VariantArray:
             values: VariantArray = registered_method("VariantArray.field")(self, VariantPath((index,)), "variant")
             return values
         if not isinstance(index, (int, np.integer, slice)):
-            return self._rows(index)
+            return self._selected_rows(index)
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
@@ -191,47 +192,47 @@ class VariantArray:
             return self._over(self._storage.slice(start, max(stop - start, 0)))
         row = int(index) + len(self) if index < 0 else int(index)
         if not 0 <= row < len(self):
-            raise IndexError(f"row {index} of {len(self)}")
+            raise IndexError(f"row {index} is out of range for {len(self)} rows")
         if not self._storage[row].is_valid:
             return None
         one = self._over(self._storage.slice(row, 1)).to_unshredded()._storage
-        # Never .as_py() on the struct: it would copy every child.
+        # Not .as_py() on the struct, which would copy every child.
         return next(variants_of(one))
 
-    def _rows(self, index: Any) -> VariantArray:
-        """The rows of a mask, or at indices, which may count from the end."""
-        picked = _picked(index, pa.int64() if isinstance(index, Sequence) and not index else None)
+    def _selected_rows(self, index: Any) -> VariantArray:
+        """Return the rows of a mask or of indices; negative indices count from the end."""
+        picked = _selection(index, pa.int64() if isinstance(index, Sequence) and not index else None)
         if pa.types.is_boolean(picked.type):
             return self.filter(picked)
         if not pa.types.is_integer(picked.type) or picked.null_count:
-            raise IndexError(f"rows are chosen by integers or a mask, not by {picked.type}")
+            raise IndexError(f"rows are selected by integers or a mask, not by {picked.type}")
         rows = to_numpy(picked.cast(pa.int64()))
         rows = np.where(rows < 0, rows + len(self), rows)
         if len(rows) and (rows.min() < 0 or rows.max() >= len(self)):
-            raise IndexError(f"a row of {index!r} is not among {len(self)}")
+            raise IndexError(f"an index of {index!r} is out of range for {len(self)} rows")
         return self.take(rows)
 
     def __iter__(self) -> Iterator[Variant | None]:
         return variants_of(self.to_unshredded()._storage)
 
     def take(self, indices: Any) -> VariantArray:
-        """The rows at some indices, in their order."""
-        return self._over(self._storage.take(_picked(indices, pa.int64())))
+        """Return the rows at indices, in the order of the indices."""
+        return self._over(self._storage.take(_selection(indices, pa.int64())))
 
     def filter(self, mask: Any) -> VariantArray:
-        """The rows where the mask is true."""
-        picked = _picked(mask, pa.bool_())
+        """Return the rows where the mask is true."""
+        picked = _selection(mask, pa.bool_())
         if len(picked) != len(self):
-            raise IndexError(f"a mask of {len(picked)} for {len(self)} rows")
+            raise IndexError(f"the mask has {len(picked)} entries for {len(self)} rows")
         return self._over(self._storage.filter(picked))
 
     def to_pylist(self) -> list[Any]:
-        """Python objects; None for SQL NULL and for Variant null."""
+        """Return Python objects; None for SQL NULL and for Variant null."""
         objects: list[Any] = registered_method("VariantArray.to_pylist")(self)
         return objects
 
     def to_numpy(self) -> npt.NDArray[Any]:
-        """An object array of `Variant`; None for SQL NULL."""
+        """Return an object array of `Variant`; None for SQL NULL."""
         values = np.empty(len(self), object)
         values[:] = list(self)
         return values
@@ -240,30 +241,32 @@ class VariantArray:
         return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
 
     def to_pandas(self, name: str | None = None) -> Any:
-        """A pandas series of dtype ``variant``, with a ``.variant`` accessor; see `interop.pandas`."""
+        """Return a pandas series of dtype ``variant``, with a ``.variant`` accessor; see `interop.pandas`."""
         return registered_method("VariantArray.to_pandas")(self, name)
 
     @classmethod
     def from_pandas(cls, series: Any) -> VariantArray:
-        """The Variants of a pandas series: of dtype ``variant`` as they are, of any other its Python values."""
+        """Return the Variants of a pandas series of dtype ``variant``, or the Python values of any other series as
+        Variants.
+        """
         array: VariantArray = registered_method("VariantArray.from_pandas")(series)
         return array
 
     def to_polars(self, name: str = "") -> Any:
-        """A polars series with a ``.variant`` namespace; `from_arrow` is the way back."""
+        """Return a polars series with a ``.variant`` namespace; `from_arrow` converts it back."""
         return registered_method("VariantArray.to_polars")(self, name)
 
     def to_duckdb(self, connection: Any, name: str, column: str = "v") -> Any:
-        """A relation of DuckDB with one VARIANT column, registered under a name; `from_arrow` is the way back."""
+        """Return a DuckDB relation with one VARIANT column, registered under a name; `from_arrow` converts it back."""
         return registered_method("VariantArray.to_duckdb")(self, connection, name, column)
 
     def to_unshredded(self) -> VariantArray:
-        """The same values without typed columns; the array itself if there are none.
+        """Return the same values without typed columns; the array itself if it is unshredded.
 
         Raises
         ------
         ConflictError
-            If the columns contradict each other.
+            If columns of a value conflict.
         """
         if not self.is_shredded:
             return self
@@ -274,7 +277,7 @@ class VariantArray:
     # -- comparison and text
 
     def equals(self, other: VariantArray) -> bool:
-        """Whether both hold equal values by meaning, row by row, whatever the layout."""
+        """Return whether both arrays have equal values by meaning, row by row, in any layout."""
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     def __eq__(self, other: object) -> bool:
@@ -283,13 +286,13 @@ class VariantArray:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(_in_short(value, 60) for value in self[:3])
+        values = ", ".join(_preview(value, 60) for value in self[:3])
         more = ", …" if len(self) > 3 else ""
-        return f"<VariantArray {self.layout}, {len(self)} rows: [{shown}{more}]>"
+        return f"<VariantArray {self.layout}, {len(self)} rows: [{values}{more}]>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{row}</td><td><code>{escape(_in_short(value, 200))}</code></td></tr>"
+            f"<tr><td>{row}</td><td><code>{escape(_preview(value, 200))}</code></td></tr>"
             for row, value in enumerate(self[:10])
         )
         schema = "" if self.schema is None else f"; typed: <code>{escape(self.schema.to_ddl())}</code>"
@@ -303,7 +306,7 @@ class VariantArray:
 
     @property
     def arrow_field(self) -> pa.Field:
-        """The field that a table needs for this column: the storage type, with the extension's name as metadata."""
+        """The field of this column for a table: the storage type, with the extension's name as metadata."""
         return variant_field(self._storage.type)
 
     def __arrow_c_schema__(self) -> Any:
@@ -317,20 +320,21 @@ class VariantArray:
 
     @classmethod
     def from_arrow(cls, obj: Any, column: str | None = None) -> VariantArray:
-        """The Variant column that an object of any Arrow library holds.
+        """Return the Variant column of an object of any Arrow library.
 
         Parameters
         ----------
         obj
             Anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``: an array, a series, a stream of chunks, a
-            table. The storage may have any form that the constructor takes.
+            table. The storage may have any form that the constructor accepts.
         column
             The column, if the object is a table. None: the object is the column, or a table with one Variant column.
 
         Raises
         ------
         SchemaError
-            If it holds no Arrow data (``not-arrow``), no such column or not one Variant column (``not-a-variant``).
+            If the object is not Arrow data (``not-arrow``), if the column does not exist, or there is not exactly one
+            Variant column (``not-a-variant``).
 
         Examples
         --------
@@ -342,11 +346,10 @@ class VariantArray:
 
 
 def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> VariantArray:
-    """The array over a storage that kernels have just made: its buffers are not looked at again.
+    """Return the array over a storage that kernels have just made, without checking its buffers again.
 
-    `storage`: a storage whose values are there in every row that is. Whatever comes from outside goes to the
-      constructor.
-    `fits_files`: whether it has the shape that files need, as what kernels make of nodes has.
+    `storage`: a storage in which every valid row has a value. Storages from outside must use the constructor.
+    `fits_files`: whether the storage has the shape that files require, as storages made from nodes have.
     """
     made = VariantArray.__new__(VariantArray)
     made._storage = _with_dictionary(storage)
@@ -354,57 +357,58 @@ def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> Varia
     return made
 
 
-def alike(arrays: Iterable[VariantArray]) -> tuple[VariantArray, ...]:
-    """Arrays that can be joined. Raises `SchemaError` if their storage types differ, or there are none."""
+def checked_arrays(arrays: Iterable[VariantArray]) -> tuple[VariantArray, ...]:
+    """Return arrays that can be concatenated. Raises `SchemaError` for no arrays, or if their storage types differ."""
     arrays = tuple(arrays)
     for array in arrays:
         if not isinstance(array, VariantArray):
-            raise SchemaError(f"one of the arrays is a {type(array).__name__}: give VariantArrays")
-    kinds = 1 if len(arrays) == 1 else len({array.storage.type for array in arrays})  # a large type takes long to hash
+            raise SchemaError(f"expected VariantArrays, got a {type(array).__name__}")
+    # Hashing a large type is slow.
+    kinds = 1 if len(arrays) == 1 else len({array.storage.type for array in arrays})
     if kinds != 1:
         raise SchemaError(
-            f"arrays of a column have one storage type, not {kinds}: unshred or shred them alike first",
+            f"cannot concatenate arrays of {kinds} storage types: unshred them, or shred them by one schema first",
             reason="different-storage",
         )
     return arrays
 
 
-def _picked(rows: Any, kind: pa.DataType | None) -> pa.Array:
-    """What rows are chosen by, as an Arrow array. Raises `IndexError` if it cannot be one."""
+def _selection(rows: Any, kind: pa.DataType | None) -> pa.Array:
+    """Return the selection of rows as an Arrow array. Raises `IndexError` if it is not one."""
     try:
         return pa.array(rows, kind)
     except (pa.ArrowException, TypeError, AttributeError, OverflowError):
-        raise IndexError(f"rows are chosen by integers or a mask, not by a {type(rows).__name__}") from None
+        raise IndexError(f"rows are selected by integers or a mask, not by a {type(rows).__name__}") from None
 
 
 def is_one_value(values: Any) -> bool:
-    """Whether something is one value and not a column of them, though Python could take it apart."""
-    one = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant, np.generic)
-    many = ("__iter__", "__getitem__", "__array__", "__arrow_c_array__", "__arrow_c_stream__")
-    is_one = isinstance(values, one) or (isinstance(values, np.ndarray) and not values.ndim)
-    return is_one or not any(hasattr(values, name) for name in many)
+    """Return whether an object is one value and not a column of values, even if Python can iterate over it."""
+    scalars = (str, bytes, bytearray, memoryview, Mapping, set, frozenset, Variant, np.generic)
+    methods = ("__iter__", "__getitem__", "__array__", "__arrow_c_array__", "__arrow_c_stream__")
+    is_scalar = isinstance(values, scalars) or (isinstance(values, np.ndarray) and not values.ndim)
+    return is_scalar or not any(hasattr(values, name) for name in methods)
 
 
 def refuse_one_value(values: Any) -> None:
-    """Refuse one value where a column of them is wanted. Raises `SchemaError` with reason ``one-value``."""
+    """Raise `SchemaError` (``one-value``) for one value where a column of values is expected."""
     if is_one_value(values):
         raise SchemaError(
-            f"expected a column of values, found one {type(values).__name__}: put it into a list, or make one Variant "
-            "with Variant.from_python",
+            f"expected a column of values, got one {type(values).__name__}: put it into a list, or use "
+            "Variant.from_python for one Variant",
             reason="one-value",
         )
 
 
-def _in_short(value: Variant | None, characters: int) -> str:
-    """A value for one line."""
+def _preview(value: Variant | None, characters: int) -> str:
+    """Return a value as text on one line."""
     try:
         return "NULL" if value is None else value.preview(characters)
     except MalformedVariantError as error:
         return f"(malformed: {error})"
 
 
-def _with_values(storage: pa.StructArray) -> pa.StructArray:
-    """An unshredded storage with a Variant null in rows that are there without a value."""
+def _with_variant_nulls(storage: pa.StructArray) -> pa.StructArray:
+    """Return an unshredded storage with a Variant null in valid rows that have no value."""
     value = storage.field("value")
     if value.null_count == 0 or not pc.any(pc.and_(storage.is_valid(), value.is_null())).as_py():
         return storage
@@ -413,9 +417,10 @@ def _with_values(storage: pa.StructArray) -> pa.StructArray:
 
 
 def _with_dictionary(storage: pa.StructArray) -> pa.StructArray:
-    """A storage whose dictionary of metadata has entries, and no nulls among them, which pyarrow does not join.
+    """Return a storage whose dictionary of metadata has at least one entry and no nulls, which pyarrow cannot
+    concatenate.
 
-    Engines write none for null rows alone, and index it.
+    Engines write an empty dictionary if all rows are null, with indices into it.
     """
     at = storage.type.get_field_index("metadata")
     if at < 0 or not len(storage) or not pa.types.is_dictionary(storage.type.field(at).type):

@@ -318,9 +318,9 @@ class _Reader:
         if self.byte() == ord("-"):
             self.at += 1
         leading_zero = self.byte() == ord("0")
-        whole = self.digits()
-        if leading_zero and len(whole) > 1:
-            self.at -= len(whole) - 1
+        integer = self.digits()
+        if leading_zero and len(integer) > 1:
+            self.at -= len(integer) - 1
             self.fail("a number has a leading zero: expected '.', an exponent or the end of the number", "bad-number")
         fraction = b""
         if self.byte() == ord("."):
@@ -333,7 +333,7 @@ class _Reader:
                 self.at += 1
             self.digits()
         is_exact = not has_exponent and (not fraction or self.decimals)
-        significant = (whole + fraction).lstrip(b"0")
+        significant = (integer + fraction).lstrip(b"0")
         if not is_exact or len(significant) > MAX_DIGITS or len(fraction) > MAX_SCALE:
             return Scalar(VariantType.DOUBLE, float(self.data[start : self.at]))
         unscaled = int(significant or b"0") * (-1 if self.data[start] == ord("-") else 1)

@@ -106,8 +106,8 @@ def _scalar_text(kind: VariantType, raw: Any) -> str:
 def _decimal_text(unscaled: int, scale: int) -> str:
     sign = "-" if unscaled < 0 else ""
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
-    return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+    integer, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
+    return f"{sign}{integer}.{fraction}" if fraction else f"{sign}{integer}"
 
 
 def number_text(number: float, *, is_float: bool = False) -> str:

@@ -41,7 +41,7 @@ class SparkType:
     ----------
     name
         Spark's name: ``BIGINT``, ``DECIMAL``, ``ARRAY``, ``OBJECT``, ``VOID``, ``VARIANT``, …
-    whole, scale
+    integer_digits, scale
         Digits of a decimal before and after the point.
     element
         The element type of an array.
@@ -50,14 +50,14 @@ class SparkType:
     """
 
     name: str
-    whole: int = 0
+    integer_digits: int = 0
     scale: int = 0
     element: SparkType | None = None
     fields: tuple[tuple[str, SparkType], ...] = ()
 
     def __str__(self) -> str:
         if self.name == "DECIMAL":
-            return f"DECIMAL({self.whole + self.scale},{self.scale})"
+            return f"DECIMAL({self.integer_digits + self.scale},{self.scale})"
         if self.name == "ARRAY":
             return f"ARRAY<{self.element}>"
         if self.name == "OBJECT":
@@ -89,7 +89,7 @@ def decimal_type(unscaled: int, scale: int) -> SparkType:
     while scale and unscaled % 10 == 0:
         unscaled, scale = unscaled // 10, scale - 1
     digits = max(len(str(abs(unscaled))), scale)
-    return SparkType("DECIMAL", whole=digits - scale, scale=scale)
+    return SparkType("DECIMAL", integer_digits=digits - scale, scale=scale)
 
 
 @cache
@@ -135,7 +135,7 @@ def schema_of(variant: Variant) -> SparkType:
 
 
 def merge_all(types: Iterable[SparkType]) -> SparkType:
-    """Return the type that holds all types; VOID if there are none."""
+    """Return the type that holds all types; VOID for no types."""
     return reduce(merged, types, VOID)
 
 
@@ -172,6 +172,6 @@ def merged(left: SparkType, right: SparkType) -> SparkType:
 
 
 def _exact(left: SparkType, right: SparkType) -> SparkType:
-    whole = max(BIGINT_DIGITS if side.name == "BIGINT" else side.whole for side in (left, right))
+    digits = max(BIGINT_DIGITS if side.name == "BIGINT" else side.integer_digits for side in (left, right))
     scale = max(left.scale, right.scale)
-    return SparkType("DECIMAL", whole=whole, scale=scale) if whole + scale <= MAX_DIGITS else _DOUBLE
+    return SparkType("DECIMAL", integer_digits=digits, scale=scale) if digits + scale <= MAX_DIGITS else _DOUBLE

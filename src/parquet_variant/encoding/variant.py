@@ -132,12 +132,12 @@ class Variant:
     # -- navigation
 
     def get(self, path: str | VariantPath, default: Variant | None = None) -> Variant | None:
-        """Return the value at a path, or ``default`` if there is none.
+        """Return the value at a path, or ``default`` if it does not exist.
 
         Raises
         ------
         PathError
-            If the path cannot be read or has a wildcard.
+            If the path cannot be parsed or has a wildcard.
         MalformedVariantError
             If the bytes on the way are malformed.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.ingestion.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.destination import Destination
@@ -31,13 +32,22 @@ from parquet_variant.ingestion.partition_warnings import partition_warnings
 from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.splits import Split, pack_splits, plan_splits
-from parquet_variant.ingestion.task import ProfiledSplits, TaskPlan, WrittenSplits, first_rows, profile_splits
+from parquet_variant.ingestion.task import (
+    ProfiledSplits,
+    TaskPlan,
+    WrittenSplits,
+    first_rows,
+    profile_splits,
+    read_arrays,
+)
 from parquet_variant.io.engine import Engine
 from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, known_encodings
 from parquet_variant.parquet.writing.options import WriterOptions
+from parquet_variant.parquet.writing.schema_trial import compared_with_unshredded
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.infer import infer
+from parquet_variant.shredding.infer import costs_of, infer
+from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_strings import TypedStrings
@@ -52,6 +62,11 @@ _MIN_SAMPLE_SHARE = 1 / 8
 _CODEC_SAMPLE_FILES = 64
 # The text from which encodings are chosen; it contains at least as many rows as that needs.
 _ENCODING_SAMPLE_BYTES = 2 << 20
+# Inputs of at least this size, and up to that of the sample, are written with several schemas to compare the sizes.
+# Smaller files take little space with any schema.
+_MIN_TRIAL_BYTES = 64 << 10
+# Options of files that affect their size.
+_TRIAL_OPTIONS = ("compression", "compression_level", "row_group_bytes", "writer")
 
 
 class IngestJob:
@@ -132,11 +147,35 @@ class IngestJob:
     def _infer(self, engine: Engine, tasks: list[list[Split]]) -> tuple[InferenceResult, tuple[str, ...]]:
         """Return the inferred schema, and hints about options that suit the data better."""
         profile = self._profile(engine, tasks)
-        hints = root_hints(profile, self._request.text, len(self._files))
-        return infer(profile, self._request.policy), tuple(hints)
+        hints = tuple(root_hints(profile, self._request.text, len(self._files)))
+        inference = infer(profile, self._request.policy)
+        rows = self._trial_rows(inference, tasks)
+        if rows is None:
+            return inference, hints
+        options = {name: self._request.write[name] for name in _TRIAL_OPTIONS if name in self._request.write}
+        compared = compared_with_unshredded(inference, rows, options, engine.local.parallelism)
+        if compared is not inference:
+            compared = replace(compared, costs=costs_of(compared, profile))
+        return compared, hints
 
-    def _profile(self, engine: Engine, tasks: list[list[Split]]) -> Profile:
-        """Return the profile of a sample of the input."""
+    def _trial_rows(self, inference: InferenceResult, tasks: list[list[Split]]) -> VariantArray | None:
+        """Return all rows if they are few enough to compare schemas, and the policy and the options allow others."""
+        request = self._request
+        fixed = request.partition_by or request.text.json_column or request.text.sample is not None
+        if fixed or not FORMAT_RULES[request.format].parquet_files or inference.policy != AutoPolicy():
+            return None
+        if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
+            return None
+        if not _MIN_TRIAL_BYTES <= self._text_bytes(tasks) <= _SAMPLE_BYTES:
+            return None
+        lenient = replace(
+            request.text, on_error="quarantine" if request.text.on_error == "fail" else request.text.on_error
+        )
+        arrays = [rows.variants for rows in read_arrays(list(chain(*tasks)), None, lenient) if len(rows)]
+        return VariantArray.concat(arrays) if arrays else None
+
+    def _text_bytes(self, tasks: list[list[Split]]) -> int:
+        """Return the size of the text, which is an estimate for compressed files."""
         text_bytes = sum(split.size for task in tasks for split in task)
         if self._request.text.json_column is None:
             # Few files show the codec, because most inputs have files of one kind.
@@ -144,6 +183,11 @@ class IngestJob:
             compressed_bytes = sum(file.size for file in sample_files if file.codec)
             compressed_share = compressed_bytes / max(sum(file.size for file in sample_files), 1)
             text_bytes = round(text_bytes * (1 + (COMPRESSION_RATIO - 1) * compressed_share))
+        return text_bytes
+
+    def _profile(self, engine: Engine, tasks: list[list[Split]]) -> Profile:
+        """Return the profile of a sample of the input."""
+        text_bytes = self._text_bytes(tasks)
         sample = self._request.text.sample
         if sample is None:
             sample = max(_MIN_SAMPLE_SHARE, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))

@@ -1,5 +1,5 @@
-"""Arrays at home in pandas, polars and DuckDB.
+"""Variants in pandas, polars and DuckDB.
 
-Owns what each of them needs to hold and ask Variants: a dtype and accessor, namespaces, a relation; and which data are
-rows. Leaves the answers to `functions`.
+Owns the classes that each library requires to hold and query Variants: a dtype and an accessor, namespaces, a relation;
+and the conversion of rows of any library to a table. Leaves the operations to `functions`.
 """

@@ -1,6 +1,6 @@
 """Variants in DuckDB: a relation with a VARIANT column.
 
-Owns handing an array to a connection. Leaves the values to `VariantArray`.
+Owns registering an array with a connection. Leaves the values to `VariantArray`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from parquet_variant.array.variant_array import VariantArray
 
 
 def to_duckdb(array: VariantArray, connection: Any, name: str, column: str = "v") -> Any:
-    """Register the array under a name as a relation with one VARIANT column.
+    """Register an array as a relation with one VARIANT column.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Variants in pandas: an extension dtype ``variant``, and a ``.variant`` accessor on series of it.
+"""Variants in pandas: an extension dtype ``variant``, and a ``.variant`` accessor for its series.
 
-Owns the two classes that pandas asks for. Leaves the values to `VariantArray`, and what the accessor answers to
-`functions`. Importing this module registers both.
+Owns the classes that pandas requires. Leaves the values to `VariantArray`, and the operations of the accessor to
+`functions`. Importing this module registers the dtype and the accessor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parquet_variant.functions.variant_type import variant_type
 
 @register_extension_dtype
 class VariantDtype(ExtensionDtype):
-    """The dtype ``variant``: a value of it is a `Variant`, a missing one ``pd.NA``.
+    """The dtype ``variant``: a value is a `Variant`, a missing value is ``pd.NA``.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class VariantDtype(ExtensionDtype):
 
     @classmethod
     def construct_array_type(cls) -> Any:
-        """The array class, as pandas asks."""
+        """Return the array class."""
         return VariantExtensionArray
 
     def __from_arrow__(self, array: pa.Array | pa.ChunkedArray) -> VariantExtensionArray:
@@ -76,7 +76,7 @@ class VariantExtensionArray(ExtensionArray):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffers."""
+        """The number of bytes of the buffers."""
         return self.variants.nbytes
 
     def __len__(self) -> int:
@@ -88,50 +88,50 @@ class VariantExtensionArray(ExtensionArray):
             return pd.NA if value is None else value
         if isinstance(item, slice):
             return type(self)(self.variants[item])
-        picked = np.asarray(pd.api.indexers.check_array_indexer(self, item))
-        return type(self)(self.variants[picked])
+        rows = np.asarray(pd.api.indexers.check_array_indexer(self, item))
+        return type(self)(self.variants[rows])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         rows = np.arange(len(self))[pd.api.indexers.check_array_indexer(self, key)]
         is_one = np.ndim(rows) == 0 or is_one_value(value)
-        others = self._from_sequence([value] if is_one else value)
-        where = np.arange(len(self))
-        where[rows] = len(self) + (0 if is_one else np.arange(len(others)))
-        # Arrow data is never changed: another takes its place.
-        self.variants = self._concat_same_type([self, others]).variants.take(where)
+        values = self._from_sequence([value] if is_one else value)
+        positions = np.arange(len(self))
+        positions[rows] = len(self) + (0 if is_one else np.arange(len(values)))
+        # Arrow data is immutable, so the array is replaced.
+        self.variants = self._concat_same_type([self, values]).variants.take(positions)
 
     def __eq__(self, other: Any) -> Any:
         if isinstance(other, (pd.Series, pd.Index, pd.DataFrame)):
             return NotImplemented
-        others = other if isinstance(other, VariantExtensionArray) else [other] * len(self)
-        pairs = [_is_equal(mine, its) for mine, its in zip(self, others, strict=True)]
-        return pd.array(pairs, dtype="boolean")
+        right = other if isinstance(other, VariantExtensionArray) else [other] * len(self)
+        results = [_is_equal(value, other_value) for value, other_value in zip(self, right, strict=True)]
+        return pd.array(results, dtype="boolean")
 
     __hash__ = None  # type: ignore[assignment]
 
     def isna(self) -> Any:
-        """Which rows are SQL NULL."""
+        """Return the mask of SQL NULL rows."""
         return self.variants.is_null().to_numpy(zero_copy_only=False)
 
     def take(
         self, indices: Sequence[int], *, allow_fill: bool = False, fill_value: Any = None
     ) -> VariantExtensionArray:
-        """The rows at some indices; with ``allow_fill``, -1 is a missing row."""
-        picked = np.asarray(indices, np.int64)
+        """Return the rows at indices; with ``allow_fill``, -1 is a missing row."""
+        rows = np.asarray(indices, np.int64)
         if not allow_fill:
-            if len(picked) and not len(self):
-                raise IndexError("cannot take of an empty array")
-            return self[picked]
-        if len(picked) and (picked.min() < -1 or picked.max() >= len(self)):
-            raise (ValueError if picked.min() < -1 else IndexError)("an index is out of bounds")
-        positions = pa.array(picked, mask=picked < 0)
+            if len(rows) and not len(self):
+                raise IndexError("cannot take rows of an empty array")
+            return self[rows]
+        if len(rows) and (rows.min() < -1 or rows.max() >= len(self)):
+            raise (ValueError if rows.min() < -1 else IndexError)("an index is out of bounds")
+        positions = pa.array(rows, mask=rows < 0)
         taken = type(self)(VariantArray(self.variants.storage.take(positions)))
-        if not _is_missing(fill_value) and (picked < 0).any():
-            taken[picked < 0] = fill_value
+        if not _is_missing(fill_value) and (rows < 0).any():
+            taken[rows < 0] = fill_value
         return taken
 
     def copy(self) -> VariantExtensionArray:
-        """The same values: Arrow data is never changed."""
+        """Return an array of the same values; they need no copy, since Arrow data is immutable."""
         return type(self)(self.variants)
 
     @classmethod
@@ -140,13 +140,13 @@ class VariantExtensionArray(ExtensionArray):
 
     @classmethod
     def _concat_same_type(cls, to_concat: Sequence[VariantExtensionArray]) -> VariantExtensionArray:
-        arrays = [each.variants for each in to_concat]
+        arrays = [array.variants for array in to_concat]
         if len({array.storage.type for array in arrays}) > 1:
             arrays = [array.to_unshredded() for array in arrays]
         return cls(VariantArray.concat(arrays))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        # One by one: NumPy would take Variants, which can be indexed, for rows of a table.
+        # Assigned one by one, since NumPy would treat Variants, which can be indexed, as rows of a table.
         values = np.empty(len(self), object)
         for row, value in enumerate(self):
             values[row] = value
@@ -163,15 +163,15 @@ def _is_missing(value: Any) -> bool:
     return value is None or bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
-def _is_equal(mine: Any, its: Any) -> Any:
-    if mine is pd.NA or _is_missing(its):
+def _is_equal(value: Any, other: Any) -> Any:
+    if value is pd.NA or _is_missing(other):
         return pd.NA
-    return mine == (its if isinstance(its, Variant) else Variant.from_python(its))
+    return value == (other if isinstance(other, Variant) else Variant.from_python(other))
 
 
 @register_series_accessor("variant")
 class VariantAccessor:
-    """What can be asked of a series of Variants.
+    """The ``.variant`` accessor of a series of Variants.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class VariantAccessor:
 
     def __init__(self, series: Any) -> None:
         if not isinstance(series.dtype, VariantDtype):
-            raise AttributeError(f".variant is for series of dtype variant, not {series.dtype}")
+            raise AttributeError(f".variant works only on series of dtype variant, not {series.dtype}")
         self._series = series
 
     @property
@@ -192,7 +192,7 @@ class VariantAccessor:
         return variants
 
     def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> Any:
-        """The values at a path as a typed series (Arrow dtypes), or as Variants; see `pv.variant_get`.
+        """Return the values at a path as a typed series (Arrow dtypes) or as Variants; see `pv.variant_get`.
 
         Raises
         ------
@@ -204,15 +204,15 @@ class VariantAccessor:
         return self._series_of(values)
 
     def to_json(self) -> Any:
-        """The values as JSON text."""
+        """Return the values as JSON text."""
         return self._series_of(to_json(self.array))
 
     def type(self) -> Any:
-        """The type of each value, as `pv.variant_type` names it."""
+        """Return the type of each value; see `pv.variant_type`."""
         return self._series_of(variant_type(self.array))
 
     def schema(self) -> str:
-        """The type of all values together, as `pv.schema_of_variant_agg` says it."""
+        """Return the common type of all values; see `pv.schema_of_variant_agg`."""
         return str(schema_of_variant_agg(self.array))
 
     def _series_of(self, values: Any) -> Any:
@@ -224,12 +224,12 @@ class VariantAccessor:
 
 
 def to_pandas(array: VariantArray, name: str | None = None) -> Any:
-    """A series of dtype ``variant``; no copy."""
+    """Return a series of dtype ``variant``, without copying."""
     return pd.Series(VariantExtensionArray(array), name=name)
 
 
 def from_pandas(series: Any) -> VariantArray:
-    """The Variants of a series: of dtype ``variant`` as they are, of any other the values of its cells.
+    """Return the Variants of a series: of dtype ``variant`` without conversion, of any other dtype its Python values.
 
     Raises
     ------
@@ -244,11 +244,11 @@ def from_pandas(series: Any) -> VariantArray:
 
 
 def table_of_frame(frame: Any) -> pa.Table:
-    """A data frame as an Arrow table whose Variant columns carry the extension's name; the index is left out."""
-    plain = [name for name in frame.columns if not isinstance(frame.dtypes[name], VariantDtype)]
-    table = pa.Table.from_pandas(frame[plain], preserve_index=False).replace_schema_metadata(None)
+    """Return a data frame as an Arrow table with marked Variant columns; the index is dropped."""
+    ordinary = [name for name in frame.columns if not isinstance(frame.dtypes[name], VariantDtype)]
+    table = pa.Table.from_pandas(frame[ordinary], preserve_index=False).replace_schema_metadata(None)
     columns = {
-        str(name): frame[name].array.variants if name not in plain else table.column(str(name))
+        str(name): frame[name].array.variants if name not in ordinary else table.column(str(name))
         for name in frame.columns
     }
     return variant_table(columns)

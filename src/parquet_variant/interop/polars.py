@@ -1,6 +1,6 @@
-"""Variants in polars: a ``variant`` namespace on series and expressions.
+"""Variants in polars: a ``variant`` namespace of series and expressions.
 
-Owns the two namespaces. Leaves the answers to `functions`. Importing this module registers both.
+Owns the two namespaces. Leaves the operations to `functions`. Importing this module registers both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parquet_variant.path import VariantPath
 
 @pl.api.register_series_namespace("variant")
 class VariantSeries:
-    """What can be asked of a series of Variants.
+    """The ``variant`` namespace of a series of Variants.
 
     Examples
     --------
@@ -39,40 +39,40 @@ class VariantSeries:
         return VariantArray.from_arrow(self._series)
 
     def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Series:
-        """The values at a path as a typed series, or as Variants; see `pv.variant_get`."""
-        return self._named((variant_get if errors == "raise" else try_variant_get)(self.array, path, type))
+        """Return the values at a path as a typed series or as Variants; see `pv.variant_get`."""
+        return self._series_of((variant_get if errors == "raise" else try_variant_get)(self.array, path, type))
 
     def to_json(self) -> pl.Series:
-        """The values as JSON text."""
-        return self._named(to_json(self.array))
+        """Return the values as JSON text."""
+        return self._series_of(to_json(self.array))
 
     def type(self) -> pl.Series:
-        """The type of each value, as `pv.variant_type` names it."""
-        return self._named(variant_type(self.array))
+        """Return the type of each value; see `pv.variant_type`."""
+        return self._series_of(variant_type(self.array))
 
-    def _named(self, values: Any) -> pl.Series:
-        # One type for all Variants: an expression says its type before there are values.
-        plain = values.to_unshredded() if isinstance(values, VariantArray) else values
-        return pl.Series(plain).alias(self._series.name)
+    def _series_of(self, values: Any) -> pl.Series:
+        # All Variants are unshredded, since an expression must know its type before it has values.
+        column = values.to_unshredded() if isinstance(values, VariantArray) else values
+        return pl.Series(column).alias(self._series.name)
 
 
 @pl.api.register_expr_namespace("variant")
 class VariantExpr:
-    """The same on expressions: ``pl.col("v").variant.get("$.a", "bigint")``."""
+    """The ``variant`` namespace of expressions: ``pl.col("v").variant.get("$.a", "bigint")``."""
 
     def __init__(self, expression: pl.Expr) -> None:
         self._expression = expression
 
     def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Expr:
-        """The values at a path."""
+        """Return the values at a path."""
         return self._mapped(lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type, path))
 
     def to_json(self) -> pl.Expr:
-        """The values as JSON text."""
+        """Return the values as JSON text."""
         return self._mapped(lambda series: VariantSeries(series).to_json(), pl.String())
 
     def type(self) -> pl.Expr:
-        """The type of each value."""
+        """Return the type of each value."""
         return self._mapped(lambda series: VariantSeries(series).type(), pl.String())
 
     def _mapped(self, function: Any, dtype: Any) -> pl.Expr:
@@ -80,7 +80,7 @@ class VariantExpr:
 
 
 def _dtype(kind: Any, path: str) -> Any:
-    """The polars type of a target."""
+    """Return the polars type of the values at a path."""
     parsed = VariantPath.parse(path)
     if isinstance(kind, str) and kind.strip().lower() == "variant" and not parsed.has_wildcard:
         return pl.Series(VariantArray.from_pylist([])).dtype
@@ -88,5 +88,5 @@ def _dtype(kind: Any, path: str) -> Any:
 
 
 def to_polars(array: VariantArray, name: str = "") -> pl.Series:
-    """A series that keeps the extension's name."""
+    """Return a series that keeps the name of the extension."""
     return pl.Series(array).alias(name)

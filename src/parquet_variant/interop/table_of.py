@@ -1,7 +1,7 @@
-"""Rows in any form that people have them, as one Arrow table whose Variant columns carry the extension's name.
+"""Rows of any supported form as one Arrow table with marked Variant columns.
 
-Owns which forms are taken: columns by name, Arrow tables and batches, data frames of pandas and polars, relations of
-DuckDB, and anything else that streams Arrow data. Leaves what a file or table needs of the columns to their writers.
+Owns the supported forms: columns by name, Arrow tables and batches, data frames of pandas and polars, relations of
+DuckDB, and any object that exports an Arrow stream. Leaves requirements of files and tables to their writers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from parquet_variant.errors import SchemaError, VariantFileError
 
 
 def table_of(data: Any) -> pa.Table:
-    """The table that some data are.
+    """Return data as an Arrow table.
 
-    They are a mapping from name to `VariantArray`, Arrow array or whatever ``pyarrow.array`` takes; a pyarrow table or
-    record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``; or a `VariantArray`, which
-    is the column ``v``. Columns of different lengths, and anything else, are refused.
+    The data is a mapping from names to columns (a `VariantArray`, an Arrow array, or anything that ``pyarrow.array``
+    accepts); a pyarrow table or record batch; a data frame of pandas or polars; any object with ``__arrow_c_stream__``;
+    or a `VariantArray`, which becomes the column ``v``. Raises `SchemaError` or `VariantFileError` for anything else,
+    and for columns of different lengths.
 
     >>> import polars as pl
     >>> events = VariantArray.from_pylist([{"a": 1}, None])
@@ -44,21 +45,21 @@ def table_of(data: Any) -> pa.Table:
         table = _table_of(data)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
         raise SchemaError(
-            f"a column is no Arrow data, and none can be made of it: {'; '.join(map(str, error.args))}",
+            f"cannot convert a column to Arrow data: {'; '.join(map(str, error.args))}",
             reason="bad-data",
         ) from None
     table = _with_extensions(table)
     if not table.num_columns:
-        raise VariantFileError("there are no columns to write", reason="no-columns")
+        raise VariantFileError("the data has no columns", reason="no-columns")
     if len(set(table.column_names)) < table.num_columns:
-        raise VariantFileError("two columns have one name: rename one of them", reason="several-columns")
-    return _with_names(_plain(table))
+        raise VariantFileError("duplicate column names: rename one of the columns", reason="several-columns")
+    return _with_names(_without_encodings(table))
 
 
 def is_rows(data: Any) -> bool:
-    """Whether some data are rows by themselves, and not an iterable of such, as a reader of record batches is."""
-    known = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
-    return known and not isinstance(data, pa.RecordBatchReader)
+    """Return whether data is a table, and not an iterable of tables such as a reader of record batches."""
+    is_table = isinstance(data, pa.Table | pa.RecordBatch | Mapping) or hasattr(data, "__arrow_c_stream__")
+    return is_table and not isinstance(data, pa.RecordBatchReader)
 
 
 def _table_of(data: Any) -> pa.Table:
@@ -75,8 +76,8 @@ def _table_of(data: Any) -> pa.Table:
     if hasattr(data, "__arrow_c_stream__") and not isinstance(data, VariantArray | ChunkedVariantArray):
         return _of_stream(pa.table(data))
     raise SchemaError(
-        f"cannot take a {type(data).__name__} for rows: give columns by name, an Arrow table, or a data frame "
-        "of pandas or polars",
+        f"cannot use a {type(data).__name__} as rows: give columns by name, an Arrow table, or a data frame of pandas "
+        "or polars",
         reason="bad-data",
     )
 
@@ -109,21 +110,21 @@ def _with_extension(array: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 
 def _with_names(table: pa.Table) -> pa.Table:
-    """The table with the extension's name at columns that pyarrow made of a `VariantArray`, which it does not keep.
+    """Return the table with the extension's name on columns that pyarrow made of a `VariantArray`, whose mark it drops.
 
-    Nothing else makes structs like them: with metadata in a dictionary.
+    Only such columns are structs with metadata in a dictionary.
     """
     for number, field in enumerate(table.schema):
         at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
-        is_lent = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
-        if is_lent and is_storage(field.type) and not is_named(field):
+        is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
+        if is_exported and is_storage(field.type) and not is_named(field):
             named = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
             table = table.set_column(number, named, table.column(number))
     return table
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """The table without views and run ends, which neither the writers of files nor our kernels take."""
+def _without_encodings(table: pa.Table) -> pa.Table:
+    """Return the table without views and run ends, which neither file writers nor kernels accept."""
     for number, field in enumerate(table.schema):
         kind = plain_form(field.type, stored=True)
         stored = table.column(number)
@@ -140,7 +141,7 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _of_stream(table: pa.Table) -> pa.Table:
-    """A table that another library made: its Variants may be null where their row is."""
+    """Return a table that another library made, with metadata in the null rows of its Variants."""
     named = {field.name for field in table.schema if is_named(field)}
     return variant_table(
         {
@@ -153,6 +154,6 @@ def _of_stream(table: pa.Table) -> pa.Table:
 def _of_columns(columns: Mapping[str, Any]) -> pa.Table:
     sizes = {name: len(column) for name, column in columns.items() if hasattr(column, "__len__")}
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        raise VariantFileError(f"columns must have one length, these differ: {told}", reason="lengths-differ")
+        lengths = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
     return variant_table(columns)

@@ -86,7 +86,7 @@ _LENIENT: dict[pa.DataType, pa.DataType] = {
 
 
 def lenient_primitive(arrow: pa.DataType) -> pa.DataType | None:
-    """Return the canonical type that holds the values of a user's Arrow type, or None if there is none.
+    """Return the canonical type that holds the values of a user's Arrow type, or None.
 
     >>> lenient_primitive(pa.uint64()), lenient_primitive(pa.timestamp("ms", "Europe/Paris"))
     (Decimal128Type(decimal128(20, 0)), TimestampType(timestamp[us, tz=UTC]))

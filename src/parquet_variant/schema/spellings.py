@@ -117,7 +117,7 @@ def _type(schema: SchemaNode) -> str:
 
 def schema_to_json(schema: SchemaNode) -> str:
     """Return a schema as JSON text."""
-    return json.dumps(_plain(schema), ensure_ascii=False)
+    return json.dumps(_json_node(schema), ensure_ascii=False)
 
 
 def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
@@ -134,10 +134,10 @@ def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     return _json_tree(plain, 0)
 
 
-def _plain(schema: SchemaNode) -> Any:
+def _json_node(schema: SchemaNode) -> Any:
     if schema.kind == "object":
-        return {"object": {name: _plain(child) for name, child in schema.fields}}
-    return node_name(schema) if schema.element is None else {"array": _plain(schema.element)}
+        return {"object": {name: _json_node(child) for name, child in schema.fields}}
+    return node_name(schema) if schema.element is None else {"array": _json_node(schema.element)}
 
 
 def _json_tree(plain: Any, depth: int) -> TypeTree:

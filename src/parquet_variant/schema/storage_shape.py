@@ -109,10 +109,10 @@ def check_known(names: Iterable[str], allowed: tuple[str, ...], path: VariantPat
     """Raise `SchemaError` (``unknown-field``) for the first name that is not allowed in a group."""
     for name in names:
         if name not in allowed:
-            known = f"{', '.join(allowed[:-1])} and {allowed[-1]}"
+            allowed_names = f"{', '.join(allowed[:-1])} and {allowed[-1]}"
             raise refuse(
-                f"unknown field {name!r} next to {known}: a newer writer may store values in it, so read the column "
-                "with the library that wrote it",
+                f"unknown field {name!r} next to {allowed_names}: a newer writer may store values in it, so read the "
+                "column with the library that wrote it",
                 path,
                 "unknown-field",
             )

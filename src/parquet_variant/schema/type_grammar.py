@@ -116,13 +116,13 @@ class TypeParser(Generic[T]):
         if name == "variant":
             return self.variant()
         if name in _DECIMALS:
-            precision, *scale = self._numbers() or [10]  # Spark's and SQL's default
+            precision, *scale = self._parameters() or [10]  # Spark's and SQL's default
             try:
                 return self._marked(decimal(precision, scale[0] if scale else 0))
             except SchemaError as error:
                 self.fail(error.message, start if self.faults_at_start else None)
         if name == "time":
-            self._numbers()  # Spark writes time(6); the precision does not affect the storage
+            self._parameters()  # Spark writes time(6); the precision does not affect the storage
         kind: pa.DataType = DDL_NAMES.get(name) or self.other(name)
         if kind is None:
             names = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
@@ -202,7 +202,7 @@ class TypeParser(Generic[T]):
         if self._text() == "COMMENT" and self.tokens[self.at + 1].kind == "text":
             self.at += 2
 
-    def _numbers(self) -> list[int]:
+    def _parameters(self) -> list[int]:
         if not self._takes("("):
             return []
         numbers = []

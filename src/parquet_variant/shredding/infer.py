@@ -95,11 +95,11 @@ def infer(
     result = chosen_policy.choose(profile)
     typed_strings = TypedStrings.of_counts(profile.typed_strings)
     return replace(
-        result, costs=_costs(result, profile), typed_strings=typed_strings, suggested_types=suggest_types(profile)
+        result, costs=costs_of(result, profile), typed_strings=typed_strings, suggested_types=suggest_types(profile)
     )
 
 
-def _costs(result: InferenceResult, profile: Profile) -> Costs:
+def costs_of(result: InferenceResult, profile: Profile) -> Costs:
     """Return the costs of a choice, from the profile that it was made from."""
     cost_of_path = {
         decision.path: cost for decision in result.decisions if (cost := _path_cost(decision, profile)) is not None

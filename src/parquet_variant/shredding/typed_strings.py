@@ -8,7 +8,6 @@ becomes ``12``. `kernels.tapes.string_forms` defines the forms, and the policies
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -22,7 +21,7 @@ import numpy.typing as npt
 from parquet_variant.errors import PathError, VariantError, check_mapping
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape
-from parquet_variant.path import VariantPath
+from parquet_variant.path import VariantPath, Wildcard, parse_pattern
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import parse_ddl_with_strings
 from parquet_variant.shredding.profile import Profile, StringCounts
@@ -34,8 +33,6 @@ Bytes = npt.NDArray[np.uint8]
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
 AUTO = "auto!"
 _EVERYWHERE = "any path"
-# A step of a pattern: `.name`, `..name`, `[*]` or `['name']`; names may have `*` and `?`.
-_STEP = re.compile(r"""(\.\.?)([^.\[\]'"]+)|\[\*\]|\['((?:[^'\\]|\\.)*)'\]""")
 _ELEMENT = "\0[*]"
 _SIMPLE_PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z_0-9]*|\[\*\])+")
 _MICROSECONDS = 1_000_000
@@ -277,24 +274,21 @@ class StringTypes:
 @lru_cache(maxsize=256)
 def _pattern(path: str) -> re.Pattern[str]:
     """Return a regular expression over the steps of a path, each of which begins with a NUL."""
-    if not path.startswith("$"):
-        raise PathError(f"types has the path {path!r}: paths begin with $, such as $.created_at or $..*_id", offset=0)
-    position, parts = 1, []
-    while position < len(path):
-        step = _STEP.match(path, position)
-        if step is None:
-            raise PathError(f"types has the path {path!r}: write .name, ..name, [*] or ['name']", offset=position)
-        dots, name, quoted = step.groups()
-        if dots == "..":
+    try:
+        steps = parse_pattern(path)
+    except PathError as error:
+        raise PathError(f"types: {error.message}", reason=error.reason, offset=error.offset) from None
+    parts = []
+    for name, is_glob, any_depth in steps:
+        if any_depth:
             parts.append(r"(?:\x00[^\x00]*)*")
-        if quoted is not None:
-            parts.append(re.escape("\0." + re.sub(r"\\(.)", r"\1", quoted)))
-        elif name is not None:
-            glob = fnmatch.translate(name).removeprefix("(?s:").removesuffix(r")\Z").removesuffix(r")\z")
-            parts.append(r"\x00\." + glob.replace(".*", r"[^\x00]*"))
-        else:
+        if isinstance(name, Wildcard):
             parts.append(re.escape(_ELEMENT))
-        position = step.end()
+        elif is_glob:
+            wildcards = {"*": r"[^\x00]*", "?": r"[^\x00]"}
+            parts.append(r"\x00\." + "".join(wildcards.get(character) or re.escape(character) for character in name))
+        else:
+            parts.append(re.escape(f"\0.{name}"))
     return re.compile("".join(parts), re.DOTALL)
 
 

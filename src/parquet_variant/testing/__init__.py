@@ -1,7 +1,7 @@
-"""Hypothesis strategies for Variants, for the tests of whoever reads or writes them.
+"""Hypothesis strategies for tests of libraries that read or write Variants.
 
-Owns generated values, JSON texts, layouts and malformed bytes. Needs Hypothesis, which is imported on first use. Leaves
-the corpora to the test suite.
+Owns generated values, JSON texts, layouts and malformed bytes. Hypothesis is imported on first use. Leaves the corpora
+to the test suite.
 
 Examples
 --------

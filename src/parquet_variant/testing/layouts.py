@@ -1,6 +1,7 @@
-"""`lay_out`: the same value in other bytes that the specification allows, or that older writers left.
+"""`lay_out`: the same value in other bytes that the specification allows, or that older writers produce.
 
-Owns every degree of freedom of the encoding: widths, the order of values and of names, the long form of strings.
+Owns the choices that the encoding leaves to a writer: widths, the order of values and of names, the long form of
+strings.
 """
 
 from __future__ import annotations
@@ -16,25 +17,24 @@ from parquet_variant.types import BasicType, PrimitiveId, VariantType
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A choice of layout; the default is the canonical one.
+    """A layout of the bytes of a value; the default is the canonical layout.
 
     Parameters
     ----------
     name_width, id_width, offset_width
-        Bytes of the metadata's offsets, of field ids and of value offsets; more where the value needs more.
+        Bytes of the metadata's offsets, of field ids and of value offsets; more if the value needs more.
     large_counts
-        Four-byte counts also for up to 255 elements.
+        Use four-byte counts for up to 255 elements too.
     reverse_values
-        The values of an object in the opposite order of its keys.
+        Store the values of an object in the reverse order of its keys.
     reverse_names
-        The dictionary in the opposite order, not flagged as sorted.
+        Store the dictionary in reverse order, not flagged as sorted.
     extra_names
         Names in the dictionary that no field uses.
     long_strings
-        No short strings.
+        Do not use short strings.
     unsorted_fields
-        Fields in the order in which `variant` stores them, reversed: what the specification forbids and DuckDB 2.0
-        writes.
+        Store fields in the reverse order, which the specification does not allow and DuckDB 2.0 writes.
     """
 
     name_width: int = 1
@@ -49,14 +49,14 @@ class Layout:
 
 
 def lay_out(variant: Variant, layout: Layout | None = None) -> Variant:
-    """The value in another layout.
+    """Return a value in another layout.
 
     Parameters
     ----------
     variant
         A valid value.
     layout
-        What to choose; the canonical layout by default.
+        The layout; the canonical layout by default.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def _metadata(names: list[str], layout: Layout) -> bytes:
 
 def _container(field_ids: list[int] | None, values: list[bytes], layout: Layout) -> bytes:
     count = len(values)
-    # Where each value goes: place in the bytes -> index of the field.
+    # The index of the field at each position in the bytes.
     places = list(range(count))
     if field_ids is not None and layout.reverse_values:
         places.reverse()

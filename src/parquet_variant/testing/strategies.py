@@ -1,7 +1,7 @@
-"""The strategies: Variants, valid ones and damaged ones, Python values, JSON texts, shredding schemas.
+"""The strategies: Variants, valid and malformed, Python values, JSON texts, shredding schemas.
 
-Owns each, and the error that says what to install: Hypothesis is imported when one is asked for. Leaves the same value
-in other bytes to `layouts`.
+Hypothesis is imported when a strategy is called; if it is missing, the error names the package to install. Leaves other
+layouts of a value to `layouts`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 
 def strategies() -> ModuleType:
-    """``hypothesis.strategies``; `VariantError` if Hypothesis is not installed."""
+    """Return ``hypothesis.strategies``. Raises `VariantError` if Hypothesis is not installed."""
     try:
         from hypothesis import strategies as st
     except ImportError:
         raise VariantError(
-            "parquet_variant.testing needs Hypothesis: pip install hypothesis", reason="not-installed"
+            "parquet_variant.testing needs Hypothesis: run: pip install hypothesis", reason="not-installed"
         ) from None
     return st
 
@@ -44,12 +44,12 @@ _NUMBER = r"-?(0|[1-9][0-9]{0,45})(\.[0-9]{1,45})?([eE][+-]?[0-9]{1,3})?"
 
 
 def json_texts(*, max_leaves: int = 20) -> SearchStrategy[str]:
-    """Valid JSON texts: white space, escapes, duplicate keys, long numbers, scalars at the top.
+    """Generate valid JSON texts: whitespace, escapes, duplicate keys, long numbers, scalars at the top.
 
     Parameters
     ----------
     max_leaves
-        About the most scalars in one text.
+        The approximate maximum number of scalars in one text.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def json_texts(*, max_leaves: int = 20) -> SearchStrategy[str]:
     st = strategies()
     blank = st.text(" \t\n\r", max_size=2)
     character = st.one_of(
-        st.characters(codec="utf-8").map(lambda one: json.dumps(one, ensure_ascii=False)[1:-1]),
-        st.characters(codec="utf-8").map(lambda one: json.dumps(one)[1:-1]),
+        st.characters(codec="utf-8").map(lambda text: json.dumps(text, ensure_ascii=False)[1:-1]),
+        st.characters(codec="utf-8").map(lambda text: json.dumps(text)[1:-1]),
         st.sampled_from([r"\/", r"\"", r"\\", r"\b", r"\f", r"\n", r"\r", r"\t", r"\u0000", r"\uD83D\uDE00"]),
     )
     string = st.lists(character, max_size=8).map(lambda parts: f'"{"".join(parts)}"')
@@ -82,12 +82,12 @@ def json_texts(*, max_leaves: int = 20) -> SearchStrategy[str]:
 
 
 def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
-    """Nested Python objects of every type that has a Variant type.
+    """Generate nested Python objects of every type that has a Variant type.
 
     Parameters
     ----------
     max_leaves
-        About the most scalars in one object.
+        The approximate maximum number of scalars in one object.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def python_values(*, max_leaves: int = 20) -> SearchStrategy[Any]:
 
 
 def nested(scalars: SearchStrategy[Any], max_leaves: int) -> SearchStrategy[Any]:
-    """Scalars, and lists and dictionaries of them."""
+    """Generate scalars, and lists and dictionaries of them."""
     st = strategies()
     return st.recursive(
         scalars,
@@ -125,7 +125,7 @@ def nested(scalars: SearchStrategy[Any], max_leaves: int) -> SearchStrategy[Any]
 
 
 def decimals() -> SearchStrategy[Decimal]:
-    """Decimals of up to 38 digits and of scale 0 to 38."""
+    """Generate decimals of up to 38 digits, and of scale 0 to 38."""
     st = strategies()
     unscaled = st.integers(0, 10**MAX_DIGITS - 1) | st.integers(0, 99_999)
     signed = st.tuples(st.integers(0, 1), unscaled, st.integers(0, MAX_SCALE))
@@ -133,14 +133,14 @@ def decimals() -> SearchStrategy[Decimal]:
 
 
 def shredding_schemas(variants: Sequence[Variant | None] = (), *, max_depth: int = 4) -> Any:
-    """Schemas, drawn so that most of their nodes meet values of the kind that they shred.
+    """Generate schemas, most of whose nodes match the types of the values.
 
     Parameters
     ----------
     variants
         The values that will be shredded.
     max_depth
-        The most levels of a schema.
+        The maximum number of levels of a schema.
 
     Examples
     --------
@@ -158,7 +158,9 @@ def _schema(draw: Callable[[Any], Any], st: Any, values: list[Variant], depth: i
     if wild == 0 or (depth == 1 and wild < 4):
         return ShreddingSchema.variant()
     if wild == 1 or depth == 1 or not values:
-        return ShreddingSchema.primitive(draw(st.sampled_from(sorted(set(DDL_NAMES.values()), key=str)) | _numbers(st)))
+        return ShreddingSchema.primitive(
+            draw(st.sampled_from(sorted(set(DDL_NAMES.values()), key=str)) | _numeric_types(st))
+        )
     model = draw(st.sampled_from(values))
     if model.type == VariantType.OBJECT:
         names = draw(st.sets(st.sampled_from([*model.keys(), "absent"]), min_size=1, max_size=5))
@@ -173,12 +175,12 @@ def _schema(draw: Callable[[Any], Any], st: Any, values: list[Variant], depth: i
         arrays = [value for value in values if value.type == VariantType.ARRAY]
         return ShreddingSchema.array(_schema(draw, st, [element for array in arrays for element in array], depth - 1))
     if model.type in EXACT_NUMERIC:
-        return ShreddingSchema.primitive(draw(_numbers(st)))
+        return ShreddingSchema.primitive(draw(_numeric_types(st)))
     arrow = TYPES[model.type].arrow
     return ShreddingSchema.variant() if arrow is None else ShreddingSchema.primitive(arrow)
 
 
-def _numbers(st: Any) -> Any:
+def _numeric_types(st: Any) -> Any:
     decimals = st.integers(1, 38).flatmap(
         lambda precision: st.integers(0, precision).map(lambda scale: pa.decimal128(precision, scale))
     )
@@ -186,16 +188,16 @@ def _numbers(st: Any) -> Any:
 
 
 def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantType] | None = None) -> Any:
-    """Variants of every type.
+    """Generate Variants of every type.
 
     Parameters
     ----------
     max_leaves
-        About the most scalars in one value.
+        The approximate maximum number of scalars in one value.
     layouts
-        Whether other legal layouts than the canonical one come up.
+        Generate layouts other than the canonical one, too.
     types
-        Which scalar types come up; all by default.
+        The scalar types to generate; all by default.
 
     Examples
     --------
@@ -215,7 +217,7 @@ def variants(*, max_leaves: int = 20, layouts: bool = True, types: set[VariantTy
 
 
 def variant_scalars(types: set[VariantType] | None = None) -> SearchStrategy[bytes]:
-    """The bytes of scalars of the given types, all by default; payloads use their whole range."""
+    """Generate the bytes of scalars of the given types (default: all), over the full range of their payloads."""
     st = strategies()
     choices = []
     for kind, info in TYPES.items():
@@ -247,14 +249,14 @@ def variant_scalars(types: set[VariantType] | None = None) -> SearchStrategy[byt
 
 
 def mutated_variants(*, max_leaves: int = 20, max_changes: int = 4) -> Any:
-    """Variants with bytes flipped, overwritten, cut off, repeated or appended; a few are still valid.
+    """Generate Variants with bytes flipped, overwritten, truncated, repeated or appended; a few are still valid.
 
     Parameters
     ----------
     max_leaves
-        About the most scalars in one value before the change.
+        The approximate maximum number of scalars in one value before the change.
     max_changes
-        The most changes to one value.
+        The maximum number of changes to one value.
 
     Examples
     --------
@@ -262,25 +264,25 @@ def mutated_variants(*, max_leaves: int = 20, max_changes: int = 4) -> Any:
     True
     """
     st = strategies()
-    what = st.sampled_from(["flip", "set", "cut", "repeat", "append"])
-    change = st.tuples(st.booleans(), what, st.integers(0, 1 << 16), st.integers(0, 255))
+    action = st.sampled_from(["flip", "set", "cut", "repeat", "append"])
+    change = st.tuples(st.booleans(), action, st.integers(0, 1 << 16), st.integers(0, 255))
     return st.builds(_changed, variants(max_leaves=max_leaves), st.lists(change, min_size=1, max_size=max_changes))
 
 
 def _changed(variant: Variant, changes: list[tuple[bool, str, int, int]]) -> Variant:
     parts = [bytearray(variant.metadata), bytearray(variant.value)]
-    for in_value, what, where, byte in changes:
+    for in_value, action, position, byte in changes:
         part = parts[in_value]
-        at = where % len(part) if part else 0
-        if what == "append":
+        at = position % len(part) if part else 0
+        if action == "append":
             part.append(byte)
         elif not part:
             continue
-        elif what == "flip":
+        elif action == "flip":
             part[at] ^= 1 << byte % 8
-        elif what == "set":
+        elif action == "set":
             part[at] = byte
-        elif what == "cut":
+        elif action == "cut":
             del part[at:]
         else:
             part[at:at] = part[at:]

@@ -7,6 +7,7 @@ schema. Leaves the types themselves to `tables.schema`.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,8 @@ from parquet_variant.types import TYPES
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
+# Metadata that a user may set on the fields of an Arrow schema, apart from identity columns.
+_COLUMN_METADATA = ("delta.generationExpression", "delta.invariants", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "comment")
 _DELTA_OF_SQL = {name: row.delta for row in TYPES.values() for name in row.ddl if row.delta is not None}
 
 
@@ -75,7 +78,26 @@ def read_schema(schema: pa.Schema | StructType | str) -> StructType:
             f"schema must be a pyarrow.Schema or a Delta schema string, not {type(schema).__name__}",
             reason="bad-schema",
         )
-    return from_arrow_schema(schema)
+    columns = zip(from_arrow_schema(schema).fields, schema, strict=True)
+    return StructType(tuple(replace(column, metadata=_column_metadata(field)) for column, field in columns))
+
+
+def _column_metadata(field: pa.Field) -> dict[str, Any]:
+    """Return the metadata of an Arrow field that Delta defines: identity, generation, defaults, comments.
+
+    Arrow keeps strings only, so numbers and booleans of identity columns are parsed.
+    """
+    metadata: dict[str, Any] = {}
+    for key, value in (field.metadata or {}).items():
+        name, text = key.decode(), value.decode()
+        if name.startswith("delta.identity."):
+            try:
+                metadata[name] = json.loads(text)
+            except ValueError:
+                metadata[name] = text
+        elif name in _COLUMN_METADATA:
+            metadata[name] = text
+    return metadata
 
 
 def named_type(name: str) -> PrimitiveType:

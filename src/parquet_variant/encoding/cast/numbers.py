@@ -138,9 +138,9 @@ def integer_of_float(number: float, low: int, high: int) -> int | None:
     """
     if not np.isfinite(number):
         return None
-    whole = int(number)
+    integer = int(number)
     if float(np.floor(number)) <= float(high) and float(np.ceil(number)) >= float(low):
-        return min(max(whole, low), high)
+        return min(max(integer, low), high)
     return None
 
 

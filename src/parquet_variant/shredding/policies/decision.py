@@ -111,17 +111,27 @@ class InferenceResult:
 
     def __post_init__(self) -> None:
         schema = self.schema.limited_to(MAX_PHYSICAL_DEPTH)
-        if schema == self.schema:
-            return
-        reason = f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse"
+        if schema != self.schema:
+            self._narrow(schema, f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse")
+
+    def narrowed(self, schema: ShreddingSchema, reason: str) -> InferenceResult:
+        """Return the result with a part of its schema, and a reason for the paths that are not shredded any more."""
+        result = replace(self)
+        result._narrow(schema, reason)
+        return result
+
+    def _narrow(self, schema: ShreddingSchema, reason: str) -> None:
+        def is_shredded(path: VariantPath) -> bool:
+            return schema.kind != "variant" and schema.get(path) is not None
+
         decisions = (
             replace(decision, type=None, typed_share=0.0, bytes_saved=0, reason=reason)
-            if decision.shredded and schema.get(decision.path) is None
+            if decision.shredded and not is_shredded(decision.path)
             else decision
             for decision in self.decisions
         )
         object.__setattr__(self, "decisions", tuple(decisions))
-        predictions = tuple(prediction for prediction in self.predictions if schema.get(prediction.path) is not None)
+        predictions = tuple(prediction for prediction in self.predictions if is_shredded(prediction.path))
         object.__setattr__(self, "predictions", predictions)
         object.__setattr__(self, "schema", schema)
 

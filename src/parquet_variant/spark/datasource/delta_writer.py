@@ -29,7 +29,7 @@ from parquet_variant.spark.datasource.partitioning import Partitioning
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.storage import is_uncommitted, open_storage
 
 
 @dataclass
@@ -83,8 +83,9 @@ class _DeltaTaskWriter:
                 self.planned = None
             else:
                 result = commit_files(self.path, adds, mode=mode, txn=txn)
-        except VariantError:  # nothing was committed
-            self._remove(messages)
+        except VariantError as error:
+            if is_uncommitted(error):
+                self._remove(messages)
             raise
         if not result.committed:
             self._remove(messages)

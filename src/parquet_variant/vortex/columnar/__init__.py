@@ -1,1 +1,1 @@
-"""The columnar encoding of a Variant column: built, stored, decoded, and read by path without decoding."""
+"""The columnar encoding of a Variant column: encoding, storing, decoding, and reading by path without decoding."""

@@ -1,9 +1,9 @@
-"""The values at a path in the columnar encoding: a discriminator and one dense child for each type, nested by path.
+"""The values at a path in the columnar encoding: a discriminator and one dense child per type, nested by path.
 
-Owns the shape (as ClickHouse's Variant and Dynamic; a path costs nothing in rows that do not have it), choosing values
-and putting columns one after the other. Leaves rows, some of which are SQL NULL, to `columnar`.
+Owns the structure, which resembles ClickHouse's Variant and Dynamic (a path costs nothing in rows without it),
+selecting values and concatenating columns. `columnar_variant` owns rows, some of which are SQL NULL.
 
-Values may be a thousand levels deep: everything that goes down a column is a list of jobs, not recursion.
+Values may be a thousand levels deep, so every traversal of a column is a list of jobs instead of recursion.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 
 Int64s = npt.NDArray[np.int64]
 
-# The code of both booleans; other codes are a kind of the tape, with a decimal's scale above.
+# The code of both booleans; other codes are a kind of the tape, with a decimal's scale in the high byte.
 BOOLEAN = int(PrimitiveId.TRUE)
 
 
 def code_of(kind: Any, scale: Any = 0) -> Any:
-    """The code of a child, or of many: kind, and a decimal's scale."""
+    """Return the code of a child, or an array of codes: kind, and a decimal's scale."""
     return kind | scale << 8
 
 
@@ -35,11 +35,11 @@ def code_of(kind: Any, scale: Any = 0) -> Any:
 class Field:
     """A field of the objects of a column."""
 
-    positions: Int64s | None  # The objects that have it, ascending; None if all do.
-    column: Column  # Its values there.
+    positions: Int64s | None  # The objects that have the field, ascending; None for all objects.
+    column: Column  # The values of the field in these objects.
 
-    def places(self, objects: int) -> Int64s:
-        """The positions, spelled out."""
+    def object_positions(self, objects: int) -> Int64s:
+        """Return the positions of the objects that have the field, out of `objects` objects."""
         return np.arange(objects) if self.positions is None else self.positions
 
 
@@ -48,12 +48,12 @@ class Child:
     """The values of one type."""
 
     code: int  # Kind and decimal scale (see `code_of`).
-    size: int  # How many there are.
-    values: pa.Array | None = None  # Scalars, dense; None for nulls, arrays and objects.
-    # Of arrays: where each begins among the elements of all.
+    size: int  # Number of values.
+    values: pa.Array | None = None  # Scalars without gaps; None for nulls, arrays and objects.
+    # For arrays: the offset of each array in the column of all elements.
     offsets: Int64s | None = None
     elements: Column | None = None
-    fields: dict[str, Field] = field(default_factory=dict)  # Of objects: by name, in the order of their UTF-8 bytes.
+    fields: dict[str, Field] = field(default_factory=dict)  # For objects: by name, in the order of UTF-8 bytes.
 
     @property
     def kind(self) -> int:
@@ -72,41 +72,41 @@ class Child:
 class Column:
     """The values at one path."""
 
-    size: int  # How many there are.
-    children: tuple[Child, ...] = ()  # One for each type that is there.
-    # For each value the index of its child; None if there is one child only.
+    size: int  # Number of values.
+    children: tuple[Child, ...] = ()  # One per type that occurs.
+    # The index of the child of each value; None if there is only one child.
     types: npt.NDArray[np.uint8] | None = None
 
     def positions(self, index: int) -> Int64s:
-        """The positions of a child's values."""
+        """Return the positions of the values of a child."""
         return np.arange(self.size) if self.types is None else np.flatnonzero(self.types == index)
 
     def child(self, kind: int) -> tuple[Child, Int64s] | None:
-        """The child of arrays or of objects with its positions; None if there is none."""
+        """Return the child of arrays or of objects with its positions; None if there is no such child."""
         for index, child in enumerate(self.children):
             if child.kind == kind:
                 return child, self.positions(index)
         return None
 
     def take(self, indices: Int64s) -> Column:
-        """The values at some positions, in that order."""
+        """Return the values at positions, in that order."""
         jobs: list[tuple[Column, Int64s]] = [(self, np.asarray(indices, np.int64))]
-        # The list of jobs grows while it is read.
-        return _built([_plan_take(column, rows, jobs) for column, rows in jobs])
+        # The list of jobs grows while it is processed.
+        return _build([_plan_take(column, rows, jobs) for column, rows in jobs])
 
     @classmethod
     def concat(cls, columns: Sequence[Column]) -> Column:
-        """Columns one after the other."""
+        """Concatenate columns."""
         jobs: list[list[Column]] = [list(columns)]
-        return _built([_plan_concat(parts, jobs) for parts in jobs])
+        return _build([_plan_concat(parts, jobs) for parts in jobs])
 
 
-# -- children whose columns are jobs yet to be done
+# -- children whose columns are unfinished jobs
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken:
-    """A child in the making: the numbers of jobs stand for columns."""
+class _PlannedChild:
+    """A child whose columns are given as numbers of jobs."""
 
     code: int
     size: int
@@ -116,30 +116,30 @@ class _Taken:
     fields: tuple[tuple[str, Int64s | None, int], ...] = ()
 
 
-_Plan: TypeAlias = tuple[int, list[_Taken], "npt.NDArray[np.uint8] | None"]
+_Plan: TypeAlias = tuple[int, list[_PlannedChild], "npt.NDArray[np.uint8] | None"]
 
 
-def _built(plans: list[_Plan]) -> Column:
-    done: list[Column] = [Column(0)] * len(plans)
-    for number in range(len(plans) - 1, -1, -1):  # a job is after the one that asked for it
+def _build(plans: list[_Plan]) -> Column:
+    finished: list[Column] = [Column(0)] * len(plans)
+    for number in range(len(plans) - 1, -1, -1):  # each job comes after the job that needs its result
         size, children, types = plans[number]
-        made = tuple(
+        built_children = tuple(
             Child(
                 child.code,
                 child.size,
                 child.values,
                 child.offsets,
-                done[child.elements] if child.elements >= 0 else None,
-                {name: Field(positions, done[job]) for name, positions, job in child.fields},
+                finished[child.elements] if child.elements >= 0 else None,
+                {name: Field(positions, finished[job]) for name, positions, job in child.fields},
             )
             for child in children
         )
-        done[number] = Column(size, made, types)
-    return done[0]
+        finished[number] = Column(size, built_children, types)
+    return finished[0]
 
 
 def _plan_take(column: Column, rows: Int64s, jobs: list[tuple[Column, Int64s]]) -> _Plan:
-    kept: list[_Taken] = []
+    planned: list[_PlannedChild] = []
     types = None if column.types is None else column.types[rows]
     renumbered = np.zeros(len(column.children), np.uint8)
     for index, child in enumerate(column.children):
@@ -150,39 +150,39 @@ def _plan_take(column: Column, rows: Int64s, jobs: list[tuple[Column, Int64s]]) 
             inner = rank[rows[types == index]]
         if not len(inner):
             continue
-        renumbered[index] = len(kept)
-        kept.append(_take_child(child, inner, jobs))
-    return len(rows), kept, renumbered[types] if types is not None and len(kept) > 1 else None
+        renumbered[index] = len(planned)
+        planned.append(_take_child(child, inner, jobs))
+    return len(rows), planned, renumbered[types] if types is not None and len(planned) > 1 else None
 
 
-def _take_child(child: Child, inner: Int64s, jobs: list[tuple[Column, Int64s]]) -> _Taken:
+def _take_child(child: Child, inner: Int64s, jobs: list[tuple[Column, Int64s]]) -> _PlannedChild:
     if child.values is not None:
-        return _Taken(child.code, len(inner), child.values.take(pa.array(inner)))
+        return _PlannedChild(child.code, len(inner), child.values.take(pa.array(inner)))
     if child.offsets is not None and child.elements is not None:
         offsets, elements = nested_ranges(child.offsets, inner)
         jobs.append((child.elements, elements))
-        return _Taken(child.code, len(inner), offsets=offsets, elements=len(jobs) - 1)
+        return _PlannedChild(child.code, len(inner), offsets=offsets, elements=len(jobs) - 1)
     fields = []
     for name, child_field in child.fields.items():
         if child_field.positions is None:
-            places, entries = None, inner
+            positions, entries = None, inner
         else:
-            at = np.searchsorted(child_field.positions, inner)
-            there = at < len(child_field.positions)
-            there[there] = child_field.positions[at[there]] == inner[there]
-            places, entries = np.flatnonzero(there), at[there]
-            if not len(places):
+            found = np.searchsorted(child_field.positions, inner)
+            has_field = found < len(child_field.positions)
+            has_field[has_field] = child_field.positions[found[has_field]] == inner[has_field]
+            positions, entries = np.flatnonzero(has_field), found[has_field]
+            if not len(positions):
                 continue
-            places = None if len(places) == len(inner) else places
+            positions = None if len(positions) == len(inner) else positions
         jobs.append((child_field.column, entries))
-        fields.append((name, places, len(jobs) - 1))
-    return _Taken(child.code, len(inner), fields=tuple(fields))
+        fields.append((name, positions, len(jobs) - 1))
+    return _PlannedChild(child.code, len(inner), fields=tuple(fields))
 
 
-def nested_ranges(offsets: Int64s, chosen: Int64s) -> tuple[Int64s, Int64s]:
-    """Offsets of the chosen arrays one after the other, and the positions of their elements."""
-    starts = offsets[chosen]
-    lengths = offsets[chosen + 1] - starts
+def nested_ranges(offsets: Int64s, arrays: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the offsets of the selected arrays when concatenated, and the positions of their elements."""
+    starts = offsets[arrays]
+    lengths = offsets[arrays + 1] - starts
     ends = offsets_of(lengths)
     return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
 
@@ -193,19 +193,20 @@ def _plan_concat(parts: list[Column], jobs: list[list[Column]]) -> _Plan:
     types = None
     if len(codes) > 1:
         number = {code: index for index, code in enumerate(codes)}
-        stretches = []
+        types_by_part = []
         for part in parts:
-            own = np.array([number[child.code] for child in part.children], np.uint8)
-            stretches.append(np.repeat(own, part.size) if part.types is None else own[part.types])
-        types = np.concatenate(stretches)
+            new_numbers = np.array([number[child.code] for child in part.children], np.uint8)
+            part_types = np.repeat(new_numbers, part.size) if part.types is None else new_numbers[part.types]
+            types_by_part.append(part_types)
+        types = np.concatenate(types_by_part)
     children = [[child for part in parts for child in part.children if child.code == code] for code in codes]
-    return size, [_concat_child(same, jobs) for same in children], types
+    return size, [_concat_child(of_one_code, jobs) for of_one_code in children], types
 
 
-def _concat_child(parts: list[Child], jobs: list[list[Column]]) -> _Taken:
+def _concat_child(parts: list[Child], jobs: list[list[Column]]) -> _PlannedChild:
     code, size = parts[0].code, sum(part.size for part in parts)
     if parts[0].values is not None:
-        return _Taken(code, size, pa.concat_arrays([part.values for part in parts]))
+        return _PlannedChild(code, size, pa.concat_arrays([part.values for part in parts]))
     if code == KIND.ARRAY:
         ends: list[Int64s] = [np.zeros(1, np.int64)]
         columns = []
@@ -215,16 +216,16 @@ def _concat_child(parts: list[Child], jobs: list[list[Column]]) -> _Taken:
             ends.append(part.offsets[1:] + ends[-1][-1])
             columns.append(part.elements)
         jobs.append(columns)
-        return _Taken(code, size, offsets=np.concatenate(ends), elements=len(jobs) - 1)
+        return _PlannedChild(code, size, offsets=np.concatenate(ends), elements=len(jobs) - 1)
     fields = []
     for name in sorted({name for part in parts for name in part.fields}):
-        places, columns, start = [], [], 0
+        positions, columns, start = [], [], 0
         for part in parts:
             if name in part.fields:
-                places.append(part.fields[name].places(part.size) + start)
+                positions.append(part.fields[name].object_positions(part.size) + start)
                 columns.append(part.fields[name].column)
             start += part.size
         jobs.append(columns)
-        joined = np.concatenate(places)
-        fields.append((name, None if len(joined) == size else joined, len(jobs) - 1))
-    return _Taken(code, size, fields=tuple(fields))
+        all_positions = np.concatenate(positions)
+        fields.append((name, None if len(all_positions) == size else all_positions, len(jobs) - 1))
+    return _PlannedChild(code, size, fields=tuple(fields))

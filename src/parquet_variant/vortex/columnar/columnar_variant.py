@@ -1,7 +1,7 @@
 """`ColumnarVariant`: rows of Variants in the columnar encoding.
 
-Owns the array: its rows, choosing some, putting arrays one after the other. Leaves the values to `column`, the
-way from and to Variant bytes to `encoding`, and extraction to `element`.
+Owns the array: its rows, selecting rows, and concatenation. `column` owns the values, `encoding` the conversion from
+and to Variant bytes, and `element` extraction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from parquet_variant.vortex.columnar.encoding import decode_columnar, encode_col
 
 @dataclass(frozen=True, eq=False)
 class ColumnarVariant:
-    """A column of Variants in the columnar encoding; lossless from and to any other.
+    """A column of Variants in the columnar encoding, converted from and to other encodings without loss.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ColumnarVariant:
     column
         The values of the rows that are not SQL NULL.
     rows
-        Those rows; None for all.
+        The numbers of these rows; None for all rows.
 
     Examples
     --------
@@ -62,25 +62,25 @@ class ColumnarVariant:
         Raises
         ------
         MalformedVariantError
-            For values that are no Variants.
+            For values that are not valid Variants.
         """
         parts = [cls(*part) for part in encode_columnar(array)]
         return parts[0] if len(parts) == 1 else cls.concat(parts)
 
     def to_variant(self) -> VariantArray:
-        """The same values as an unshredded array."""
+        """Return the values as an unshredded array."""
         return decode_columnar(self.size, self.column, self.present)
 
     @classmethod
     def concat(cls, arrays: Iterable[ColumnarVariant]) -> ColumnarVariant:
-        """Arrays one after the other."""
-        every = list(arrays)
-        size = sum(len(array) for array in every)
-        starts = np.cumsum([0, *(len(array) for array in every)])
-        rows = [array.present + start for array, start in zip(every, starts, strict=False)]
-        joined = np.concatenate([np.zeros(0, np.int64), *rows])
-        column = Column.concat([array.column for array in every]) if every else Column(0)
-        return cls(size, column, None if len(joined) == size else joined)
+        """Concatenate arrays."""
+        parts = list(arrays)
+        size = sum(len(part) for part in parts)
+        starts = np.cumsum([0, *(len(part) for part in parts)])
+        rows = [part.present + start for part, start in zip(parts, starts, strict=False)]
+        all_rows = np.concatenate([np.zeros(0, np.int64), *rows])
+        column = Column.concat([part.column for part in parts]) if parts else Column(0)
+        return cls(size, column, None if len(all_rows) == size else all_rows)
 
     @property
     def present(self) -> Int64s:
@@ -96,7 +96,7 @@ class ColumnarVariant:
         return self.size
 
     def take(self, indices: Any) -> ColumnarVariant:
-        """The rows at some indices, in that order."""
+        """Return the rows at indices, in that order."""
         positions = np.asarray(indices, np.int64)
         if self.rows is None:
             return ColumnarVariant(len(positions), self.column.take(positions))
@@ -113,27 +113,27 @@ class ColumnarVariant:
             return self.take(np.arange(*index.indices(self.size)))
         row = index + self.size if index < 0 else index
         if not 0 <= row < self.size:
-            raise IndexError(f"row {index} of {self.size}")
+            raise IndexError(f"row {index} is out of bounds for a column with {self.size} rows")
         return self.take([row]).to_variant()[0]
 
     def paths(self) -> Iterator[tuple[VariantPath, dict[VariantType, int]]]:
-        """Every path with how many values of which type are there, parents first."""
+        """Yield each path with its number of values by type, parents first."""
         stack = [(VariantPath(), self.column)]
         while stack:
             path, column = stack.pop()
             counts: dict[VariantType, int] = {}
-            below: list[tuple[VariantPath, Column]] = []
+            children: list[tuple[VariantPath, Column]] = []
             for child in sorted(column.children, key=lambda child: child.code):
                 counts[child.type] = counts.get(child.type, 0) + child.size
                 if child.elements is not None and child.elements.size:
-                    below.append((path / WILDCARD, child.elements))
-                below.extend((path / name, field.column) for name, field in child.fields.items())
+                    children.append((path / WILDCARD, child.elements))
+                children.extend((path / name, field.column) for name, field in child.fields.items())
             yield path, counts
-            stack.extend(reversed(below))
+            stack.extend(reversed(children))
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes of the buffers."""
+        """Number of bytes in the buffers."""
         total, stack = 0 if self.rows is None else self.rows.nbytes, [self.column]
         while stack:
             column = stack.pop()

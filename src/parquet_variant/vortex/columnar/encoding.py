@@ -1,8 +1,8 @@
-"""Variants to the columnar encoding, a path of the tape at a time; and back: nodes in document order, then bytes.
+"""Conversion from Variants to the columnar encoding, path by path, and back, through nodes in document order.
 
-Owns gathering the nodes of each path into dense children, and placing every value of every path among the nodes of its
-row. Leaves the bytes to `kernels.tapes.decode` and `kernels.values.value_nodes`, and typed arrays of scalars to
-`functions`.
+Owns gathering the nodes of each path into dense children, and placing the values of all paths among the nodes of their
+rows. `kernels.tapes.decode` and `kernels.values.value_nodes` convert bytes, and `compute` makes typed arrays of
+scalars.
 """
 
 from __future__ import annotations
@@ -30,41 +30,42 @@ from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field
 _P = PrimitiveId
 _MAX_SCALE = 38
 _ROWS = 1 << 16
-# Nothing is cast: every slot is of the type that is asked for.
+# No value is cast: each slot already has the requested type.
 _OPTIONS = CastOptions(dt.UTC, safe=False, path="$", lossless=True)
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def encode_columnar(array: VariantArray) -> Iterator[tuple[int, Column, Int64s | None]]:
-    """Encode an array of any layout, a batch of rows at a time.
+    """Encode an array of any layout in batches of rows.
 
-    Gives the number of rows, the values of those that are not SQL NULL, and which these are (None for all).
+    Yields the number of rows, the values of the rows that are not SQL NULL, and the numbers of these rows (None for
+    all).
     """
     for start in range(0, len(array), _ROWS):
-        at = start
+        first_row = start
         for tape in array_tapes(array[start : start + _ROWS], start):
-            yield _of_tape(tape, at)
-            at += tape.rows
+            yield _encode_tape(tape, first_row)
+            first_row += tape.rows
 
 
-def _of_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None]:
+def _encode_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None]:
     tags = tape.nodes[:, 0]
     path_of = (tags >> 16) & 0xFFFFFFFF
     order = np.argsort(path_of, kind="stable")
     bounds = np.searchsorted(path_of[order], np.arange(len(tape.paths) + 1))
     nodes_at = [order[bounds[path] : bounds[path + 1]] for path in range(len(tape.paths))]
-    below: list[list[int]] = [[] for _ in nodes_at]
+    child_paths: list[list[int]] = [[] for _ in nodes_at]
     for path in range(1, len(tape.paths)):
-        below[tape.paths[path, PATH.PARENT]].append(path)
+        child_paths[tape.paths[path, PATH.PARENT]].append(path)
     columns: list[Column] = [Column(0)] * len(nodes_at)
-    for path in range(len(nodes_at) - 1, -1, -1):  # a path is after its parent
-        columns[path] = _column(tape, nodes_at[path], below[path], nodes_at, columns, first_row)
+    for path in range(len(nodes_at) - 1, -1, -1):  # each path comes after its parent
+        columns[path] = _column(tape, nodes_at[path], child_paths[path], nodes_at, columns, first_row)
     present = np.flatnonzero(tape.row_start[1:] > tape.row_start[:-1])
     return tape.rows, columns[0], None if len(present) == tape.rows else present
 
 
 def _column(
-    tape: Tape, nodes: Int64s, below: list[int], nodes_at: list[Int64s], columns: list[Column], first_row: int
+    tape: Tape, nodes: Int64s, child_paths: list[int], nodes_at: list[Int64s], columns: list[Column], first_row: int
 ) -> Column:
     tags = tape.nodes[nodes, 0]
     kinds = tags & 0xFF
@@ -73,30 +74,30 @@ def _column(
     codes, types = np.unique(code_of(kinds, scales), return_inverse=True)
     children = []
     for index, code in enumerate(codes.tolist()):
-        chosen = nodes if len(codes) == 1 else nodes[types == index]
+        of_code = nodes if len(codes) == 1 else nodes[types == index]
         if code == KIND.OBJECT:
             fields = {}
-            for path in below:
+            for path in child_paths:
                 key = int(tape.paths[path, PATH.KEY])
                 if key >= 0 and len(nodes_at[path]):
                     # The object of a field is the last one at the path that begins before it.
-                    places = np.searchsorted(chosen, nodes_at[path], "right") - 1
-                    positions = None if len(places) == len(chosen) else places
+                    objects = np.searchsorted(of_code, nodes_at[path], "right") - 1
+                    positions = None if len(objects) == len(of_code) else objects
                     fields[tape.key_list[key]] = Field(positions, columns[path])
-            named = {_text(name): fields[name] for name in sorted(fields)}
-            children.append(Child(code, len(chosen), fields=named))
+            by_name = {_decode_key(name): fields[name] for name in sorted(fields)}
+            children.append(Child(code, len(of_code), fields=by_name))
         elif code == KIND.ARRAY:
-            offsets = offsets_of(tape.nodes[chosen, 1])
-            elements = next((columns[path] for path in below if tape.paths[path, PATH.KEY] < 0), Column(0))
-            children.append(Child(code, len(chosen), offsets=offsets, elements=elements))
+            offsets = offsets_of(tape.nodes[of_code, 1])
+            elements = next((columns[path] for path in child_paths if tape.paths[path, PATH.KEY] < 0), Column(0))
+            children.append(Child(code, len(of_code), offsets=offsets, elements=elements))
         elif code == _P.NULL:
-            children.append(Child(code, len(chosen)))
+            children.append(Child(code, len(of_code)))
         else:
-            children.append(Child(code, len(chosen), _values(tape, chosen, code, first_row)))
+            children.append(Child(code, len(of_code), _values(tape, of_code, code, first_row)))
     return Column(len(nodes), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
 
 
-def _text(key: bytes) -> str:
+def _decode_key(key: bytes) -> str:
     try:
         return key.decode()
     except UnicodeDecodeError as error:
@@ -104,7 +105,7 @@ def _text(key: bytes) -> str:
 
 
 def scalar_type(code: int) -> pa.DataType:
-    """The Arrow type of a scalar child."""
+    """Return the Arrow type of a scalar child."""
     kind, scale = PrimitiveId(code & 0xFF), code >> 8
     if _P.DECIMAL4 <= kind <= _P.DECIMAL16:
         return pa.decimal128(38, scale)
@@ -112,28 +113,32 @@ def scalar_type(code: int) -> pa.DataType:
     return _LARGE.get(arrow, arrow)
 
 
-def _values(tape: Tape, chosen: Int64s, code: int, first_row: int) -> pa.Array:
-    nodes = tape.nodes[chosen]
+def _values(tape: Tape, node_numbers: Int64s, code: int, first_row: int) -> pa.Array:
+    nodes = tape.nodes[node_numbers]
     kinds, scales = (nodes[:, 0] & 0xFF).astype(np.uint8), ((nodes[:, 0] >> 8) & 0xFF).astype(np.uint8)
-    rows = np.searchsorted(tape.row_start, chosen, "right") - 1 + first_row
+    rows = np.searchsorted(tape.row_start, node_numbers, "right") - 1 + first_row
     if code >> 8 > _MAX_SCALE:
         raise MalformedVariantError(
-            f"a decimal of scale {code >> 8}: the most is {_MAX_SCALE}", reason="bad-decimal", row=int(rows[0])
+            f"a decimal has the scale {code >> 8}, but the largest valid scale is {_MAX_SCALE}",
+            reason="bad-decimal",
+            row=int(rows[0]),
         )
     slots = ScalarSlots(kinds, nodes[:, 1].copy(), nodes[:, 2].copy(), scales, rows=rows, owner=tape)
     values = array_of_slots(slots, target_of(scalar_type(code)), _OPTIONS)
     if values.null_count:
         row = int(rows[int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))])
         kind = TYPE_OF_ID[PrimitiveId(code & 0xFF)].type
-        raise MalformedVariantError(f"a {kind} is outside the range of its type", reason="malformed", row=row)
+        raise MalformedVariantError(
+            f"a value of type {kind} is outside the range of its type", reason="malformed", row=row
+        )
     return values
 
 
 def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[str] | None = None) -> VariantArray:
-    """The values of the rows that are present, of so many, as an unshredded array; its rows share one dictionary.
+    """Decode a column of `size` rows to an unshredded array, whose rows share one dictionary.
 
-    That has the ``names``, sorted, which encoded values among the children (`RAW`) refer to; by default all that fields
-    have.
+    The dictionary holds the sorted ``names``, to which encoded values among the children (`RAW`) refer; by default the
+    names of all fields.
     """
     columns = _columns(root)
     if names is None:
@@ -146,27 +151,27 @@ def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[st
     nodes = np.zeros((int(row_start[-1]), 4), np.int64)
     starts = {id(root): row_start[:-1][present]}
     keys = {id(root): 0}
-    kept = []
+    owners = []  # keep the bytes alive to which nodes point
     for column in columns:
-        at = starts.pop(id(column))
-        kept.append(_place(column, at, keys.pop(id(column)), sizes, starts, keys, ids, nodes))
+        positions = starts.pop(id(column))
+        owners.append(_place(column, positions, keys.pop(id(column)), sizes, starts, keys, ids, nodes))
     mask = None if len(present) == size else pa.array(lengths == 0)
     return VariantArray(storage_of(metadata_of_all(names, size), value_array(nodes, row_start), mask))
 
 
 def _columns(root: Column) -> list[Column]:
-    """All columns, parents first."""
+    """Return all columns, parents first."""
     columns = [root]
-    for column in columns:  # the list grows while it is read
+    for column in columns:  # the list grows while it is processed
         for child in column.children:
             if child.elements is not None:
                 columns.append(child.elements)
-            columns.extend(each.column for each in child.fields.values())
+            columns.extend(field.column for field in child.fields.values())
     return columns
 
 
 def _sizes(columns: list[Column]) -> dict[int, Int64s]:
-    """For each column (by identity) the number of nodes of each value."""
+    """Return the number of nodes of each value, by column (by identity)."""
     sizes: dict[int, Int64s] = {}
     for column in reversed(columns):
         size = np.ones(column.size, np.int64)
@@ -175,17 +180,17 @@ def _sizes(columns: list[Column]) -> dict[int, Int64s]:
                 ends = offsets_of(sizes[id(child.elements)])
                 size[column.positions(index)] += np.diff(ends[child.offsets])
             elif child.kind == KIND.OBJECT:
-                own = np.zeros(child.size, np.int64)
-                for each in child.fields.values():
-                    own[each.places(child.size)] += sizes[id(each.column)]
-                size[column.positions(index)] += own
+                object_sizes = np.zeros(child.size, np.int64)
+                for field in child.fields.values():
+                    object_sizes[field.object_positions(child.size)] += sizes[id(field.column)]
+                size[column.positions(index)] += object_sizes
         sizes[id(column)] = size
     return sizes
 
 
 def _place(
     column: Column,
-    at: Int64s,
+    positions: Int64s,
     key: int,
     sizes: dict[int, Int64s],
     starts: dict[int, Int64s],
@@ -193,32 +198,32 @@ def _place(
     ids: dict[str, int],
     nodes: Int64s,
 ) -> list[pa.Array]:
-    """Write the nodes of a column and say where those of the columns below begin."""
-    kept = []
-    nodes[at, 3] = at + sizes[id(column)]
+    """Write the nodes of a column, and set the positions of the nodes of its child columns."""
+    owners = []
+    nodes[positions, 3] = positions + sizes[id(column)]
     for index, child in enumerate(column.children):
-        own = at[column.positions(index)]
-        nodes[own, 0] = child.kind | child.code >> 8 << 8 | key << 16
+        of_child = positions[column.positions(index)]
+        nodes[of_child, 0] = child.kind | child.code >> 8 << 8 | key << 16
         if child.values is not None:
             slots = slots_of_column(child.values)
-            kept.append(slots.owner)
-            nodes[own, 1], nodes[own, 2] = slots.a, slots.b
+            owners.append(slots.owner)
+            nodes[of_child, 1], nodes[of_child, 2] = slots.a, slots.b
             if child.code == BOOLEAN:
-                nodes[own, 0] = slots.kinds.astype(np.int64) | key << 16
+                nodes[of_child, 0] = slots.kinds.astype(np.int64) | key << 16
         elif child.elements is not None and child.offsets is not None:
             lengths = np.diff(child.offsets)
-            nodes[own, 1] = lengths
+            nodes[of_child, 1] = lengths
             ends = offsets_of(sizes[id(child.elements)])
-            starts[id(child.elements)] = ends[:-1] + np.repeat(own + 1 - ends[child.offsets[:-1]], lengths)
+            starts[id(child.elements)] = ends[:-1] + np.repeat(of_child + 1 - ends[child.offsets[:-1]], lengths)
             keys[id(child.elements)] = 0
         elif child.kind == KIND.OBJECT:
-            cursor = own + 1
-            for name, each in child.fields.items():
-                places = each.places(child.size)
-                nodes[own[places], 1] += 1
-                starts[id(each.column)] = cursor[places]
-                cursor[places] += sizes[id(each.column)]
-                keys[id(each.column)] = ids[name]
+            cursor = of_child + 1
+            for name, field in child.fields.items():
+                objects = field.object_positions(child.size)
+                nodes[of_child[objects], 1] += 1
+                starts[id(field.column)] = cursor[objects]
+                cursor[objects] += sizes[id(field.column)]
+                keys[id(field.column)] = ids[name]
         else:
             assert child.kind == PrimitiveId.NULL
-    return kept
+    return owners

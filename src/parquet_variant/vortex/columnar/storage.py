@@ -1,22 +1,22 @@
-"""The columnar encoding as ordinary columns: the struct that lies in a file, and back.
+"""The columnar encoding as ordinary columns: the struct that a file stores.
 
-Owns the struct's shape, and giving it as whole rows without columns for what lies there as bytes. Leaves the encoding
-in memory to `columnar_variant`, and bytes to `encoding`. One group a path, with one entry a row (an element, below an
-array)::
+Owns the structure of the struct, conversion to it and back, and decoding it to whole rows. `columnar_variant` owns the
+encoding in memory, and `encoding` the conversion to bytes. The struct has one group per path, with one entry per row
+(below an array: per element)::
 
     struct<
-      discriminator: uint16      kind of the value, a decimal's scale above it (`code_of`)
-      boolean, integer, decimal_2, double, string, ...    one a family of types: null where the value is of another
-      object: struct<name: group, ...>                    what is below, by the objects' own names
-      array: list<group>                                  empty where there is no array
-      rest: struct<metadata, value>                       what has no columns of its own, as Variant bytes
+      discriminator: uint16      kind of the value, with a decimal's scale in the high byte (`code_of`)
+      boolean, integer, decimal_2, double, string, ...    one per family of types: null for values of other families
+      object: struct<name: group, ...>                    fields of objects, by name
+      array: list<group>                                  elements of arrays, empty for other values
+      rest: struct<metadata, value>                       values without columns, as Variant bytes
     >
 
-Nothing is there where the discriminator is null, or of a scalar that its column does not have: so a field whose values
-are of one kind has one code in all rows, which takes no room. All integers share a column, and all decimals of a scale:
-the discriminator keeps their widths. A field gets columns if it has as many values as the policy ``auto`` asks for
-(thin columns are larger together than their bytes), while there are fewer than `MAX_FIELDS`, the most frequent first,
-and no deeper than `MAX_DEPTH`; ``rest`` holds the others (of an object), or the whole of an array that is too deep.
+An entry has no value if the discriminator is null, or names a scalar whose column is null. Therefore a field whose
+values have one kind has the same code in all rows, which takes no space. All integers share a column, and so do all
+decimals of one scale; the discriminator keeps their widths. A field gets columns if it is as frequent as the policy
+``auto`` requires (many sparse columns are larger than bytes), is among the `MAX_FIELDS` most frequent fields, and is
+not deeper than `MAX_DEPTH`. ``rest`` holds the other fields of an object, or an array that is too deep.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from parquet_variant.vortex.columnar.column import Child, Column, Field, Int64s,
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.encoding import decode_columnar, scalar_type
 
-# Vortex's readers refuse types that are nested deeper than about 14 of these groups.
+# Vortex's readers refuse types with more than about 14 nested groups.
 MAX_FIELDS, MAX_DEPTH = 200, 10
 _P = PrimitiveId
 _DISCRIMINATOR = pa.uint16()
@@ -53,12 +53,12 @@ _DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
 _WITHOUT_COLUMN = (int(_P.NULL), KIND.OBJECT, KIND.ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
-# The column of some values in bytes.
-OfBytes = Callable[[pa.StructArray], Column]
+# Converts values in bytes to a column.
+BytesDecoder = Callable[[pa.StructArray], Column]
 
 
 def family_of(code: int) -> str:
-    """The name of the column that holds the scalars of a code."""
+    """Return the name of the column that holds the scalars of a code."""
     kind, scale = PrimitiveId(code & 0xFF), code >> 8
     if kind in _INTEGERS:
         return "integer"
@@ -75,7 +75,7 @@ FAMILIES = frozenset(
 
 
 def is_columnar_storage(kind: pa.DataType) -> bool:
-    """Whether a type is the struct of a columnar column.
+    """Return True if a type is the struct of a columnar column.
 
     >>> is_columnar_storage(pa.struct({"discriminator": pa.uint16(), "integer": pa.int64()}))
     True
@@ -88,17 +88,19 @@ def is_columnar_storage(kind: pa.DataType) -> bool:
     if kind.field(0).type != _DISCRIMINATOR or not names <= FAMILIES.union(_NOT_SCALARS):
         return False
     nested = {field.name: field.type for field in kind if field.name in ("object", "rest")}
-    below = nested.get("object")
+    objects = nested.get("object")
     if "rest" in nested and not is_storage(nested["rest"]):
         return False
-    return below is None or (pa.types.is_struct(below) and all(is_columnar_storage(field.type) for field in below))
+    if objects is None:
+        return True
+    return pa.types.is_struct(objects) and all(is_columnar_storage(field.type) for field in objects)
 
 
 # -- to columns
 
 
 def to_storage(array: ColumnarVariant) -> pa.StructArray:
-    """The columns of an array.
+    """Convert an array to the storage struct.
 
     >>> import parquet_variant as pv
     >>> array = ColumnarVariant.from_variant(pv.parse_json(['{"a": 1}', '{"a": 1.5}', "[true]"]))
@@ -106,7 +108,7 @@ def to_storage(array: ColumnarVariant) -> pa.StructArray:
     >>> [field.name for field in storage.type], storage.field("object").field("a").to_pylist()[1]
     (['discriminator', 'array', 'object'], {'discriminator': 264, 'integer': None, 'decimal_1': Decimal('1.5')})
     """
-    group = _group(array.column, array.present, len(array), _chosen(array.column), 0)
+    group = _group(array.column, array.present, len(array), _fields_with_columns(array.column), 0)
     if array.rows is None:
         return group
     mask = np.ones(len(array), np.bool_)
@@ -114,79 +116,82 @@ def to_storage(array: ColumnarVariant) -> pa.StructArray:
     return pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=pa.array(mask))
 
 
-def _chosen(root: Column) -> set[int]:
-    """The fields, by identity, that get columns."""
-    chosen: list[tuple[int, int, Field]] = []
-    least = AutoPolicy().min_row_share * root.size
+def _fields_with_columns(root: Column) -> set[int]:
+    """Return the fields, by identity, that get columns."""
+    candidates: list[tuple[int, int, Field]] = []
+    min_values = AutoPolicy().min_row_share * root.size
     columns = [root]
-    for column in columns:  # the list grows while it is read
+    for column in columns:  # the list grows while it is processed
         for child in column.children:
             if child.elements is not None:
                 columns.append(child.elements)
             for name, field in child.fields.items():
                 columns.append(field.column)
-                if field.column.size >= least and "\0" not in name:  # Arrow's C interface ends names there
-                    chosen.append((field.column.size, -len(chosen), field))
-    return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, chosen)}
+                if field.column.size >= min_values and "\0" not in name:  # NUL ends names in Arrow's C interface
+                    candidates.append((field.column.size, -len(candidates), field))
+    return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, candidates)}
 
 
-def _group(column: Column, at: Int64s, size: int, chosen: set[int], depth: int) -> pa.StructArray:
-    """A column whose values are at some entries of `size`."""
+def _group(column: Column, entries: Int64s, size: int, with_columns: set[int], depth: int) -> pa.StructArray:
+    """Return the group of `size` entries with the values of a column at some entries."""
     codes = np.array([child.code for child in column.children] or [0], np.uint16)
     discriminators = codes[np.zeros(column.size, np.uint8) if column.types is None else column.types]
-    names, arrays = ["discriminator"], [_discriminator(codes, discriminators, at, size)]
+    names, arrays = ["discriminator"], [_discriminator(codes, discriminators, entries, size)]
     scalars: dict[str, list[tuple[pa.Array, Int64s]]] = {}
-    rests: list[tuple[VariantArray, Int64s]] = []
+    in_bytes: list[tuple[VariantArray, Int64s]] = []
     for index, child in enumerate(column.children):
-        places = at[column.positions(index)]
+        positions = entries[column.positions(index)]
         if child.values is not None:
-            scalars.setdefault(family_of(child.code), []).append((_as_family(child), places))
+            scalars.setdefault(family_of(child.code), []).append((_as_family(child), positions))
         elif child.elements is not None and child.offsets is not None:
             if depth >= MAX_DEPTH:
-                rests.append((_bytes(child), places))
+                in_bytes.append((_encode_child(child), positions))
                 continue
             lengths = np.zeros(size, np.int64)
-            lengths[places] = np.diff(child.offsets)
+            lengths[positions] = np.diff(child.offsets)
             offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
             count = child.elements.size
-            elements = _group(child.elements, np.arange(count), count, chosen, depth + 1)
+            elements = _group(child.elements, np.arange(count), count, with_columns, depth + 1)
             names.append("array")
             arrays.append(pa.ListArray.from_arrays(pa.array(offsets), elements))
         elif child.kind == KIND.OBJECT:
-            kept = {name: field for name, field in child.fields.items() if id(field) in chosen and depth < MAX_DEPTH}
-            if kept:
-                below = [
-                    _group(field.column, places[field.places(child.size)], size, chosen, depth + 1)
-                    for field in kept.values()
+            fields = {} if depth >= MAX_DEPTH else child.fields
+            stored = {name: field for name, field in fields.items() if id(field) in with_columns}
+            if stored:
+                groups = [
+                    _group(field.column, positions[field.object_positions(child.size)], size, with_columns, depth + 1)
+                    for field in stored.values()
                 ]
                 names.append("object")
-                fields = [pa.field(name, group.type, nullable=False) for name, group in zip(kept, below, strict=True)]
-                arrays.append(pa.StructArray.from_arrays(below, fields=fields))
-            if len(kept) < len(child.fields):
-                rest, own = _without(child, set(kept))
-                rests.append((_bytes(rest), places[own]))
+                arrow_fields = [pa.field(name, group.type, False) for name, group in zip(stored, groups, strict=True)]
+                arrays.append(pa.StructArray.from_arrays(groups, fields=arrow_fields))
+            if len(stored) < len(child.fields):
+                other_fields, objects = _without(child, set(stored))
+                in_bytes.append((_encode_child(other_fields), positions[objects]))
     for name, pieces in scalars.items():
-        values, places = _together([piece for piece, _ in pieces]), np.concatenate([where for _, where in pieces])
-        order = np.argsort(places, kind="stable")
+        values = _concat([piece for piece, _ in pieces])
+        positions = np.concatenate([piece_positions for _, piece_positions in pieces])
+        order = np.argsort(positions, kind="stable")
         names.append(name)
-        arrays.append(scatter(values if len(pieces) == 1 else values.take(pa.array(order)), places[order], size))
-    if rests:
-        every = VariantArray.concat(rest for rest, _ in rests)
-        places = np.concatenate([where for _, where in rests])
-        order = np.argsort(places, kind="stable")
-        plain = _plain(every)
+        arrays.append(scatter(values if len(pieces) == 1 else values.take(pa.array(order)), positions[order], size))
+    if in_bytes:
+        storage = _plain_storage(VariantArray.concat(encoded for encoded, _ in in_bytes))
+        positions = np.concatenate([encoded_positions for _, encoded_positions in in_bytes])
+        order = np.argsort(positions, kind="stable")
         names.append("rest")
-        arrays.append(scatter(plain.take(pa.array(order)), places[order], size))
+        arrays.append(scatter(storage.take(pa.array(order)), positions[order], size))
     return pa.StructArray.from_arrays(arrays, names=names)
 
 
-def _discriminator(codes: npt.NDArray[np.uint16], codes_at: npt.NDArray[np.uint16], at: Int64s, size: int) -> pa.Array:
-    """The codes at their places, and in all others that of a scalar, if there are any."""
+def _discriminator(
+    codes: npt.NDArray[np.uint16], codes_of_values: npt.NDArray[np.uint16], entries: Int64s, size: int
+) -> pa.Array:
+    """Return the codes of the values at their entries; other entries get the code of a scalar, if there is one."""
     scalars = codes[~np.isin(codes, _WITHOUT_COLUMN)]
     if not len(scalars):
-        return scatter(pa.array(codes_at), at, size)
+        return scatter(pa.array(codes_of_values), entries, size)
     filled = np.full(size, scalars[0], np.uint16)
-    filled[at] = codes_at
+    filled[entries] = codes_of_values
     return pa.array(filled)
 
 
@@ -195,45 +200,50 @@ def _as_family(child: Child) -> pa.Array:
     assert values is not None
     if kind in _INTEGERS:
         return values.cast(pa.int64())
-    if kind == _P.UUID:  # which vortex-data does not have
+    if kind == _P.UUID:  # vortex-data has no uuid type
         return pa.Array.from_buffers(pa.binary(16), len(values), values.storage.buffers()[:2], 0, values.offset).cast(
             pa.binary()
         )
     return values
 
 
-def _together(arrays: list[pa.Array]) -> pa.Array:
+def _concat(arrays: list[pa.Array]) -> pa.Array:
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
 
 
-def _without(child: Child, kept: set[str]) -> tuple[Child, Int64s]:
-    """Objects with the fields that are not kept, and which of the objects have any."""
-    places = {name: field.places(child.size) for name, field in child.fields.items() if name not in kept}
-    own = np.unique(np.concatenate(list(places.values())))
-    fields = {name: Field(np.searchsorted(own, at), child.fields[name].column) for name, at in places.items()}
-    return Child(KIND.OBJECT, len(own), fields=fields), own
+def _without(child: Child, excluded: set[str]) -> tuple[Child, Int64s]:
+    """Return objects without the excluded fields, and the positions of the objects that have other fields."""
+    positions = {
+        name: field.object_positions(child.size) for name, field in child.fields.items() if name not in excluded
+    }
+    objects = np.unique(np.concatenate(list(positions.values())))
+    fields = {
+        name: Field(np.searchsorted(objects, of_field), child.fields[name].column)
+        for name, of_field in positions.items()
+    }
+    return Child(KIND.OBJECT, len(objects), fields=fields), objects
 
 
-def _bytes(child: Child) -> VariantArray:
+def _encode_child(child: Child) -> VariantArray:
     return ColumnarVariant(child.size, Column(child.size, (child,))).to_variant()
 
 
-def _plain(array: VariantArray) -> pa.StructArray:
-    storage = array.storage
-    columns = [storage.field(name) for name in ("metadata", "value")]
-    columns = [
-        (each.dictionary_decode() if pa.types.is_dictionary(each.type) else each).cast(pa.binary()) for each in columns
-    ]
+def _plain_storage(array: VariantArray) -> pa.StructArray:
+    columns = []
+    for name in ("metadata", "value"):
+        column = array.storage.field(name)
+        decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        columns.append(decoded.cast(pa.binary()))
     return pa.StructArray.from_arrays(columns, names=["metadata", "value"])
 
 
 # -- from columns
 
 
-def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> ColumnarVariant:
-    """The array of columns, of which some may be missing: those that a path does not need.
+def from_storage(storage: pa.StructArray, decode_bytes: BytesDecoder | None = None) -> ColumnarVariant:
+    """Convert a storage struct to an array. Columns that a path does not need may be missing.
 
-    ``of_bytes`` says what becomes of the values in ``rest``; by default they are columns.
+    ``decode_bytes`` converts the values in ``rest``; by default they become columns.
 
     >>> import parquet_variant as pv
     >>> rows = ['{"a": 1, "b": [1, "x"]}', None, '{"a": {"b": null}}']
@@ -246,85 +256,89 @@ def from_storage(storage: pa.StructArray, of_bytes: OfBytes | None = None) -> Co
     valid = storage.is_valid() if storage.null_count else None
     columns = storage.flatten() if valid is None else list(stored_columns(storage).values())
     storage = pa.StructArray.from_arrays(columns, fields=list(kind))
-    there = _is_there(storage)
+    present = _has_value(storage)
     if valid is not None:
-        there = there & valid.to_numpy(zero_copy_only=False)
-    rows = np.flatnonzero(there)
-    column = _column(storage, rows, of_bytes or (lambda rest: ColumnarVariant.from_variant(VariantArray(rest)).column))
+        present = present & valid.to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(present)
+    column = _column(
+        storage, rows, decode_bytes or (lambda rest: ColumnarVariant.from_variant(VariantArray(rest)).column)
+    )
     return ColumnarVariant(len(storage), column, None if len(rows) == len(storage) else rows)
 
 
-def _is_there(group: pa.StructArray) -> npt.NDArray[np.bool_]:
-    """Which entries of a group have a value."""
+def _has_value(group: pa.StructArray) -> npt.NDArray[np.bool_]:
+    """Return True for the entries of a group with a value."""
     discriminator = group.field("discriminator")
-    there = discriminator.is_valid().to_numpy(zero_copy_only=False)
+    has_code = discriminator.is_valid().to_numpy(zero_copy_only=False)
     scalars = [values for name, values in stored_columns(group).items() if name in FAMILIES]
     if not scalars:
-        return there
+        return has_code
     codes = discriminator.fill_null(0).to_numpy()
     has_value = np.isin(codes, _WITHOUT_COLUMN)
     for values in scalars:
         has_value |= values.is_valid().to_numpy(zero_copy_only=False)
-    return there & has_value
+    return has_code & has_value
 
 
-def _column(group: pa.StructArray, at: Int64s, of_bytes: OfBytes) -> Column:
-    """The values at some entries of a group, all of which are there."""
+def _column(group: pa.StructArray, entries: Int64s, decode_bytes: BytesDecoder) -> Column:
+    """Return the values at some entries of a group, all of which have a value."""
     columns = stored_columns(group)
-    numbers = columns["discriminator"].take(pa.array(at)).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = columns["discriminator"].take(pa.array(entries)).to_numpy(zero_copy_only=False).astype(np.int64)
     codes, types = np.unique(numbers, return_inverse=True)
     children = []
-    split = None
+    arrays_in_bytes = None
     for index, code in enumerate(codes.tolist()):
-        own = at if len(codes) == 1 else at[types == index]
-        rest = columns.get("rest")
-        extra = _NONE if rest is None else np.flatnonzero(rest.take(pa.array(own)).is_valid().to_numpy(False))
+        of_code = entries if len(codes) == 1 else entries[types == index]
+        in_bytes = _NO_POSITIONS
+        if "rest" in columns:
+            in_bytes = np.flatnonzero(columns["rest"].take(pa.array(of_code)).is_valid().to_numpy(False))
         if code == KIND.OBJECT:
-            children.append(_objects(columns, own, extra, of_bytes))
+            children.append(_objects(columns, of_code, in_bytes, decode_bytes))
         elif code == KIND.ARRAY:
-            if len(extra):
-                split = own[extra]
-            children.append(_arrays(columns, own, of_bytes))
+            if len(in_bytes):
+                arrays_in_bytes = of_code[in_bytes]
+            children.append(_arrays(columns, of_code, decode_bytes))
         elif code == _P.NULL or (values := columns.get(family_of(code))) is None:
-            children.append(Child(code, len(own)))
+            children.append(Child(code, len(of_code)))
         else:
-            children.append(Child(code, len(own), _from_family(values.take(pa.array(own)), code)))
-    column = Column(len(at), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
-    if split is None:
+            children.append(Child(code, len(of_code), _from_family(values.take(pa.array(of_code)), code)))
+    column = Column(len(entries), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
+    if arrays_in_bytes is None:
         return column
-    return _with_arrays_of_bytes(column, at, split, of_bytes(columns["rest"].take(pa.array(split))))
+    decoded = decode_bytes(columns["rest"].take(pa.array(arrays_in_bytes)))
+    return _with_decoded_arrays(column, entries, arrays_in_bytes, decoded)
 
 
-_NONE = np.zeros(0, np.int64)
+_NO_POSITIONS = np.zeros(0, np.int64)
 
 
-def _objects(columns: dict[str, pa.Array], own: Int64s, extra: Int64s, of_bytes: OfBytes) -> Child:
+def _objects(columns: dict[str, pa.Array], entries: Int64s, in_bytes: Int64s, decode_bytes: BytesDecoder) -> Child:
     fields: dict[str, Field] = {}
     for name, group in stored_columns(columns["object"]).items() if "object" in columns else ():
-        places = np.flatnonzero(_is_there(group)[own])
-        if len(places):
-            column = _column(group, own[places], of_bytes)
-            fields[name] = Field(None if len(places) == len(own) else places, column)
-    if len(extra):
-        child = of_bytes(columns["rest"].take(pa.array(own[extra]))).children[0]
+        positions = np.flatnonzero(_has_value(group)[entries])
+        if len(positions):
+            column = _column(group, entries[positions], decode_bytes)
+            fields[name] = Field(None if len(positions) == len(entries) else positions, column)
+    if len(in_bytes):
+        child = decode_bytes(columns["rest"].take(pa.array(entries[in_bytes]))).children[0]
         for name, field in child.fields.items():
-            places = extra[field.places(child.size)]
-            fields[name] = Field(None if len(places) == len(own) else places, field.column)
-    return Child(KIND.OBJECT, len(own), fields={name: fields[name] for name in sorted(fields)})
+            positions = in_bytes[field.object_positions(child.size)]
+            fields[name] = Field(None if len(positions) == len(entries) else positions, field.column)
+    return Child(KIND.OBJECT, len(entries), fields={name: fields[name] for name in sorted(fields)})
 
 
-def _arrays(columns: dict[str, pa.Array], own: Int64s, of_bytes: OfBytes) -> Child:
+def _arrays(columns: dict[str, pa.Array], entries: Int64s, decode_bytes: BytesDecoder) -> Child:
     lists = columns.get("array")
     if lists is None:
-        return Child(KIND.ARRAY, len(own), offsets=np.zeros(len(own) + 1, np.int64), elements=Column(0))
-    offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), own)
-    return Child(KIND.ARRAY, len(own), offsets=offsets, elements=_column(lists.values, elements, of_bytes))
+        return Child(KIND.ARRAY, len(entries), offsets=np.zeros(len(entries) + 1, np.int64), elements=Column(0))
+    offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), entries)
+    return Child(KIND.ARRAY, len(entries), offsets=offsets, elements=_column(lists.values, elements, decode_bytes))
 
 
-def _with_arrays_of_bytes(column: Column, at: Int64s, deep: Int64s, arrays: Column) -> Column:
-    """The column with the arrays that lie as bytes in the places of the empty ones."""
-    order = np.arange(len(at))
-    order[np.searchsorted(at, deep)] = len(at) + np.arange(len(deep))
+def _with_decoded_arrays(column: Column, entries: Int64s, array_entries: Int64s, arrays: Column) -> Column:
+    """Return the column with decoded arrays in place of the empty arrays at their entries."""
+    order = np.arange(len(entries))
+    order[np.searchsorted(entries, array_entries)] = len(entries) + np.arange(len(array_entries))
     return Column.concat([column, arrays]).take(order)
 
 
@@ -336,7 +350,7 @@ def _from_family(values: pa.Array, code: int) -> pa.Array:
 
 
 def whole_rows(storage: pa.StructArray) -> VariantArray:
-    """The values of a columnar column, unshredded.
+    """Return the values of a columnar column as an unshredded array.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.vortex.columnar.storage import to_storage
@@ -346,20 +360,20 @@ def whole_rows(storage: pa.StructArray) -> VariantArray:
     """
     try:
         names = sorted(set(_names(storage)))
-        columnar = from_storage(storage, partial(_as_bytes, names))
-    except Undecided:  # bytes whose names cannot be given other ids: they must become columns
+        columnar = from_storage(storage, partial(_encoded_fields, names))
+    except Undecided:  # the names in the bytes cannot get other ids, so the bytes must become columns
         return from_storage(storage).to_variant()
     return decode_columnar(columnar.size, columnar.column, columnar.present, names)
 
 
 def _names(group: pa.StructArray) -> Iterator[str]:
-    """All names of fields, those of columns and those in bytes."""
+    """Yield all names of fields, in columns and in bytes."""
     for field in group.type:
         if field.name == "object":
-            below = group.field("object")
-            for index, each in enumerate(below.type):
-                yield each.name
-                yield from _names(below.field(index))
+            objects = group.field("object")
+            for index, child in enumerate(objects.type):
+                yield child.name
+                yield from _names(objects.field(index))
         elif field.name == "array":
             yield from _names(group.field("array").values)
         elif field.name == "rest":
@@ -373,12 +387,13 @@ def _dictionaries(rest: pa.StructArray) -> tuple[pa.DictionaryArray, list[list[s
     return encoded, dictionary_names(encoded.dictionary.cast(pa.binary()).filter(encoded.dictionary.is_valid()))
 
 
-def _as_bytes(names: list[str], rest: pa.StructArray) -> Column:
-    """Objects whose fields are encoded values, or other values that are: under the ids of `names`."""
-    encoded, own = _dictionaries(rest)
+def _encoded_fields(names: list[str], rest: pa.StructArray) -> Column:
+    """Return objects whose fields are encoded values, or other encoded values, with the ids of `names`."""
+    encoded, dictionaries = _dictionaries(rest)
     id_of = {name: number for number, name in enumerate(names)}
     indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    value = remapped(spans_of(rest.field("value"), indices), [[id_of[name] for name in each] for each in own])
+    new_ids = [[id_of[name] for name in dictionary] for dictionary in dictionaries]
+    value = remapped(spans_of(rest.field("value"), indices), new_ids)
     storage = storage_of(metadata_of_all(names, len(value)), value)
     offsets, are_objects, ids, values_of_fields = ValuePositions.of_storage(storage).fields()
     if not are_objects.any():

@@ -1,1 +1,1 @@
-"""Vortex files: what lies in one, written, checked and read whole."""
+"""Vortex files: writing, verifying, inspecting and reading them."""

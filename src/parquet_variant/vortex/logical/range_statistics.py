@@ -348,7 +348,7 @@ def _of_columnar(array: ColumnarVariant) -> Iterator[_PathValues]:
         yield path, typed, _NO_ROWS, np.concatenate([_NO_ROWS, *nested])
         for child, child_rows in children:
             for name, child_field in child.fields.items():
-                stack.append((path / name, child_field.column, child_rows[child_field.places(child.size)]))
+                stack.append((path / name, child_field.column, child_rows[child_field.object_positions(child.size)]))
 
 
 def _child_statistics(values: pa.Array, rows: Int64s, size: int, range_rows: int) -> ChildStatistics:

@@ -1,1 +1,1 @@
-"""Scans by path: what a path needs of the columns, what Vortex may filter itself, one file or many."""
+"""Scans by path over one or many Vortex files."""

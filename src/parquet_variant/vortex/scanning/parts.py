@@ -1,6 +1,7 @@
-"""What a path needs of a stored column, in each layout: as a Vortex expression, and what is made of what that gives.
+"""The parts of a stored column that a path needs, in each layout.
 
-Owns the parts. Leaves the values at the path to `encodings.element_of`, and filters to `scanner`.
+Owns the Vortex expression that reads a part, and converting its result. `encodings.element_of` extracts the values at
+the path, and `scanner` owns filters.
 """
 
 from __future__ import annotations
@@ -26,39 +27,39 @@ class Part(Protocol):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The fields on the way that are columns."""
+        """The fields along the path that are columns."""
 
     def expression(self, column: str | None) -> Any:
-        """What is read, as an expression over the file's rows."""
+        """Return the expression over the file's rows that reads the part."""
 
     def column(self, array: pa.Array) -> pa.StructArray | ColumnarVariant:
-        """What was read, as `element_of` takes it."""
+        """Convert the result of the expression to an argument of `element_of`."""
 
-    def below(self, path: VariantPath) -> VariantPath:
-        """Where a path goes on in that."""
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Return the rest of a path, relative to the converted result."""
 
 
 def part_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> Part:
-    """The part of a stored column that a path needs as a type (None for a Variant): one column, if that does."""
+    """Return the part of a stored column that a path needs as a type (None for a Variant): one column if possible."""
     part = group_of(storage, path, target)
-    below = part.below(path).segments
+    segments = part.path_within(path).segments
     if isinstance(part, ColumnarPart):
-        if below and isinstance(below[0], str) and "rest" in part.names:
+        if segments and isinstance(segments[0], str) and "rest" in part.names:
             return RestPart(part)
-        others = [name for name in part.names if name != "discriminator"]
-        alone = others[0] if len(others) == 1 and not below else "uuid"
-        is_typed = alone in FAMILIES and alone != "uuid"
+        value_columns = [name for name in part.names if name != "discriminator"]
+        name = value_columns[0] if len(value_columns) == 1 and not segments else "uuid"
+        is_typed = name in FAMILIES and name != "uuid"
     else:
-        alone = "typed_value"
+        name = "typed_value"
         is_typed = not (part.is_whole or part.only_value or part.has_metadata or part.has_value)
     if not is_typed or target is None or pa.types.is_nested(target):
         return part
-    kind = part.kind(storage).field(alone).type
-    return part if pa.types.is_nested(kind) else TypedPart(part.levels, kind, (part, alone))
+    kind = part.kind(storage).field(name).type
+    return part if pa.types.is_nested(kind) else TypedPart(part.levels, kind, (part, name))
 
 
 def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart | ColumnarPart:
-    """The group of a stored column in which a path ends, and what of it is needed."""
+    """Return the group of a stored column in which a path ends, with the columns that are needed."""
     if storage.get_field_index("discriminator") >= 0:
         return _columnar_part(storage, path, target)
     return _storage_part(storage, path, target)
@@ -66,15 +67,15 @@ def group_of(storage: pa.StructType, path: VariantPath, target: pa.DataType | No
 
 @dataclass(frozen=True, slots=True)
 class TypedPart:
-    """A column in which all values at a path are."""
+    """A typed column that holds all values at a path."""
 
     levels: tuple[str, ...]  # The path.
     type: pa.DataType  # The column's type.
-    # Its group, and its name there; None inside of Vortex's own type, where nothing at the path is in bytes.
+    # Its group, and its name in the group; None inside Vortex's own type, where no value at the path is in bytes.
     place: tuple[StoragePart | ColumnarPart, str] | None = None
 
     def expression(self, column: str | None) -> Any:
-        """As `Part` says."""
+        """Implement `Part`."""
         library = vortex()
         if self.place is not None:
             group, name = self.place
@@ -83,23 +84,23 @@ class TypedPart:
         return library.expr.variant_get(library.expr.column(column), list(self.levels), kind)
 
     def column(self, array: pa.Array) -> pa.StructArray:
-        """As `Part` says."""
+        """Implement `Part`."""
         return pa.StructArray.from_arrays([array.cast(self.type)], names=["typed_value"])
 
-    def below(self, path: VariantPath) -> VariantPath:
-        """As `Part` says."""
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Implement `Part`."""
         return VariantPath()
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupPart:
-    """A group some fields down, each in the column that its encoding has for the fields of an object."""
+    """A nested group, reached through the column that the encoding has for the fields of an object."""
 
     fields: ClassVar[str]
-    levels: tuple[str, ...]  # The fields on the way.
+    levels: tuple[str, ...]  # The fields along the path.
 
     def group(self, column: str | None) -> Any:
-        """The last group, as an expression."""
+        """Return the expression for the last group."""
         expr = vortex().expr
         group = expr.column(column)
         for name in self.levels:
@@ -107,7 +108,7 @@ class _GroupPart:
         return group
 
     def kind(self, storage: pa.StructType) -> pa.StructType:
-        """The type of the last group."""
+        """Return the type of the last group."""
         for name in self.levels:
             storage = storage.field(self.fields).type.field(name).type
         return storage
@@ -118,15 +119,15 @@ class _GroupPart:
 
 @dataclass(frozen=True, slots=True)
 class StoragePart(_GroupPart):
-    """A part of a storage struct, or the whole column."""
+    """A part of a storage struct, or the whole struct."""
 
     fields: ClassVar[str] = "typed_value"
-    only_value: bool  # Whether of the last group only ``value`` is needed.
-    has_metadata: bool  # Whether bytes are read.
-    has_value: bool  # Whether the last group has a ``value`` at all.
+    only_value: bool  # True if only ``value`` of the last group is needed.
+    has_metadata: bool  # True if bytes are read.
+    has_value: bool  # True if the last group has a ``value`` column.
 
     def expression(self, column: str | None) -> Any:
-        """What is read, as an expression: a struct, or the whole column."""
+        """Return the expression that reads the part: a struct, or the whole column."""
         expr = vortex().expr
         if self.is_whole:
             return expr.column(column)
@@ -138,17 +139,17 @@ class StoragePart(_GroupPart):
             pieces["group"] = group
         elif self.has_value:
             pieces["value"] = expr.get_item("value", group)
-        if not pieces:  # nothing can be there: any column tells how many rows there are
+        if not pieces:  # no row has a value, but a column is needed to know the number of rows
             pieces["nothing"] = expr.is_null(expr.column(column))
         return expr.pack(pieces)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is the whole column."""
+        """True if the part is the whole column."""
         return not self.levels and not self.only_value
 
     def column(self, array: pa.Array) -> pa.StructArray:
-        """A storage struct with which `extract_path` gives what it gives of the whole column."""
+        """Return a storage struct for which `extract_path` returns the same as for the whole column."""
         if self.is_whole:
             return import_variant(array)[0] if len(array) else array
         read = stored_columns(array)
@@ -166,13 +167,13 @@ class StoragePart(_GroupPart):
         kind = without_views(storage.type, large=False)
         return with_metadata(storage if kind == storage.type else storage.cast(kind))
 
-    def below(self, path: VariantPath) -> VariantPath:
-        """As `Part` says."""
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Implement `Part`."""
         return path
 
 
 def _storage_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> StoragePart:
-    """The part of a storage that a path needs.
+    """Return the part of a storage struct that a path needs.
 
     >>> typed = pa.struct({"a": pa.struct({"typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
@@ -186,19 +187,19 @@ def _storage_part(storage: pa.StructType, path: VariantPath, target: pa.DataType
         return StoragePart((), False, True, True)
     levels: list[str] = []
     for segment in path.segments:
-        step, below = next_group(group, segment)
+        step, child_group = next_group(group, segment)
         has_value = group.child("value") is not None
-        if below is None:
+        if child_group is None:
             return StoragePart(tuple(levels), True, step is Step.NOT_SHREDDED, has_value)
         if not isinstance(segment, str):
             return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), has_value)
         levels.append(segment)
-        group = below
+        group = child_group
     return StoragePart(tuple(levels), False, _reads_bytes(storage, path, target), group.child("value") is not None)
 
 
 def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> bool:
-    """Whether metadata is needed: for bytes on the way, or to make bytes of."""
+    """Return True if metadata is needed: for bytes along the path, or to encode the result."""
     if target is None or pa.types.is_nested(target) or isinstance(target, pa.BaseExtensionType):
         return True
     columns = needed_columns(storage, path)
@@ -210,52 +211,52 @@ def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType 
 
 @dataclass(frozen=True, slots=True)
 class ColumnarPart(_GroupPart):
-    """The columns of a group that a path needs."""
+    """The columns of a columnar group that a path needs."""
 
     fields: ClassVar[str] = "object"
-    names: tuple[str, ...]  # The columns of the last group; none if nothing is there.
+    names: tuple[str, ...]  # The columns of the last group; empty if no row has a value.
 
     def expression(self, column: str | None) -> Any:
-        """As `Part` says."""
+        """Implement `Part`."""
         expr = vortex().expr
         group = self.group(column)
         return expr.pack({name: expr.get_item(name, group) for name in self.names})
 
     def column(self, array: pa.Array) -> ColumnarVariant:
-        """As `Part` says."""
+        """Implement `Part`."""
         return from_storage(array)
 
-    def below(self, path: VariantPath) -> VariantPath:
-        """As `Part` says."""
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Implement `Part`."""
         return VariantPath(path.segments[len(self.levels) :])
 
 
 @dataclass(frozen=True, slots=True)
 class RestPart:
-    """The bytes of what has no columns of its own below a group."""
+    """The bytes of the fields without columns, below a group."""
 
     of: ColumnarPart
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """As `Part` says."""
+        """Implement `Part`."""
         return (*self.of.levels, "rest")
 
     def expression(self, column: str | None) -> Any:
-        """As `Part` says."""
+        """Implement `Part`."""
         return vortex().expr.get_item("rest", self.of.group(column))
 
     def column(self, array: pa.Array) -> pa.StructArray:
-        """As `Part` says."""
+        """Implement `Part`."""
         return import_variant(array)[0] if len(array) else array
 
-    def below(self, path: VariantPath) -> VariantPath:
-        """As `Part` says."""
-        return self.of.below(path)
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Implement `Part`."""
+        return self.of.path_within(path)
 
 
 def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataType | None) -> ColumnarPart:
-    """The part of a columnar column.
+    """Return the part of a columnar column that a path needs.
 
     >>> leaf = pa.struct({"discriminator": pa.uint16(), "integer": pa.int64(), "object": pa.struct({})})
     >>> storage = pa.struct({"discriminator": pa.uint16(), "object": pa.struct({"a": leaf})})
@@ -266,13 +267,13 @@ def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataTyp
     group, segments = storage, list(path.segments)
     while segments and isinstance(segments[0], str):
         index = group.get_field_index("object")
-        below = None if index < 0 else group.field(index).type
-        if below is None or below.get_field_index(segments[0]) < 0:
+        fields = None if index < 0 else group.field(index).type
+        if fields is None or fields.get_field_index(segments[0]) < 0:
             break
         name = segments.pop(0)
         assert isinstance(name, str)
         levels.append(name)
-        group = below.field(below.get_field_index(name)).type
+        group = fields.field(fields.get_field_index(name)).type
     names = [field.name for field in group]
     if segments:
         needed = {"discriminator", "rest"} if isinstance(segments[0], str) else {"discriminator", "array", "rest"}
@@ -280,6 +281,6 @@ def _columnar_part(storage: pa.StructType, path: VariantPath, target: pa.DataTyp
     elif (
         target is not None and not pa.types.is_nested(target) and target_of(target).family not in ("string", "variant")
     ):
-        # Only texts are made of objects and arrays.
+        # Objects and arrays can be cast only to strings and Variants.
         names = [name for name in names if name == "discriminator" or name in FAMILIES]
     return ColumnarPart(tuple(levels), tuple(names))

@@ -1,9 +1,9 @@
-"""`scan` and `scan_files`: typed columns by path from Vortex files, reading only what the paths and the filter need.
+"""`scan` and `scan_files`: read typed columns by path from Vortex files.
 
-Owns the public operations, which ranges of rows they leave out, and which part of a filter Vortex may apply itself: it
-may keep too many rows, never too few, since `scan` applies the whole filter again. Leaves which parts of a stored
-column a path needs to `parts`, the values there to `encodings.element_of`, the meaning of filters to `query.predicate`,
-and what is known of a range to `range_statistics`.
+Owns the public operations, the ranges of rows that they skip, and the part of a filter that Vortex may apply. That part
+may keep too many rows, never too few, because `scan` applies the whole filter again. `parts` knows which parts of a
+column a path needs, `encodings.element_of` extracts the values, `query.predicate` owns the meaning of filters, and
+`range_statistics` the statistics of a range.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ from parquet_variant.vortex.logical.encodings import element_of
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 from parquet_variant.vortex.scanning.parts import ColumnarPart, Part, TypedPart, group_of, part_of
 
-# Typed columns inside of Vortex's own type that `variant_get` gives as they are.
-_NOTHING = ColumnNote()
-_GIVEN_TYPED = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
+_EMPTY_NOTE = ColumnNote()
+# Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
+_UNCAST_TYPES = (pa.int64(), pa.float64(), pa.string(), pa.bool_())
 
 
 @dataclass(frozen=True)
 class VortexScan(PlannedQuery):
-    """A planned query.
+    """A planned query over a Vortex file.
 
     Parameters
     ----------
     file
         The file.
     selection, hidden
-        Output columns, and those that only the filter looks at.
+        Output columns, and columns that only the filter reads.
     predicate
-        The filter, bound; None for all rows.
+        The bound filter; None for all rows.
     column
-        The Variant column; None if no path is asked for.
+        The Variant column; None if no path is selected.
     pushdown
-        Whether rows may be left out before they are read; the answer is the same without.
+        If true, rows may be skipped before they are read; the result is the same without.
     cast
-        Whether values of other types are cast.
+        If true, values of other types are cast.
     zone
         The session time zone of casts.
     threads
-        How many batches are worked on at the same time; by default one for each CPU that this process may use.
+        Number of batches processed at the same time; by default one per CPU that this process may use.
     """
 
     file: OpenFile
@@ -82,65 +82,68 @@ class VortexScan(PlannedQuery):
 
     @property
     def path(self) -> str:
-        """Where the file is."""
+        """The path of the file."""
         return self.file.path
 
     @property
     def layout(self) -> StoredLayout | None:
-        """How the Variant column lies in the file; None if no path is asked for, or it is no Variant."""
+        """Layout of the Variant column; None if no path is selected, or the column is not a Variant."""
         return None if self.column is None else self.file.layouts.get(self.column)
 
     @property
     def note(self) -> ColumnNote:
-        """What its writer noted of it."""
-        return _NOTHING if self.column is None else self.file.notes.get(self.column, _NOTHING)
+        """The writer's note on the Variant column."""
+        return _EMPTY_NOTE if self.column is None else self.file.notes.get(self.column, _EMPTY_NOTE)
 
     @property
     def kind(self) -> pa.StructType | None:
-        """Its storage type in the file."""
+        """The storage type of the Variant column in the file."""
         return None if self.column is None else self.file.schema.field(self.column).type
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
-        """What is read, by a short name each: parts of the Variant column, and ordinary columns."""
+        """The parts of the Variant column and the ordinary columns to read, by short names."""
         parts: dict[Part | str, None] = {}
-        for each in self.every_column:
-            parts[self._wanted(each)] = None
+        for selected in self.every_column:
+            parts[self._part(selected)] = None
         return {f"p{number}": part for number, part in enumerate(parts)}
 
-    def _wanted(self, each: Selected) -> Part | str:
-        if each.path is None:
-            assert each.column is not None
-            return each.column
+    def _part(self, selected: Selected) -> Part | str:
+        if selected.path is None:
+            assert selected.column is not None
+            return selected.column
         assert self.kind is not None
-        typed = None if self.note.schema is None else self.note.schema.get(each.path)
-        # As a Variant the column does not tell: a null there may be Variant null, a missing field or an absent row.
-        may_be_typed = typed is not None and typed.type in _GIVEN_TYPED and each.path.segments and each.type is not None
-        if typed is not None and may_be_typed and self._is_typed(each):
-            return TypedPart(tuple(map(str, each.path.segments)), typed.type)
-        return part_of(self.kind, each.path, each.type)
+        node = None if self.note.schema is None else self.note.schema.get(selected.path)
+        # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
+        # absent row.
+        may_be_typed = node is not None and node.type in _UNCAST_TYPES and selected.path.segments
+        if node is not None and may_be_typed and selected.type is not None and self._is_typed(selected):
+            return TypedPart(tuple(map(str, selected.path.segments)), node.type)
+        return part_of(self.kind, selected.path, selected.type)
 
-    def _is_typed(self, each: Selected) -> bool:
-        """Whether nothing at a path is in bytes, in any range that is read."""
+    def _is_typed(self, selected: Selected) -> bool:
+        """Return True if no value at the path is in bytes, in any range that is read."""
         statistics = self.note.statistics
-        known = None if statistics is None or each.path is None else statistics.paths.get(each.path)
-        return known is not None and not any(known.unknown[number] for number in self.range_numbers)
+        if statistics is None or selected.path is None or selected.path not in statistics.paths:
+            return False
+        unknown = statistics.paths[selected.path].unknown
+        return not any(unknown[number] for number in self.range_numbers)
 
-    # -- what is left out
+    # -- skipping
 
     @property
     def _skipping(self) -> Predicate | None:
-        """The filter by which rows may be left out."""
+        """The filter by which rows may be skipped."""
         return self.predicate if self.pushdown else None
 
     @property
     def statistics(self) -> RangeStatistics | None:
-        """What is known of ranges of rows; None if nothing is."""
+        """Statistics of ranges of rows; None without statistics."""
         return self.note.statistics
 
     @cached_property
     def range_numbers(self) -> list[int]:
-        """The ranges in which a row can match; the file is one range where nothing is known."""
+        """The ranges in which a row can match; without statistics the file is one range."""
         ranges = self.statistics
         if ranges is None:
             return [0]
@@ -148,17 +151,19 @@ class VortexScan(PlannedQuery):
         predicate = self._skipping
         if predicate is None:
             return numbers
-        named = {each.name: each for each in self.every_column}
+        by_name = {selected.name: selected for selected in self.every_column}
 
-        def column_in(number: int, name: str) -> ColumnStatistics:
-            each = named[name]
-            return UNKNOWN if each.path is None else ranges.of_path(each.path, each.type, number, cast=self.cast)
+        def statistics_in(number: int, name: str) -> ColumnStatistics:
+            selected = by_name[name]
+            if selected.path is None:
+                return UNKNOWN
+            return ranges.of_path(selected.path, selected.type, number, cast=self.cast)
 
-        return [number for number in numbers if may_match(predicate, partial(column_in, number))]
+        return [number for number in numbers if may_match(predicate, partial(statistics_in, number))]
 
     @property
     def row_ranges(self) -> list[tuple[int, int]] | None:
-        """First row and the row after the last of each run that is read; None for all rows."""
+        """First row and the row after the last of each run of ranges that is read; None for all rows."""
         statistics = None if self._skipping is None else self.statistics
         if statistics is None or len(self.range_numbers) == statistics.count:
             return None
@@ -171,19 +176,19 @@ class VortexScan(PlannedQuery):
 
     @property
     def filters_in_file(self) -> bool:
-        """Whether Vortex applies a part of the filter, and so may skip zones of the file."""
+        """True if Vortex applies a part of the filter, and so may skip zones of the file."""
         return self._filter() is not None
 
     def _filter(self) -> Any:
         if self._skipping is None or self.kind is None:
             return None
-        named = {each.name: each for each in self.every_column}
-        return pushed_filter(self._skipping, named, self.column, self.kind)
+        by_name = {selected.name: selected for selected in self.every_column}
+        return pushed_filter(self._skipping, by_name, self.column, self.kind)
 
-    # -- the answer
+    # -- the result
 
     def batches(self) -> Iterator[pa.Table]:
-        """The answer, some thousand rows at a time.
+        """Yield the result in tables of some thousand rows.
 
         Raises
         ------
@@ -199,33 +204,33 @@ class VortexScan(PlannedQuery):
         }
         batches = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges)
         batches = (batch for batch in batches if batch.num_rows)
-        yield from in_order(self._answer, batches, thread_count(self.threads))
+        yield from in_order(self._result, batches, thread_count(self.threads))
 
-    def _answer(self, batch: pa.RecordBatch) -> pa.Table:
+    def _result(self, batch: pa.RecordBatch) -> pa.Table:
         names = {part: name for name, part in self.parts.items()}
         by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}
-        for each in self.every_column:
-            part = self._wanted(each)
+        for selected in self.every_column:
+            part = self._part(selected)
             name = names[part]
-            if isinstance(part, str) or each.path is None:
-                columns[each.name] = _whole(batch.column(name), each)
+            if isinstance(part, str) or selected.path is None:
+                columns[selected.name] = _ordinary_column(batch.column(name), selected)
                 continue
             if name not in by_column:
                 by_column[name] = part.column(batch.column(name))
-            target = VARIANT_STORAGE if each.type is None else each.type
-            place = part.below(each.path)
-            columns[each.name] = element_of(by_column[name], place, target, cast=self.cast, zone=self.zone)
-        table = pa.table([columns[each.name] for each in self.selection], schema=self.schema)
+            target = VARIANT_STORAGE if selected.type is None else selected.type
+            path = part.path_within(selected.path)
+            columns[selected.name] = element_of(by_column[name], path, target, cast=self.cast, zone=self.zone)
+        table = pa.table([columns[selected.name] for selected in self.selection], schema=self.schema)
         if self.predicate is None:
             return table
         keep = evaluate(self.predicate, columns)
         return table.filter(pc.fill_null(keep, False))
 
 
-def _whole(array: pa.Array, each: Selected) -> pa.Array:
-    """A column that is given as it is."""
-    if each.type is not None:
+def _ordinary_column(array: pa.Array, selected: Selected) -> pa.Array:
+    """Return a column that is selected by its name."""
+    if selected.type is not None:
         return array.cast(without_views(array.type, large=False))
     return plain_storage(unstored_rows(array))
 
@@ -241,7 +246,7 @@ def scan(
     zone: str = "UTC",
     threads: int | None = None,
 ) -> VortexScan:
-    """Plan a query by path over a Vortex file; the answer is that of `pv.parquet.scan` over the same rows.
+    """Plan a query by path over a Vortex file; the result equals that of `pv.parquet.scan` over the same rows.
 
     Parameters
     ----------
@@ -255,21 +260,21 @@ def scan(
     column
         The Variant column, if there are several.
     pushdown
-        Whether rows may be skipped by the filter.
+        If true, the filter may skip rows before they are read.
     cast
-        Whether values of other types are cast, as Spark casts; otherwise they are null, as `get_variant_element` and
-        the RFC have it.
+        If true, values of other types are cast as in Spark; otherwise they are null, as in `get_variant_element` and
+        the RFC.
     zone
         The session time zone of casts.
     threads
-        How many batches are worked on at the same time; by default one for each CPU that this process may use.
+        Number of batches processed at the same time; by default one per CPU that this process may use.
 
     Raises
     ------
     VariantFileError
-        If the file or a column is not there.
+        If the file or a column does not exist.
     PathError, PredicateError, SchemaError
-        If a path, the filter or a type cannot be read.
+        If a path, the filter or a type is invalid.
 
     Examples
     --------
@@ -282,52 +287,54 @@ def scan(
     thread_count(threads)
     question = Question.of(columns, where)
     file = open_file(path)
-    asked = question.bound(_with_types(file, question.columns), zone)
-    name = choose_variant(file, column) if any(each.path is not None for each in asked.columns) else None
-    return VortexScan(file, asked.selection, asked.hidden, asked.predicate, name, pushdown, cast, zone, threads)
+    bound = question.bound(_with_types(file, question.columns), zone)
+    has_path = any(selected.path is not None for selected in bound.columns)
+    name = choose_variant(file, column) if has_path else None
+    return VortexScan(file, bound.selection, bound.hidden, bound.predicate, name, pushdown, cast, zone, threads)
 
 
 def _with_types(file: OpenFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
-    """The selection with the types that ordinary columns have in the file."""
+    """Return the selection with the types of ordinary columns in the file."""
     typed = []
-    for each in selection:
-        if each.path is None:
-            if each.column not in file.schema.names:
+    for selected in selection:
+        if selected.path is None:
+            if selected.column not in file.schema.names:
                 raise VariantFileError(
-                    f"there is no column {each.column!r} in {', '.join(file.schema.names)}; a path starts with $",
+                    f"column {selected.column!r} does not exist: the columns are {', '.join(file.schema.names)}, and a "
+                    "path starts with $",
                     file=file.path,
                     reason="no-such-column",
                 )
-            kind = None if each.column in file.layouts else file.schema.field(each.column).type
-            each = Selected(each.name, None, kind, each.column)
-        typed.append(each)
+            kind = None if selected.column in file.layouts else file.schema.field(selected.column).type
+            selected = Selected(selected.name, None, kind, selected.column)
+        typed.append(selected)
     return tuple(typed)
 
 
 _VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
-# Vortex orders NaN and -0.0 in its own way: of doubles only what cannot depend on that is pushed down.
+# Vortex orders NaN and -0.0 differently: comparisons of doubles that depend on this order are not pushed down.
 _FLOAT_OPS = ("=", "<", "<=")
 
 
 def pushed_filter(
-    predicate: Predicate, named: dict[str, Selected], column: str | None, storage: pa.StructType
+    predicate: Predicate, by_name: dict[str, Selected], column: str | None, storage: pa.StructType
 ) -> Any | None:
-    """The part of a bound filter that Vortex may apply, as an expression; None if there is none."""
+    """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part."""
     expr = vortex().expr
     if isinstance(predicate, And):
-        parts = [pushed_filter(part, named, column, storage) for part in predicate.parts]
-        known = [part for part in parts if part is not None]
-        return reduce(expr.and_, known) if known else None
+        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
+        pushed = [part for part in parts if part is not None]
+        return reduce(expr.and_, pushed) if pushed else None
     if isinstance(predicate, Or):
-        parts = [pushed_filter(part, named, column, storage) for part in predicate.parts]
+        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
         return None if any(part is None for part in parts) else reduce(expr.or_, parts)
     if not isinstance(predicate, Compare):
         return None
-    return _compare(predicate, named[predicate.column], column, storage)
+    return _compare(predicate, by_name[predicate.column], column, storage)
 
 
 def _compare(compare: Compare, selected: Selected, column: str | None, storage: pa.StructType) -> Any | None:
-    """The rows of which the typed column compares so, and those that have a value elsewhere."""
+    """Return the expression for rows whose typed value satisfies the comparison, or whose value is not typed."""
     expr = vortex().expr
     if selected.path is None or selected.path.has_wildcard or selected.type is None:
         return None
@@ -354,53 +361,59 @@ def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | No
 def _columnar_columns(
     part: ColumnarPart, selected: Selected, storage: pa.StructType
 ) -> tuple[str, pa.DataType | None, list[str]]:
-    """The column of the type that is asked for with its type, and the others that may have values."""
+    """Return the column of the requested type, its type, and the other columns that may hold values."""
     assert selected.path is not None
     kinds = {field.name: field.type for field in part.kind(storage) if field.name in part.names}
     family = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
     others = [name for name in kinds if name not in ("discriminator", family)]
-    if part.below(selected.path).segments or "array" in others:  # lists are never null
+    if part.path_within(selected.path).segments or "array" in others:  # lists are never null
         return family, None, []
-    if "object" in others:  # nor are objects
+    if "object" in others:  # objects are never null
         return family, None, []
     return family, kinds.get(family), others
 
 
-def _literal(compare: Compare, stored: pa.DataType, asked: pa.DataType) -> Any | None:
-    """The literal in the type of the stored column; None if a comparison there could mean something else."""
+def _literal(compare: Compare, stored: pa.DataType, requested: pa.DataType) -> Any | None:
+    """Return the literal in the type of the stored column; None if the comparison could differ in that type."""
     library = vortex()
     value = compare.literal.as_py()
     types = pa.types
-    if types.is_signed_integer(stored) and types.is_signed_integer(asked):
+    if types.is_signed_integer(stored) and types.is_signed_integer(requested):
         bits = stored.bit_width
-        if asked.bit_width < bits or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        if requested.bit_width < bits or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
             return None
         return library.expr.literal(library.int_(bits), value)
-    if types.is_string(stored) and (types.is_string(asked) or types.is_large_string(asked)):
+    if types.is_string(stored) and (types.is_string(requested) or types.is_large_string(requested)):
         return library.expr.literal(library.utf8(), value)
-    if types.is_float64(stored) and types.is_float64(asked) and compare.op in _FLOAT_OPS and value == value and value:
+    if (
+        types.is_float64(stored)
+        and types.is_float64(requested)
+        and compare.op in _FLOAT_OPS
+        and value == value
+        and value
+    ):
         return library.expr.literal(library.float_(64), value)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class VortexFilesReport(Report):
-    """What a query reads, of how much.
+    """How much of the files a query reads.
 
     Parameters
     ----------
     files, rows, bytes
-        In all.
+        Number of files, rows and bytes in total.
     columns
-        What is asked of each file: ordinary columns, and parts of the Variant column.
+        Columns read from each file: ordinary columns, and parts of the Variant column.
     filters_in_file
-        Whether Vortex applies a part of the filter, and so may skip zones of the files.
+        True if Vortex applies a part of the filter, and so may skip zones of the files.
     layouts
-        How the Variant columns lie in the files.
+        Layouts of the Variant columns.
     rows_read
-        Rows of the ranges that statistics do not rule out.
+        Number of rows in the ranges that statistics do not exclude.
     ranges, ranges_read
-        Ranges of rows with statistics of shredded children, and those that are left.
+        Number of row ranges with statistics of shredded children, and of those that are read.
     """
 
     files: int
@@ -414,7 +427,7 @@ class VortexFilesReport(Report):
     ranges_read: int
 
     def to_dict(self) -> dict[str, object]:
-        """The report for machines."""
+        """Return the report as a dictionary of JSON values."""
         return {
             "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
             "columns": list(self.columns), "filters_in_file": self.filters_in_file, "layouts": list(self.layouts),
@@ -423,8 +436,8 @@ class VortexFilesReport(Report):
 
     def __str__(self) -> str:
         columns = "\n".join(f"  {name}" for name in self.columns)
-        filtered = "Vortex skips zones by it" if self.filters_in_file else "none that Vortex can apply"
-        ranges = f"{self.ranges_read:,} of {self.ranges:,} ranges" if self.ranges else "no statistics of ranges"
+        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
+        ranges = f"{self.ranges_read:,} of {self.ranges:,} ranges" if self.ranges else "no range statistics"
         return (
             f"files       {self.files:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
             f"rows        {self.rows_read:,} of {self.rows:,}: {ranges}\n"
@@ -441,74 +454,74 @@ class VortexFilesScan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the answer."""
+        """The schema of the result."""
         return self.scans[0].schema
 
     def batches(self) -> Iterator[pa.Table]:
-        """The answer, file by file."""
-        for each in self.scans:
-            for table in each.batches():
+        """Yield the result, file by file."""
+        for file_scan in self.scans:
+            for table in file_scan.batches():
                 if len(table):
-                    yield self._alike(each, table)
+                    yield self._in_schema(file_scan, table)
 
     def to_table(self) -> pa.Table:
-        """The whole answer."""
+        """Return the whole result."""
         return pa.concat_tables([empty_table(self.schema), *self.batches()])
 
     def explain(self) -> VortexFilesReport:
-        """What would be read, of how much."""
-        rows = [len(each.file) for each in self.scans]
-        columns = {_name(each, part) for each in self.scans for part in each.parts.values()}
-        known = [(each, each.statistics.count) for each in self.scans if each.statistics is not None]
-        runs = [each.row_ranges for each in self.scans]
+        """Report how much of the files would be read."""
+        rows = [len(file_scan.file) for file_scan in self.scans]
+        columns = {_name(file_scan, part) for file_scan in self.scans for part in file_scan.parts.values()}
+        with_ranges = [(scanned, scanned.statistics.count) for scanned in self.scans if scanned.statistics is not None]
+        runs = [file_scan.row_ranges for file_scan in self.scans]
         return VortexFilesReport(
             len(rows),
             sum(rows),
-            sum(Path(each.path).stat().st_size for each in self.scans),
+            sum(Path(file_scan.path).stat().st_size for file_scan in self.scans),
             tuple(sorted(columns)),
-            any(each.filters_in_file for each in self.scans),
-            tuple(sorted({each.layout for each in self.scans if each.layout is not None})),
+            any(file_scan.filters_in_file for file_scan in self.scans),
+            tuple(sorted({file_scan.layout for file_scan in self.scans if file_scan.layout is not None})),
             sum(
                 count if run is None else sum(stop - start for start, stop in run)
                 for count, run in zip(rows, runs, strict=True)
             ),
-            sum(count for _, count in known),
-            sum(len(each.range_numbers) for each, _ in known),
+            sum(count for _, count in with_ranges),
+            sum(len(scanned.range_numbers) for scanned, _ in with_ranges),
         )
 
-    def _alike(self, each: VortexScan, table: pa.Table) -> pa.Table:
+    def _in_schema(self, file_scan: VortexScan, table: pa.Table) -> pa.Table:
         if table.schema.equals(self.schema):
             return table
         try:
             return table.cast(self.schema)
         except (pa.ArrowException, ValueError) as error:
             raise VariantFileError(
-                f"columns differ from those of {self.scans[0].path}: {error}",
-                file=str(each.path),
+                f"the columns differ from those of {self.scans[0].path}: {error}",
+                file=str(file_scan.path),
                 reason="files-differ",
             ) from None
 
 
-def _name(each: VortexScan, part: Part | str) -> str:
-    return part if isinstance(part, str) else ".".join((str(each.column), *part.levels))
+def _name(file_scan: VortexScan, part: Part | str) -> str:
+    return part if isinstance(part, str) else ".".join((str(file_scan.column), *part.levels))
 
 
 def scan_files(
     path: str | os.PathLike[str], columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Any
 ) -> VortexFilesScan:
-    """Plan a query by path over the Vortex files of a directory or glob, as `scan` does over one.
+    """Plan a query by path over the Vortex files of a directory or glob, as `scan` does for one file.
 
     Parameters
     ----------
     path
-        What `vortex_files` takes.
+        A file, directory or glob, as for `vortex_files`.
     columns, where, **options
         As for `scan`.
 
     Raises
     ------
     VariantFileError
-        If there are no files, and as `scan`.
+        If no file is found, and as for `scan`.
 
     Examples
     --------
@@ -519,4 +532,4 @@ def scan_files(
     ...     scan_files(folder, {"n": "$.n:int"}).to_table().to_pydict()
     {'n': [1, 2]}
     """
-    return VortexFilesScan(tuple(scan(each, columns, where, **options) for each in some_vortex_files(path)))
+    return VortexFilesScan(tuple(scan(file, columns, where, **options) for file in some_vortex_files(path)))
