@@ -76,13 +76,13 @@ def _shred(variant: Variant | None, schema: ShreddingSchema) -> dict[str, bytes 
 def reconstruct(
     row: Mapping[str, Any] | None, schema: ShreddingSchema | pa.StructType, on_conflict: OnConflict = "error"
 ) -> Variant | None:
-    """Put a row's value together again.
+    """Return the value of a row.
 
-    `row`: the row of the storage struct; columns that the file does not have may be missing. None is a SQL NULL.
+    `row`: the row of the storage struct, without the columns that the file does not have. None is a SQL NULL.
     `schema`: the schema, or the storage type.
-    `on_conflict`: ``"error"`` or ``"typed"``; see `conflicts`.
-    Returns none for a SQL NULL; Variant null where a required value is missing. Raises `ConflictError` if ``value`` and
-    ``typed_value`` contradict each other: a line of the specification that is INVALID; `MalformedVariantError` for
+    `on_conflict`: ``"error"`` or ``"typed"``; see `trees.Policy`.
+    Returns None for a SQL NULL, and Variant null for a required value that is missing. Raises `ConflictError` if
+    ``value`` and ``typed_value`` conflict (rows that the specification calls INVALID); `MalformedVariantError` for
     bytes that are not a Variant, and for metadata that is null; `SchemaError` if the storage type is not allowed.
 
     >>> schema = ShreddingSchema.from_ddl("bigint")
@@ -94,7 +94,7 @@ def reconstruct(
         return None
     metadata = row["metadata"]
     if metadata is None:
-        raise MalformedVariantError("the metadata of a row that is not null is null", reason="null-metadata")
+        raise MalformedVariantError("the row has a value, but its metadata is null", reason="null-metadata")
     tree = _build(row, schema, metadata, VariantPath(), Policy(on_conflict))
     return joined(metadata, VARIANT_NULL if tree is None else tree)
 

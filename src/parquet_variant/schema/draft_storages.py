@@ -37,10 +37,10 @@ ROOT = VariantPath()
 class ObjectNode:
     """A shredded value: which of the four columns it has, and its children."""
 
-    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None if there is no such column.
+    typed: pa.DataType | None  # The canonical type of ``typed_value``, or None without that column.
     has_untyped: bool  # Whether there is an ``untyped_value``.
-    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None if there is no such column.
-    element: ObjectNode | None  # The group of an element of ``array``, or None if there is no such column.
+    fields: dict[str, ObjectNode] | None  # The groups in ``object``, or None without that column.
+    element: ObjectNode | None  # The group of an element of ``array``, or None without that column.
 
 
 def object_storage_type(schema: SchemaNode, *, untyped: bool = True) -> pa.StructType:
@@ -127,7 +127,7 @@ class PathsNode:
     kind
         ``"leaf"``, ``"object"`` or ``"array"``.
     typed
-        The Arrow type of a leaf's ``typed_value``, canonical and possibly nested; None if there is no such column.
+        The Arrow type of a leaf's ``typed_value``, canonical and possibly nested; None without that column.
     has_untyped
         Whether the leaf has an ``untyped_value``.
     fields, element

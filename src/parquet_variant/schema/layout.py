@@ -86,7 +86,7 @@ def _known_fields(group: Shape) -> dict[str, Shape]:
 
 
 def _is_draft_object(fields: Mapping[str, Shape]) -> bool:
-    """Whether fields are those of a draft-2 group.
+    """Return whether fields are those of a draft-2 group.
 
     Unknown fields are possible only if the others are unmistakable: an ordinary struct may have a field ``object`` too.
     """
@@ -104,7 +104,7 @@ def _is_draft_object(fields: Mapping[str, Shape]) -> bool:
 
 
 def _is_draft_part(group: Shape) -> bool:
-    """Whether a group may stand below ``object`` or ``array``."""
+    """Return whether a group can be nested in ``object`` or ``array``."""
     fields = _known_fields(group)
     return fields.keys() == {"typed_value"} or _is_draft_object(fields)
 

@@ -22,7 +22,7 @@ class Step(Enum):
 
     FOUND = auto()  # The value has its own group of columns.
     NOT_SHREDDED = auto()  # The value may be in the bytes of the group's ``value``.
-    MISSING = auto()  # There is no such value: the group has no ``value`` column.
+    MISSING = auto()  # The value does not exist: the group has no ``value`` column.
 
 
 class ColumnGroup(Protocol):
@@ -41,7 +41,7 @@ class ColumnGroup(Protocol):
         """The element of a list."""
 
     def child(self, name: str) -> Self | None:
-        """A part of a group by its name."""
+        """Return a field of a group by name, or None."""
 
 
 Columns = TypeVar("Columns", bound=ColumnGroup)

@@ -15,8 +15,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.primitive_types import stored_primitive
 
-# None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: the fields of an
-# object.
+# None: an untyped variant. An Arrow type: a typed column. A list of one node: an array. A dict: an object's fields.
 TypeTree: TypeAlias = "pa.DataType | list[TypeTree] | dict[str, TypeTree] | None"
 
 
@@ -52,7 +51,7 @@ def tree_of_node(node: SchemaNode) -> TypeTree:
     return node.type
 
 
-# Two Arrow structs a level: deeper than any Parquet reader goes, shallow enough for recursion everywhere.
+# Two Arrow structs per level: deeper than Parquet readers support, and shallow enough for recursive functions.
 MAX_DEPTH = 200
 
 
