@@ -15,7 +15,7 @@ FileMode: TypeAlias = Literal["error", "overwrite"]
 InputFormat: TypeAlias = Literal["auto", "ndjson", "array", "documents", "csv", "xml"]
 OnError: TypeAlias = Literal["fail", "quarantine", "null"]
 OnInexact: TypeAlias = Literal["report", "fail"]
-OutputFormat: TypeAlias = Literal["parquet", "delta", "vortex"]
+OutputFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]
 VortexLayout: TypeAlias = Literal["auto", "variant", "struct", "columnar"]

@@ -41,7 +41,7 @@ def ingest(
     progress: Progress | None = None,
     **options: Unpack[IngestOptions],
 ) -> IngestResult:
-    """Read JSON files and write them as shredded Parquet files, a Delta table or Vortex files.
+    """Read JSON files and write them as shredded Parquet files, a Delta or Iceberg table, or Vortex files.
 
     The text is read twice, in chunks: once to infer the schema, once to write. Memory depends on the number of threads,
     not on the size of the input. Either all rows are written, or `dest` is left unchanged.
@@ -55,7 +55,8 @@ def ingest(
         The directory or table to write.
     format
         ``"parquet"``: a directory of files. ``"delta"``: a Delta table, created if it does not exist, in one commit.
-        ``"vortex"``: a directory of Vortex files, or one file if the name ends in ``.vortex``.
+        ``"iceberg"``: likewise an Iceberg table. ``"vortex"``: a directory of Vortex files, or one file if the name
+        ends in ``.vortex``.
     threads
         Number of worker threads (default: one per CPU).
     progress
@@ -112,16 +113,18 @@ def ingest(
         Name the table feature of a new Delta table ``variantShredding-preview``, for readers that know only this name.
     partition_by
         Columns extracted from JSON paths: ``"day=$.ts:date"``, a list of such, or a mapping. Parquet files are written
-        to one directory per partition (``day=2026-01-31/``); a new Delta table is partitioned by them. Values that
+        to one directory per partition (``day=2026-01-31/``); a new table is partitioned by them. Values that
         cannot be cast are in the null partition. Readers see these columns next to the Variant column and skip the
         partitions that a filter excludes.
     one_file
         Write `dest` as one Parquet file instead of a directory. Quarantined lines are written to
         ``dest + ".bad_records.ndjson"``.
+    catalog
+        The catalog of an Iceberg table named ``namespace.table``; see `pv.iceberg.snapshot`.
     compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
-        Options of Parquet files and of the files of a Delta table; see `VariantWriter`.
+        Options of Parquet files and of the files of a Delta or Iceberg table; see `VariantWriter`.
     file_bytes
-        Approximate size of the files of a Delta table.
+        Approximate size of the files of a Delta or Iceberg table.
     layout, compact, exact
         Options of Vortex files; see `pv.vortex.write`. `exact` requires `json_column`.
 
@@ -136,7 +139,7 @@ def ingest(
         For an invalid option, before anything is read.
     VariantFileError
         For a source that does not exist or cannot be read, sources without any value, or a destination that holds data.
-    DeltaError
+    DeltaError, IcebergError
         For a table that exists already or that this package cannot write.
     JsonError
         For an invalid line if `on_error` is ``"fail"``, with file and line.

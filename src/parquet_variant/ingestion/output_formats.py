@@ -31,6 +31,8 @@ class FormatRules:
         ``preview`` is supported: the table can declare the preview name of the shredding feature.
     parquet_files
         The data files are Parquet, so that their column encodings are chosen once for all tasks.
+    catalogs
+        ``catalog`` is supported: the destination can be a table of a catalog.
     """
 
     check_file_options: Callable[[Mapping[str, Any]], None]
@@ -38,13 +40,14 @@ class FormatRules:
     one_file: bool = False
     preview: bool = False
     parquet_files: bool = True
+    catalogs: bool = False
 
 
 def _check_parquet(options: Mapping[str, Any]) -> None:
     WriterOptions.of(dict(options))
 
 
-def _check_delta(options: Mapping[str, Any]) -> None:
+def _check_table_files(options: Mapping[str, Any]) -> None:
     writer_options = dict(options)
     if (file_bytes := writer_options.pop("file_bytes", 1)) < 1:
         raise bad_option(f"file_bytes is {file_bytes}: it must be a positive number of bytes")
@@ -60,6 +63,7 @@ def _check_vortex(options: Mapping[str, Any]) -> None:
 
 FORMAT_RULES: dict[OutputFormat, FormatRules] = {
     "parquet": FormatRules(_check_parquet, one_file=True),
-    "delta": FormatRules(_check_delta, preview=True),
+    "delta": FormatRules(_check_table_files, preview=True),
+    "iceberg": FormatRules(_check_table_files, catalogs=True),
     "vortex": FormatRules(_check_vortex, partitions=False, parquet_files=False),
 }

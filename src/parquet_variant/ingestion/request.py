@@ -60,7 +60,8 @@ class IngestOptions(TextKeywords, total=False):
     preview: bool
     partition_by: PartitionColumns
     one_file: bool
-    # Options of Parquet files, and of the files of a Delta table.
+    catalog: Any
+    # Options of Parquet files, and of the files of a Delta or Iceberg table.
     compression: str
     compression_level: int | None
     row_group_bytes: int
@@ -68,7 +69,7 @@ class IngestOptions(TextKeywords, total=False):
     sort_by: Sequence[str] | str
     bloom_filters: Collection[str] | str
     writer: Writer
-    # Options of the files of a Delta table.
+    # Options of the files of a Delta or Iceberg table.
     file_bytes: int
     # Options of Vortex files.
     layout: VortexLayout
@@ -175,7 +176,8 @@ class IngestRequest:
 
     Parameters
     ----------
-    sources, dest, format, schema, policy, column, mode, split_bytes, preview, partition_by, one_file
+    sources, dest, format, schema, policy, column, mode, split_bytes, preview, partition_by, one_file,
+    catalog
         As for `pv.ingest`.
     text
         How the JSON is read.
@@ -203,6 +205,7 @@ class IngestRequest:
     preview: bool = False
     partition_by: PartitionBy = field(default_factory=PartitionBy)
     one_file: bool = False
+    catalog: Any = field(default=None, repr=False)
     write: Mapping[str, Any] = field(default_factory=dict)
     rows: pa.Table | None = field(default=None, repr=False)
 
@@ -222,6 +225,8 @@ class IngestRequest:
             raise bad_option(f"partition_by= is not supported for format {self.format!r}: use parquet or delta")
         if self.one_file and not rules.one_file:
             raise bad_option(f"one_file= is not supported for format {self.format!r}: use parquet")
+        if self.catalog is not None and not rules.catalogs:
+            raise bad_option(f"catalog= is not supported for format {self.format!r}: use iceberg")
         if self.one_file and self.partition_by:
             raise bad_option("one_file= cannot be combined with partition_by=: remove one of the two")
         if self.column.lower() in map(str.lower, self.partition_by.names):

@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray, trusted_array
-from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.inexact import InexactNumbers
@@ -141,7 +140,7 @@ class WrittenSplits:
     bad: int
     text_bytes: int
     file_bytes: int
-    adds: tuple[Add, ...] = ()
+    adds: tuple[Any, ...] = ()
     typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
 
@@ -214,7 +213,7 @@ class SplitRows:
                     yield TaskRows(batch.result, batch.table, self.text.json_column)
 
     def written(
-        self, files: tuple[StagedFile, ...], rows: int, file_bytes: int, adds: tuple[Add, ...] = ()
+        self, files: tuple[StagedFile, ...], rows: int, file_bytes: int, adds: tuple[Any, ...] = ()
     ) -> WrittenSplits:
         """Return the result of the pass, with the file of bad records if there are any."""
         bad_files = (self._quarantine,) if self.bad else ()

@@ -72,6 +72,19 @@ def refuse_no_path(text: object) -> None:
         raise VariantFileError(f"invalid path {text!r}: {problem}", reason="bad-path")
 
 
+def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is an Iceberg table: a directory with ``version-hint.text``, or a metadata file.
+
+    >>> has_iceberg_metadata("examples")
+    False
+    """
+    if str(path).endswith((".metadata.json", ".metadata.json.gz")):
+        return True
+    filesystem, root = filesystem_of(path)
+    hint = filesystem.get_file_info(f"{root.rstrip('/')}/metadata/version-hint.text")
+    return bool(hint.type == fs.FileType.File)
+
+
 def has_delta_log(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is a Delta table: a directory with a log."""
     filesystem, root = filesystem_of(path)

@@ -1,4 +1,4 @@
-"""The format of a path: a Delta table, Vortex files, JSON, or else Parquet.
+"""The format of a path: a Delta table, an Iceberg table, Vortex files, JSON, or else Parquet.
 
 Owns recognising the format. Leaves reading to the packages of the formats.
 """
@@ -30,13 +30,26 @@ def is_delta(path: Any) -> bool:
     return has_delta_log(path)
 
 
+def is_iceberg(path: Any) -> bool:
+    """Return whether a path is an Iceberg table: a directory with ``version-hint.text``, or a metadata file.
+
+    >>> is_iceberg("examples"), is_iceberg("t/metadata/v1.metadata.json")
+    (False, True)
+    """
+    from parquet_variant.io.filesystems import has_iceberg_metadata
+
+    return has_iceberg_metadata(path)
+
+
 def refuse_versions(path: Any, *versions: Any) -> None:
-    """Raise `VariantFileError` if a version is given, for a path that is not a Delta table."""
+    """Raise `VariantFileError` if a version is given, for a path that is not a table with versions."""
     if any(version is not None for version in versions):
         from parquet_variant.errors import VariantFileError
 
         name = os.fspath(path) if isinstance(path, os.PathLike) else str(path)
-        raise VariantFileError(f"{name} is not a Delta table, so it has no versions", reason="not-a-table", file=name)
+        raise VariantFileError(
+            f"{name} is not a Delta or Iceberg table, so it has no versions", reason="not-a-table", file=name
+        )
 
 
 def is_vortex(path: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The tables that a query can name: files, Delta tables, Vortex files, scans and Arrow data.
+"""The tables that a query can name: files, Delta and Iceberg tables, Vortex files, scans and Arrow data.
 
 Owns recognising them, their columns, and planning scans of typed columns. Leaves reading to the packages of the
 formats.
@@ -26,10 +26,11 @@ from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
-from parquet_variant.sql_query.paths import is_csv, is_delta, is_json, is_vortex, read_csv, refuse_versions
+from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, read_csv, refuse_versions
 
 if TYPE_CHECKING:
     from parquet_variant.delta.log.snapshot import Snapshot
+    from parquet_variant.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
     from parquet_variant.parquet.format.files import ParquetSource
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
@@ -163,10 +164,11 @@ class BoundTable:
 def bind_table(source: Any, name: str, *, version: int | None = None, timestamp: Any = None) -> BoundTable:
     """Bind a value to the table that it is.
 
-    `source`: a path, glob, URI or list of them; a Delta table's path or `Snapshot`; Vortex files; a planned scan; a
-      `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow stream.
+    `source`: a path, glob, URI or list of them; a path or `Snapshot` of a Delta or Iceberg table; Vortex files; a
+      planned scan; a `VariantArray` (the column ``v`` of a table); a pyarrow table, or anything that gives an Arrow
+      stream.
     `name`: its name in messages.
-    `version` and `timestamp`: the version of a Delta table.
+    `version` and `timestamp`: the version of a Delta table, or the snapshot of an Iceberg table.
     Raises `VariantError` if it is none of these, does not exist, or has no versions.
     """
     if isinstance(source, BoundTable):
@@ -178,6 +180,8 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
         return replace(table, path=source, version=version, timestamp=timestamp)
     if hasattr(source, "protocol") and hasattr(source, "tombstones"):  # a Delta snapshot; delta is not imported for it
         return _delta_table(source, name)
+    if hasattr(source, "live_entries") and hasattr(source, "snapshot_id"):  # an Iceberg snapshot, likewise
+        return _iceberg_table(source, name)
     if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
         return _scanned_table(source, name)
     if isinstance(source, (VariantArray, Mapping)) or hasattr(source, "__arrow_c_stream__"):
@@ -194,6 +198,10 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
         from parquet_variant.delta import snapshot
 
         return _delta_table(snapshot(single, version=version, timestamp=timestamp), name)
+    if single is not None and is_iceberg(single):
+        from parquet_variant.iceberg import snapshot as iceberg_snapshot
+
+        return _iceberg_table(iceberg_snapshot(single, snapshot_id=version, timestamp=timestamp), name)
     refuse_versions(source, version, timestamp)
     if single is not None and is_vortex(single):
         return _vortex_table(os.fspath(single), name)
@@ -277,6 +285,16 @@ def _delta_files(current: Snapshot) -> tuple[ParquetSource, ...]:
         filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
         sources.append(ParquetSource(path, filesystem, row["size"]))
     return tuple(sources)
+
+
+def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
+    from parquet_variant.iceberg import scan
+    from parquet_variant.iceberg.metadata.table_schema import shared_schema
+    from parquet_variant.tables.expressions import columns_of_table
+
+    schema = shared_schema(current.schema)
+    columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
+    return BoundTable(name, columns, order, partial(_scan_paths, "Iceberg tables", partial(scan, current), columns))
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:

@@ -1,11 +1,11 @@
-"""``variant cat``: rows of Parquet or Vortex files, or of a Delta table, as JSON lines.
+"""``variant cat``: rows of Parquet or Vortex files, or of a Delta or Iceberg table, as JSON lines.
 
 Owns the choice between one column and whole rows. Leaves reading to the packages of the formats, and JSON to `to_json`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -57,10 +57,13 @@ def command(
 def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int | None) -> Iterator[Part]:
     from parquet_variant.io.parallel import thread_count
     from parquet_variant.parquet.format.files import locate, open_file
-    from parquet_variant.sql_query.paths import is_delta, is_vortex
+    from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_vortex
 
-    if is_delta(path) or of_table["version"] is not None or of_table["timestamp"] is not None:
+    has_version = of_table["version"] is not None or of_table["timestamp"] is not None
+    if is_delta(path) or (has_version and not is_iceberg(path)):
         yield from _table_parts(path, column, of_table, thread_count(threads))
+    elif is_iceberg(path):
+        yield from _iceberg_parts(path, column, of_table, thread_count(threads))
     elif is_vortex(path):
         yield from _vortex_parts(path, column, thread_count(threads))
     else:
@@ -71,20 +74,46 @@ def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int
 
 def _table_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
     """Yield the files of a Delta table; memory holds one file per thread, and one more."""
-    import pyarrow as pa
-
-    from parquet_variant.array.parts import nested_array
     from parquet_variant.delta import snapshot
     from parquet_variant.delta.reading.read import iter_files, selected_schema
-    from parquet_variant.errors import VariantFileError
-    from parquet_variant.interop.json_rows import is_variant
 
     current = snapshot(path, **of_table)
     names = None
     if column is not None:
         names = [column] if current.schema.get(column) is not None else column.split(".")
     schema = selected_schema(current, None if names is None else names[:1])
-    for file, table in iter_files(current, schema, threads=threads):
+    yield from _parts_of_tables(iter_files(current, schema, threads=threads), names, column, path)
+
+
+def _iceberg_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
+    """Yield the files of an Iceberg table, as `_table_parts` does."""
+    from parquet_variant.iceberg import snapshot
+    from parquet_variant.iceberg.reading.planning import plan_files
+    from parquet_variant.iceberg.reading.read import rows_of_files
+
+    version = of_table.pop("version")
+    current = snapshot(path, snapshot_id=version, **of_table)
+    names = None
+    if column is not None:
+        names = [column] if current.schema.get(column) is not None else column.split(".")
+    fields = (current.schema if names is None else current.schema.select(names[:1])).struct
+    files = plan_files(current).files
+    tables = rows_of_files(current, fields, files, threads=threads)
+    named = ((file.path, table) for file, table in zip(files, tables, strict=True))
+    yield from _parts_of_tables(named, names, column, path)
+
+
+def _parts_of_tables(
+    tables: Iterable[tuple[str, Any]], names: list[str] | None, column: str | None, path: str
+) -> Iterator[Part]:
+    """Yield rows of files as whole rows, or as the Variant column that was asked for."""
+    import pyarrow as pa
+
+    from parquet_variant.array.parts import nested_array
+    from parquet_variant.interop.json_rows import is_variant
+    from parquet_variant.errors import VariantFileError
+
+    for file, table in tables:
         if names is None and (len(table.schema) > 1 or not is_variant(table.schema.field(0))):
             yield table, None
             continue

@@ -1,17 +1,17 @@
-"""``variant delete``, ``erase``, ``update`` and ``merge``: changes of rows of a Delta table.
+"""``variant delete``, ``erase``, ``update`` and ``merge``: changes of rows of a table.
 
-Owns the options and the report. Leaves the work to `delta`.
+Owns the options and the report. Leaves the work to `delta` and `iceberg`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options.common import AsJson, Table
+from parquet_variant.cli.options.common import AsJson, Catalog, Table
 
 if TYPE_CHECKING:
     from parquet_variant.delta import ChangeResult
@@ -28,15 +28,18 @@ def delete(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only count the rows to delete, and the files that hold them.")
     ] = False,
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete rows of a Delta table."""
-    from parquet_variant.delta import delete
+    """Delete rows of a Delta or Iceberg table."""
+    from parquet_variant.cli.options.tables import table_package
     from parquet_variant.parquet.report_text import counted
 
     _check_rows(where, every_row)
-    result = delete(table, where, dry_run=dry_run)
-    _check_paths(table, where, result.rows_deleted)
+    package, options = table_package(table, catalog)
+    result = package.delete(table, where, dry_run=dry_run, **options)
+    if not options:
+        _check_paths(table, where, result.rows_deleted)
     if not dry_run or as_json:
         return _report(result, as_json=as_json)
     rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
@@ -78,20 +81,25 @@ def update(
     ],
     where: Where = None,
     every_row: Annotated[bool, typer.Option("--all", help="Update every row.")] = False,
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """Update rows of a Delta table."""
-    from parquet_variant.delta import update
+    """Update rows of a Delta or Iceberg table."""
+    from parquet_variant.cli.options.tables import table_package
 
     _check_rows(where, every_row)
-    result = update(table, _assignments(set_), where)
-    _check_paths(table, where, result.rows_updated)
+    package, options = table_package(table, catalog)
+    result = package.update(table, _assignments(set_), where, **options)
+    if not options:
+        _check_paths(table, where, result.rows_updated)
     return _report(result, as_json=as_json)
 
 
 def merge(
     table: Table,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A Delta table, or Parquet files: path or URI.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A Delta or Iceberg table, or Parquet files: path or URI.")
+    ],
     on: Annotated[str, typer.Option(help="SQL condition over both tables: 'target.id = source.v:id::bigint'.")],
     matched: Annotated[str | None, typer.Option(metavar="update|delete", help="Action for matched rows.")] = None,
     set_: Annotated[
@@ -104,12 +112,11 @@ def merge(
     not_matched_by_source: Annotated[
         str | None, typer.Option(metavar="delete", help="Action for rows that no source row matches.")
     ] = None,
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """Merge rows into a Delta table: update or delete matched rows, insert the others."""
-    from parquet_variant.delta import merge
-    from parquet_variant.parquet import read_table
-    from parquet_variant.sql_query.paths import is_delta
+    """Merge rows into a Delta or Iceberg table: update or delete matched rows, insert the others."""
+    from parquet_variant.cli.options.tables import table_package
 
     if matched not in (None, "update", "delete"):
         raise typer.BadParameter(f"invalid --matched {matched!r}: use update or delete")
@@ -117,7 +124,8 @@ def merge(
         raise typer.BadParameter(f"invalid --not-matched-by-source {not_matched_by_source!r}: use delete")
     if set_ and matched != "update":
         raise typer.BadParameter("--set needs --matched update")
-    plan = merge(table, source if is_delta(source) else read_table(source), on)
+    package, options = table_package(table, catalog)
+    plan = package.merge(table, _source_rows(source), on, **options)
     if matched == "update":
         plan = plan.when_matched_update(_assignments(set_)) if set_ else plan.when_matched_update_all()
     elif matched == "delete":
@@ -129,6 +137,16 @@ def merge(
     if not plan.clauses:
         raise typer.BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
     return _report(plan.execute(), as_json=as_json)
+
+
+def _source_rows(source: str) -> Any:
+    """Return the rows of a Delta or Iceberg table, or of Parquet files."""
+    from parquet_variant import delta, iceberg, parquet
+    from parquet_variant.sql_query.paths import is_delta, is_iceberg
+
+    if is_delta(source):
+        return delta.read_table(source)
+    return iceberg.read_table(source) if is_iceberg(source) else parquet.read_table(source)
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:

@@ -5,11 +5,14 @@ Owns the options and the report. Leaves the work to `delta`.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from parquet_variant.cli.options.common import AsJson, At, Table, Version
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+from parquet_variant.cli.options.common import AsJson, At, Catalog, Table, Version
 
 
 def vacuum(
@@ -22,11 +25,13 @@ def vacuum(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the files that would be deleted.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Allow fewer hours than the retention of the table.")] = False,
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete files of a Delta table that no recent version needs."""
+    """Delete files of a Delta table that no recent version needs; expire snapshots of an Iceberg table."""
     from datetime import timedelta
 
+    from parquet_variant.cli.options.tables import table_package
     from parquet_variant.cli.output import print_json
     from parquet_variant.delta import vacuum
     from parquet_variant.parquet.report_text import counted
@@ -35,6 +40,9 @@ def vacuum(
         retention = None if hours is None else timedelta(hours=hours)
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(f"invalid --hours {hours}: {error}") from None
+    package, options = table_package(table, catalog)
+    if options:
+        return _expire(package, table, retention, options, refused=dry_run or force, as_json=as_json)
     files = vacuum(table, retention=retention, dry_run=dry_run, force=force)
     if as_json:
         print_json({"files": files, "deleted": not dry_run})
@@ -45,22 +53,47 @@ def vacuum(
     return 0
 
 
+def _expire(
+    package: Any, table: str, retention: timedelta | None, options: Any, *, refused: bool, as_json: bool
+) -> int:
+    """Expire snapshots of an Iceberg table and print how many."""
+    from datetime import UTC, datetime
+
+    from parquet_variant.cli.output import print_json
+    from parquet_variant.parquet.report_text import counted
+
+    if refused:
+        raise typer.BadParameter("--dry-run and --force are not supported for Iceberg tables")
+    older_than = None if retention is None else datetime.now(UTC) - retention
+    result = package.expire_snapshots(table, older_than=older_than, **options)
+    if as_json:
+        print_json({"snapshots": list(result.snapshots), "files_deleted": result.files_deleted})
+    else:
+        print(f"{counted(len(result.snapshots), 'snapshot')} expired, {counted(result.files_deleted, 'file')} deleted")
+    return 0
+
+
 def history(
     table: Table,
     limit: Annotated[int | None, typer.Option(help="Number of commits, newest first.", min=1)] = None,
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the commits of a Delta table, newest first."""
+    """List the commits of a Delta table, or the snapshots of an Iceberg table, newest first."""
+    from parquet_variant.cli.options.tables import table_package
     from parquet_variant.cli.output import print_grid, print_json
-    from parquet_variant.delta import history
 
-    commits = history(table, limit)
+    package, options = table_package(table, catalog)
+    commits = package.history(table, limit=limit, **options)
     if as_json:
         for commit in commits:
             print_json(commit)
         return 0
     names = ["version", "timestamp", "operation", "engineInfo"]
-    print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=["version"])
+    if options:
+        names = ["snapshot_id", "timestamp", "operation", "references"]
+        commits = [{**commit, "references": ", ".join(commit["references"])} for commit in commits]
+    print_grid(names, [[commit.get(name) for name in names] for commit in commits], right=names[:1])
     return 0
 
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from parquet_variant.choices import FileMode, Layout, OnConflict
-from parquet_variant.cli.options.common import AsJson, Column, EngineOption, PolicyOptions, Threads, WriterOptions
+from parquet_variant.cli.options.common import (
+    AsJson,
+    Catalog,
+    Column,
+    EngineOption,
+    PolicyOptions,
+    Threads,
+    WriterOptions,
+)
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
@@ -48,6 +56,7 @@ def optimize(
     file_mb: Annotated[int | None, typer.Option(hidden=True, help="As --file-bytes, in MB.", min=1)] = None,
     column: Column = None,
     engine: EngineOption = "local",
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
     """Compact small files, re-shredding columns where that saves space.
@@ -57,7 +66,7 @@ def optimize(
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.output import Progress
     from parquet_variant.parquet.operations.optimize import DEFAULT_FILE_BYTES
-    from parquet_variant.sql_query.paths import is_delta
+    from parquet_variant.sql_query.paths import is_delta, is_iceberg
 
     if drop_shredding and (reshred or schema is not None or dry_run):
         raise typer.BadParameter("--drop-shredding excludes --reshred, --schema and --dry-run")
@@ -69,7 +78,7 @@ def optimize(
         "dry_run": dry_run,
     }
     with Progress() as progress:
-        if is_delta(table):
+        if catalog is None and is_delta(table):
             if column is not None or (drop_shredding and engine == "spark"):
                 raise typer.BadParameter(
                     "--column, and --drop-shredding with --engine spark, are not supported for Delta tables"
@@ -83,6 +92,8 @@ def optimize(
                 result = _on_spark(table, progress, schema=read_schema(schema), **options)
             else:
                 result = delta.optimize(table, schema=read_schema(schema), progress=progress, **options)
+        elif catalog is not None or is_iceberg(table):
+            result = _of_iceberg(table, catalog, progress, schema, options, drop_shredding=drop_shredding)
         elif drop_shredding:
             raise typer.BadParameter("--drop-shredding is for Delta tables: use rewrite --layout unshredded")
         else:
@@ -90,6 +101,21 @@ def optimize(
             result = run(table, progress, schema=read_schema(schema), column=column, **options)
     _report(result, dry_run, as_json)
     return 0
+
+
+def _of_iceberg(
+    table: str, catalog: str | None, progress: Progress, schema: str | None, options: Any, *, drop_shredding: bool
+) -> Any:
+    from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.iceberg import optimize
+
+    if drop_shredding or options["dry_run"]:
+        raise typer.BadParameter("--drop-shredding and --dry-run are not supported for Iceberg tables")
+    kept = {name: options[name] for name in ("file_bytes", "reshred", "policy")}
+    return optimize(
+        table, schema=read_schema(schema), progress=progress, catalog=read_catalog(catalog), threads=None, **kept
+    )
 
 
 def _in_process(path: str, progress: Progress, **options: Any) -> Any:
@@ -114,15 +140,15 @@ def _report(result: Any, dry_run: bool, as_json: bool) -> None:
     from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.parquet.report_text import counted
 
-    version = getattr(result, "version", None)
+    version, drift = getattr(result, "version", None), getattr(result, "drift", None)
     if as_json:
         counts = ("files_removed", "files_added", "bytes_removed", "bytes_added")
         report = {} if version is None else {"version": version}
         report |= {name: getattr(result, name) for name in counts}
-        print_json(report | {"drift": None if result.drift is None else result.drift.to_dict()})
+        print_json(report | {"drift": None if drift is None else drift.to_dict()})
         return
-    if result.drift is not None and (result.drift.drifts or dry_run):
-        print(result.drift)
+    if drift is not None and (drift.drifts or dry_run):
+        print(drift)
     if dry_run:
         return
     if not result.files_removed and not result.files_added:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Engine: TypeAlias = Literal["local", "spark"]
 AllowOutside: TypeAlias = Annotated[
-    bool, typer.Option("--allow-outside", help="Delta tables: also read files outside the table (shallow clones).")
+    bool, typer.Option("--allow-outside", help="Tables: also read files outside the table (shallow clones).")
 ]
 AlsoTypes: TypeAlias = Annotated[
     list[str] | None,
@@ -34,13 +34,27 @@ Column: TypeAlias = Annotated[
 ]
 Path: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="PATH", help="Parquet or Vortex file, directory or glob, Delta table, or URI."),
+    typer.Argument(metavar="PATH", help="Parquet or Vortex file, directory or glob, Delta or Iceberg table, or URI."),
 ]
-Table: TypeAlias = Annotated[str, typer.Argument(metavar="TABLE", help="Path or URI of a Delta table.")]
-Version: TypeAlias = Annotated[int | None, typer.Option(help="Delta tables: read this version.", show_default=False)]
+Table: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="Path or URI of a Delta or Iceberg table, or namespace.table with --catalog."),
+]
+Catalog: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Iceberg catalog: a name in PyIceberg's configuration, a REST catalog's URI, or properties as JSON.",
+        show_default=False,
+    ),
+]
+Version: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="Delta tables: read this version; Iceberg: the snapshot of this id.", show_default=False),
+]
 At: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="Delta tables: read the version at this time (ISO 8601).", show_default=False),
+    typer.Option(metavar="TIME", help="Tables: read the version at this time (ISO 8601).", show_default=False),
 ]
 Policy: TypeAlias = Annotated[
     str, typer.Option(help="Policy that chooses what to shred: auto, spark, tiles, hints, workload, explicit.")

@@ -1,4 +1,4 @@
-"""Delta tables, Vortex files and Parquet files: the files of a path, and a query over any of them.
+"""Delta and Iceberg tables, Vortex and Parquet files: the files of a path, and a query over any of them.
 
 Owns the choice of the format for commands that accept all of them. Leaves reading to `delta`, `vortex` and `parquet`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from parquet_variant.sql_query.paths import is_delta, is_vortex, refuse_versions
+from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_vortex, refuse_versions
 
 
 def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
@@ -17,6 +17,12 @@ def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
     """
     from parquet_variant.errors import VariantFileError
 
+    if is_iceberg(path):
+        from parquet_variant.iceberg import snapshot
+        from parquet_variant.iceberg.reading.planning import plan_files
+
+        current = snapshot(path, allow_outside=allow_outside)
+        return [local_or_uri(file.path) for file in plan_files(current).files]
     if not is_delta(path):
         if is_vortex(path):
             raise VariantFileError(
@@ -31,6 +37,48 @@ def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
     if not files:
         raise VariantFileError(f"the Delta table {path} has no files", reason="no-files", file=path)
     return files
+
+
+def local_or_uri(location: str) -> str:
+    """Return the location of an Iceberg file as other commands take it.
+
+    >>> local_or_uri("file:///t/data/a.parquet")
+    '/t/data/a.parquet'
+    """
+    from parquet_variant.iceberg.locations import normal_location
+
+    return normal_location(location)
+
+
+def read_catalog(text: str | None) -> Any:
+    """Return the catalog that ``--catalog`` names, as `pv.iceberg` takes it.
+
+    >>> read_catalog("http://127.0.0.1:8181")
+    {'type': 'rest', 'uri': 'http://127.0.0.1:8181'}
+    """
+    import json
+
+    if text is None or not text.startswith(("{", "http://", "https://")):
+        return text
+    if text.startswith("http"):
+        return {"type": "rest", "uri": text}
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        from parquet_variant.errors import bad_option
+
+        raise bad_option(f"--catalog is not JSON: {error}") from None
+
+
+def table_package(table: str, catalog: str | None) -> tuple[Any, dict[str, Any]]:
+    """Return the package of a table's format, `delta` or `iceberg`, and the arguments that name the table's catalog."""
+    if catalog is not None or is_iceberg(table):
+        from parquet_variant import iceberg
+
+        return iceberg, {"catalog": read_catalog(catalog)}
+    from parquet_variant import delta
+
+    return delta, {}
 
 
 def plan_query(
@@ -62,6 +110,21 @@ def plan_query(
             where,
             column=column,
             version=version,
+            timestamp=at,
+            allow_outside=allow_outside,
+            threads=threads,
+        )
+    if is_iceberg(path):
+        from parquet_variant.iceberg import scan as scan_iceberg
+
+        if strict:
+            raise VariantFileError("--strict is not supported for Iceberg tables", reason="bad-option")
+        return scan_iceberg(
+            path,
+            columns,
+            where,
+            column=column,
+            snapshot_id=version,
             timestamp=at,
             allow_outside=allow_outside,
             threads=threads,

@@ -43,7 +43,14 @@ from parquet_variant.iceberg.writing.write_plan import (
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.tables.changes.change_plan import ChangeableTable, ChangePlan, Mask, NeededColumns, TableChange
+from parquet_variant.tables.changes.change_plan import (
+    ChangeableTable,
+    ChangePlan,
+    FileChange,
+    Mask,
+    NeededColumns,
+    TableChange,
+)
 from parquet_variant.tables.columns import align_table, by_logical_name
 from parquet_variant.tables.expressions import numbered
 from parquet_variant.tables.pruning import keys_between
@@ -236,6 +243,10 @@ class IcebergTable(ChangeableTable[TableFile]):
     def to_files(self, files: list[TableFile]) -> list[TableFile]:
         """See `ChangeableTable.to_files`."""
         return list(files)
+
+    def removed_bytes(self, change: FileChange[TableFile]) -> int:
+        """See `ChangeableTable.removed_bytes`; a file that gets a deletion vector is kept."""
+        return 0 if any(file.new_vector is not None for file in change.added) else change.file.size
 
     def commit(self, operation: str, change: TableChange[TableFile]) -> int:
         """See `ChangeableTable.commit`."""

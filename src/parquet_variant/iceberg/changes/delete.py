@@ -11,7 +11,7 @@ from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.tables.changes.operations import delete_rows
+from parquet_variant.tables.changes.operations import count_rows, delete_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
 
@@ -19,6 +19,7 @@ def delete(
     table: str | os.PathLike[str] | Snapshot,
     where: str | None = None,
     *,
+    dry_run: bool = False,
     catalog: CatalogOption = None,
     branch: str = MAIN,
     zone: str = "UTC",
@@ -40,6 +41,8 @@ def delete(
     where
         SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``; all
         rows by default.
+    dry_run
+        Only count the rows; nothing is changed.
     branch
         The branch to change.
     zone
@@ -76,7 +79,8 @@ def delete(
     """
     current = table_to_change(table, catalog, branch, storage_options)
     workers = engine or ThreadEngine(threads, progress)
-    return delete_rows(IcebergTable(current, "delete"), where, zone, workers, options)
+    operation = count_rows if dry_run else delete_rows
+    return operation(IcebergTable(current, "delete"), where, zone, workers, options)
 
 
 def table_to_change(

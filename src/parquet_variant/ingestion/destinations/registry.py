@@ -25,6 +25,12 @@ def _open_delta(request: IngestRequest) -> Destination | None:
     return open_delta(request)
 
 
+def _open_iceberg(request: IngestRequest) -> Destination | None:
+    from parquet_variant.ingestion.destinations.iceberg import open_iceberg
+
+    return open_iceberg(request)
+
+
 def _open_vortex(request: IngestRequest) -> Destination | None:
     from parquet_variant.ingestion.destinations.vortex import open_vortex
 
@@ -34,6 +40,7 @@ def _open_vortex(request: IngestRequest) -> Destination | None:
 _OPENERS: dict[OutputFormat, Callable[[IngestRequest], Destination | None]] = {
     "parquet": _open_parquet,
     "delta": _open_delta,
+    "iceberg": _open_iceberg,
     "vortex": _open_vortex,
 }
 
