@@ -38,7 +38,7 @@ def delete(
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
     result = package.delete(table, where, dry_run=dry_run, **options)
-    if not options:
+    if catalog is None:
         _check_paths(table, where, result.rows_deleted)
     if not dry_run or as_json:
         return _report(result, as_json=as_json)
@@ -90,7 +90,7 @@ def update(
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
     result = package.update(table, _assignments(set_), where, **options)
-    if not options:
+    if catalog is None:
         _check_paths(table, where, result.rows_updated)
     return _report(result, as_json=as_json)
 
