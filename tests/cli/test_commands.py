@@ -115,7 +115,7 @@ def test_infer_policies_are_steered(variant: Run, tmp_path: Path, rare_paths: Pa
         (["--set", "maps.nope=1"], "nope"),
         (["--queries", "q.sql"], "--queries needs --policy workload"),
         (["--policy", "workload", "--queries", "q.sql"], "cannot read the queries in q.sql"),
-        (["--policy", "workload"], "has no defaults"),
+        (["--policy", "workload"], "required arguments"),
         (["--policy", "hints", "--set", 'skip_regexp=["("]'], "("),
     ],
 )

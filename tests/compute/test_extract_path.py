@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import parquet_variant as pv
 from parquet_variant import testing
-from parquet_variant.compute.extract_path import extract_path, needed_columns
+from parquet_variant.compute.extract_path import columns_of_path, extract_path
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.layouts import final
 from parquet_variant.layouts.storages import rows_of_array
@@ -45,7 +45,7 @@ def pruned(array: pa.Array, columns: list[tuple[str, ...]]) -> pa.Array:
 def test_the_needed_columns_are_enough(data: st.DataObject, column: list[pv.Variant | None], path: str) -> None:
     plain = pv.VariantArray.from_variants(column)
     storage = pv.shred_variant(plain, data.draw(testing.shredding_schemas())).storage
-    columns = needed_columns(storage.type, path)
+    columns = columns_of_path(storage.type, path)
     for target in (pa.string(), pa.float64(), pa.list_(pa.int64())):
         whole = extract_path(storage, path, target, safe=False)
         part = (
@@ -77,7 +77,7 @@ STORAGE = pv.ShreddingSchema.from_ddl("a struct<b: int>, c array<struct<d: strin
 )  # fmt: skip
 def test_only_the_columns_at_the_path_are_needed(path: str, columns: list[str]) -> None:
     storage = pv.shred_variant(pv.VariantArray.from_pylist([{}]), STORAGE).storage.type
-    assert [".".join(column) for column in needed_columns(storage, path)] == columns
+    assert [".".join(column) for column in columns_of_path(storage, path)] == columns
 
 
 def test_a_shredded_leaf_is_given_back_without_a_copy() -> None:

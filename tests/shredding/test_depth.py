@@ -80,7 +80,7 @@ POLICIES = [
     SparkPolicy(max_depth=1000, max_width=100_000),
     TilesPolicy(tile_rows=10),
     HintsPolicy(max_columns=10_000),
-    WorkloadPolicy({"$": 1.0}, rest=None),
+    WorkloadPolicy({"$": 1.0}, fallback=None),
 ]
 
 

@@ -350,11 +350,11 @@ class TestWorkload:
 
     def test_weights_decide_the_order(self) -> None:
         array = rows({"a": 1, "b": 2, "c": 3})
-        assert ddl(array, WorkloadPolicy({"$.b": 1, "$.c": 5}, 1, rest=None)) == "c bigint"
+        assert ddl(array, WorkloadPolicy({"$.b": 1, "$.c": 5}, 1, fallback=None)) == "c bigint"
 
     def test_a_path_to_an_object_takes_its_leaves(self) -> None:
         array = rows({"o": {"x": 1, "y": "s"}, "z": 1})
-        assert ddl(array, WorkloadPolicy({"$.o": 1}, rest=None)) == "o struct<x: bigint, y: string>"
+        assert ddl(array, WorkloadPolicy({"$.o": 1}, fallback=None)) == "o struct<x: bigint, y: string>"
 
     def test_an_earlier_schema_keeps_its_paths(self) -> None:
         array = rows(*[{"a": 1}] * 99, {"a": 1, "b": "x"})

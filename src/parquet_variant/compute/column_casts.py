@@ -55,7 +55,7 @@ def cast_column(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return cast(slots, target, zone)
 
 
-def take_bytes(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Array:
+def bytes_of_slots(slots: ScalarSlots, positions: Int64s, *, as_text: bool) -> pa.Array:
     """Return the bytes that slots point to, as large binary or large string.
 
     Raises `MalformedVariantError`, with the row, if a string is not UTF-8.
@@ -205,7 +205,7 @@ def _numbers_in_strings(
     positions = np.flatnonzero(slots.kinds == _P.STRING)
     if not len(positions):
         return None
-    strings = take_bytes(slots, positions, as_text=True)
+    strings = bytes_of_slots(slots, positions, as_text=True)
     matches = pc.match_substring_regex(strings, pattern)
     numbers = to_numpy(strings.filter(matches).cast(arrow))
     return positions[to_numpy(matches)], numbers
@@ -251,7 +251,7 @@ def _bytes(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     done = slots.kinds == kind
     if kind == _P.BINARY and target.size >= 0:
         done &= slots.b == target.size
-    taken = take_bytes(slots, np.flatnonzero(done), as_text=kind == _P.STRING)
+    taken = bytes_of_slots(slots, np.flatnonzero(done), as_text=kind == _P.STRING)
     if target.family == "uuid":
         fixed = pa.ExtensionArray.from_storage(pa.uuid(), taken.cast(pa.binary()).cast(pa.binary(16)))
         return fixed.take(from_numpy(np.cumsum(done) - 1, ~done)), done

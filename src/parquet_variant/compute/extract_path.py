@@ -40,7 +40,7 @@ def extract_path(
 ) -> pa.Array:
     """Return the values at a path of a storage struct as an Arrow array.
 
-    Only the columns of `needed_columns` are read; the struct may lack all others. A missing ``value`` column counts as
+    Only the columns of `columns_of_path` are read; the struct may lack all others. A missing ``value`` column counts as
     null in every row, so omit it only if it is known to be null.
 
     `storage`: the storage struct of a Variant column, in any layout; of the final layout with or without ``metadata``.
@@ -66,7 +66,7 @@ def storage_group(storage: pa.StructArray) -> Group:
 
     Raises `SchemaError` if the struct is not a Variant storage.
     """
-    return Group.of_storage(final_storage(storage))
+    return Group.of_storage(in_final_layout(storage))
 
 
 def extract_from(
@@ -91,7 +91,7 @@ def extract_from(
     return in_target_form(leaves, result_type(target, parsed))
 
 
-def final_storage(storage: pa.StructArray) -> pa.StructArray:
+def in_final_layout(storage: pa.StructArray) -> pa.StructArray:
     """Return a storage in the final layout; the draft layouts are unshredded.
 
     Raises `SchemaError` if the struct is not a Variant storage.
@@ -102,7 +102,7 @@ def final_storage(storage: pa.StructArray) -> pa.StructArray:
     return VariantArray(storage).to_unshredded().storage
 
 
-def needed_columns(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
+def columns_of_path(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...]]:
     """Return the leaf columns of a storage struct that `extract_path` reads for a path, as names from the top.
 
     The names are Arrow's (a list's element by its field name). Metadata comes first, and only if a ``value`` column
@@ -110,9 +110,9 @@ def needed_columns(storage: pa.StructType, path: AnyPath) -> list[tuple[str, ...
 
     >>> typed = pa.struct({"a": pa.struct({"value": pa.binary(), "typed_value": pa.int64()})})
     >>> storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": typed})
-    >>> needed_columns(storage, "$.a")
+    >>> columns_of_path(storage, "$.a")
     [('metadata',), ('typed_value', 'a', 'value'), ('typed_value', 'a', 'typed_value')]
-    >>> needed_columns(storage, "$.b")
+    >>> columns_of_path(storage, "$.b")
     [('metadata',), ('value',)]
     """
     names = {field.name for field in storage}
@@ -213,7 +213,7 @@ def extract_variant(storage: pa.StructArray, path: AnyPath) -> VariantArray:
     parsed = VariantPath.parse(path)
     if not parsed.segments:
         return VariantArray(storage)
-    return VariantArray(follow(Group.of_storage(final_storage(storage)), parsed.segments, _AsVariant()))
+    return VariantArray(follow(Group.of_storage(in_final_layout(storage)), parsed.segments, _AsVariant()))
 
 
 class _AsVariant:

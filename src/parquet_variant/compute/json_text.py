@@ -39,13 +39,13 @@ def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads:
 
 def readable_json_column(array: VariantArray, threads: int | None = None) -> pa.Array:
     """Return the JSON text of each row, null for SQL NULL and for rows that `json_column` raises for."""
-    return joined_slices(lambda part: json_texts(readable_storage(part), null_on_error=True), array, threads)
+    return joined_slices(lambda part: unshredded_json(readable_storage(part), null_on_error=True), array, threads)
 
 
 def _json_slice(array: VariantArray, on_conflict: OnConflict) -> pa.Array:
     if array.layout == "final" and (texts := _shredded_texts(array.storage)) is not None:
         return texts
-    return json_texts(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)
+    return unshredded_json(unshredded_storage(array.storage, array.layout, on_conflict), null_on_error=False)
 
 
 def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
@@ -81,7 +81,7 @@ def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
 
 
-def json_texts(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
+def unshredded_json(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array:
     """Return the JSON text of each row of an unshredded storage.
 
     With ``null_on_error``, rows that would raise are null.

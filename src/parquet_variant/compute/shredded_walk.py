@@ -18,7 +18,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.compute.slot_casts import list_array
-from parquet_variant.compute.value_positions import Dictionaries, Int64s, ValuePositions
+from parquet_variant.compute.value_positions import Int64s, MetadataDictionaries, ValuePositions
 from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.fork_safety import cached_property
@@ -39,7 +39,7 @@ class Finish(Protocol):
         """Return the result for values in bytes: one entry per position."""
 
 
-class Metadata:
+class LazyMetadata:
     """The metadata of a storage struct, decoded on first use."""
 
     def __init__(self, column: pa.Array | None, size: int) -> None:
@@ -54,9 +54,9 @@ class Metadata:
         return metadata_parts(self._column)
 
     @cached_property
-    def dictionaries(self) -> Dictionaries:
+    def dictionaries(self) -> MetadataDictionaries:
         """The distinct metadata with the ids of keys."""
-        return Dictionaries(self.parts)
+        return MetadataDictionaries(self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Group:
     typed: pa.Array | None
     present: Bools | None  # Rows in which the group is present; None for all.
     rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
-    metadata: Metadata  # The metadata of the storage struct.
+    metadata: LazyMetadata  # The metadata of the storage struct.
     # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
     is_required: bool
     size: int  # Number of entries.
@@ -79,10 +79,10 @@ class Group:
 
         The struct may be shredded or not, and may lack ``metadata``.
         """
-        metadata = Metadata(field_of(storage, "metadata"), len(storage))
+        metadata = LazyMetadata(child_column(storage, "metadata"), len(storage))
         return cls(
-            _takeable(field_of(storage, "value")),
-            _takeable(field_of(storage, "typed_value")),
+            _takeable(child_column(storage, "value")),
+            _takeable(child_column(storage, "typed_value")),
             _valid(storage),
             None,
             metadata,
@@ -106,8 +106,8 @@ class Group:
         present = _both(self.typed_valid(), _valid(struct))
         return replace(
             self,
-            value=field_of(struct, "value"),
-            typed=field_of(struct, "typed_value"),
+            value=child_column(struct, "value"),
+            typed=child_column(struct, "typed_value"),
             present=present,
             is_required=False,
         )
@@ -116,8 +116,8 @@ class Group:
         """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
         return replace(
             self,
-            value=field_of(struct, "value"),
-            typed=field_of(struct, "typed_value"),
+            value=child_column(struct, "value"),
+            typed=child_column(struct, "typed_value"),
             present=_valid(struct),
             rows=parents if self.rows is None else self.rows[parents],
             is_required=True,
@@ -181,7 +181,7 @@ class Group:
         return positions, replace(value_positions, rows=rows)
 
 
-def field_of(struct: pa.StructArray, name: str) -> pa.Array | None:
+def child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
     """Return a child of a struct array by name; None if it does not exist or has only nulls of the null type.
 
     Raises `SchemaError` if the array is not a struct.

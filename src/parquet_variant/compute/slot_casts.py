@@ -21,7 +21,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_of_all, storage_of
 from parquet_variant.array.variant_array import trusted_array
-from parquet_variant.compute.column_casts import cast_column, take_bytes
+from parquet_variant.compute.column_casts import bytes_of_slots, cast_column
 from parquet_variant.compute.value_positions import ScalarSlots, ValuePositions
 from parquet_variant.encoding.cast.forms import fixed_size_lists
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target
@@ -221,7 +221,7 @@ def _by_fallback(
     for kind in _IN_MEMORY:
         positions = remaining[~nested & (kinds == kind)]
         if len(positions):
-            keys = take_bytes(slots, positions, as_text=kind == _P.STRING)
+            keys = bytes_of_slots(slots, positions, as_text=kind == _P.STRING)
             base = _scalars_by_fallback(slots, positions, keys, kind, target, options, base)
     positions = remaining[~nested & ~np.isin(kinds, _IN_MEMORY)]
     if len(positions):

@@ -44,7 +44,7 @@ Int64s = npt.NDArray[np.int64]
 _NULL_VALUE = np.zeros(1, np.uint8)
 
 
-class Dictionaries:
+class MetadataDictionaries:
     """The distinct metadata of a column, with the ids of the keys that were looked up."""
 
     def __init__(self, metadata: MetadataParts) -> None:
@@ -159,7 +159,7 @@ class ValuePositions:
     starts: Int64s
     stops: Int64s
     metas: npt.NDArray[np.int32]  # Index of each value's metadata.
-    dictionaries: Dictionaries  # The metadata.
+    dictionaries: MetadataDictionaries  # The metadata.
     rows: Int64s | None = None  # The row of each entry; None if entry i belongs to row i.
     owner: Any = None  # Keeps the bytes alive.
     # The top-level values that the walk began with, for error messages.
@@ -171,7 +171,7 @@ class ValuePositions:
         cls,
         values: pa.Array,
         metadata: MetadataParts,
-        dictionaries: Dictionaries,
+        dictionaries: MetadataDictionaries,
         present: npt.NDArray[np.bool_] | None = None,
     ) -> ValuePositions:
         """Return the values of a binary column, null where absent, with the metadata of the rows.
@@ -192,7 +192,7 @@ class ValuePositions:
 
     @classmethod
     def at(
-        cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: Dictionaries, owner: Any
+        cls, starts: Int64s, stops: Int64s, metadata: MetadataParts, dictionaries: MetadataDictionaries, owner: Any
     ) -> ValuePositions:
         """Return the values at some addresses, with the metadata of the same rows."""
         # Writable, because a read-only array has another type in Numba.
@@ -205,7 +205,7 @@ class ValuePositions:
         metadata = metadata_parts(storage.field("metadata"))
         valid = valid_bytes(storage)
         present = np.ones(len(storage), np.bool_) if not len(valid) else valid != 0
-        return cls.of_column(storage.field("value"), metadata, Dictionaries(metadata), present)
+        return cls.of_column(storage.field("value"), metadata, MetadataDictionaries(metadata), present)
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.extract_path import final_storage
+from parquet_variant.compute.extract_path import in_final_layout
 from parquet_variant.compute.null_on_error import or_none, or_null
 from parquet_variant.compute.shredded_walk import Group, follow
 from parquet_variant.compute.value_positions import ValuePositions
@@ -59,7 +59,7 @@ def is_variant_null(array: Any, path: AnyPath = "$") -> bool | pa.BooleanArray:
     if isinstance(array, Variant):
         value = array.get(parsed)
         return value is not None and type_of(value) == VariantType.NULL
-    storage = final_storage(as_variant_array(array).storage)
+    storage = in_final_layout(as_variant_array(array).storage)
     return follow(Group.of_storage(storage), parsed.segments, _IsNull()).fill_null(False)
 
 

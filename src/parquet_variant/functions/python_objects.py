@@ -54,7 +54,7 @@ def from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | Variant
     """
     if is_one_value(values):
         return values if isinstance(values, Variant) else Variant.from_python(values, max_depth=max_depth)
-    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=False))
+    return VariantArray.from_variants(objects_to_variants(values, max_depth, null_on_error=False))
 
 
 def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | VariantArray | None:
@@ -70,10 +70,10 @@ def try_from_python(values: Any, *, max_depth: int = MAX_DEPTH) -> Variant | Var
     """
     if is_one_value(values):
         return or_none(lambda: from_python(values, max_depth=max_depth))
-    return VariantArray.from_variants(variants_of(values, max_depth, null_on_error=True))
+    return VariantArray.from_variants(objects_to_variants(values, max_depth, null_on_error=True))
 
 
-def variants_of(values: Iterable[Any], max_depth: int, *, null_on_error: bool) -> list[Variant | None]:
+def objects_to_variants(values: Iterable[Any], max_depth: int, *, null_on_error: bool) -> list[Variant | None]:
     """Return the Variant of each object; with ``null_on_error``, None for objects that would raise."""
     objects = list(values)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.extract_path import assembled_values, final_storage
+from parquet_variant.compute.extract_path import assembled_values, in_final_layout
 from parquet_variant.compute.null_on_error import or_none, or_null
 from parquet_variant.compute.shredded_walk import Group
 from parquet_variant.compute.value_positions import ValuePositions
@@ -64,7 +64,7 @@ def variant_type(array: Any) -> VariantType | pa.StringArray:
     """
     if isinstance(array, Variant):
         return type_of(array)
-    group = Group.of_storage(final_storage(as_variant_array(array).storage))
+    group = Group.of_storage(in_final_layout(as_variant_array(array).storage))
     typed = group.typed
     if typed is not None and (pa.types.is_struct(typed.type) or is_list(typed.type)):
         valid = group.typed_valid()

@@ -46,7 +46,7 @@ def policy_named(name: str) -> Policy:
         policy: Policy = POLICIES[name]()
     except TypeError:
         raise VariantError(
-            f"the policy {name!r} has no defaults: pass a {POLICIES[name].__name__} instead of its name",
+            f"policy {name!r} has required arguments: pass a {POLICIES[name].__name__} object",
             reason="bad-policy",
         ) from None
     return policy

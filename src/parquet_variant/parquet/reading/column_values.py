@@ -166,10 +166,10 @@ class Spans(NamedTuple):
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """Return the positions of the values, with the metadata column of the same rows."""
         from parquet_variant.array.parts import metadata_parts
-        from parquet_variant.compute.value_positions import Dictionaries, ValuePositions
+        from parquet_variant.compute.value_positions import MetadataDictionaries, ValuePositions
 
         parts = metadata_parts(metadata)
-        return ValuePositions.at(self.starts, self.stops, parts, Dictionaries(parts), owner=self.owner)
+        return ValuePositions.at(self.starts, self.stops, parts, MetadataDictionaries(parts), owner=self.owner)
 
 
 def value_spans(file: OpenFile, row_group: int, column: VariantColumn) -> Spans | None:

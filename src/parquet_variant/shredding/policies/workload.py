@@ -45,7 +45,7 @@ class WorkloadPolicy:
         are ignored; a path of an object or array includes all paths below it, in the order of frequency.
     max_columns
         Maximum number of leaves.
-    rest
+    fallback
         The policy for the rest of the budget; None to shred only queried paths.
 
     Examples
@@ -61,7 +61,7 @@ class WorkloadPolicy:
     name: ClassVar[str] = "workload"  # What `infer` takes.
     weights: Mapping[str, float] | tuple[tuple[str, float], ...]
     max_columns: int = 300
-    rest: Policy | None = field(default_factory=AutoPolicy)
+    fallback: Policy | None = field(default_factory=AutoPolicy)
 
     def __post_init__(self) -> None:
         check_constants(self)
@@ -81,7 +81,7 @@ class WorkloadPolicy:
         queries
             SQL statements; those without paths are ignored.
         **options
-            ``max_columns`` and ``rest``.
+            ``max_columns`` and ``fallback``.
         """
         seen: Counter[str] = Counter()
         for query in queries:
@@ -101,7 +101,7 @@ class WorkloadPolicy:
         schema
             The earlier schema.
         **options
-            ``max_columns`` and ``rest``.
+            ``max_columns`` and ``fallback``.
         """
         return cls({str(path): 1.0 for path, _ in schema.leaves()}, **options)
 
@@ -113,11 +113,11 @@ class WorkloadPolicy:
             path_profile = profile.get(queried)
             for leaf_path, leaf, _ in sorted(_leaves(path_profile), key=lambda item: (-item[2], str(item[0]))):
                 self._add(leaves, reasons, leaf_path, leaf, f"queried, weight {weight:g}")
-        if self.rest is not None:
-            other = self.rest.choose(profile)
+        if self.fallback is not None:
+            other = self.fallback.choose(profile)
             order = {decision.path: decision.row_share for decision in other.decisions}
             for path, leaf in sorted(other.schema.leaves(), key=lambda item: (-order.get(item[0], 0), str(item[0]))):
-                self._add(leaves, reasons, path, leaf, f"chosen by {self.rest.name}")
+                self._add(leaves, reasons, path, leaf, f"chosen by {self.fallback.name}")
         schema = schema_of_leaves(leaves)
         decisions = decisions_for(
             profile,

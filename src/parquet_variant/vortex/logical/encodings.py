@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.extract_path import extract_path, needed_columns
+from parquet_variant.compute.extract_path import columns_of_path, extract_path
 from parquet_variant.compute.target_type import as_target
 from parquet_variant.errors import SchemaError, check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
@@ -177,7 +177,7 @@ def answers(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> An
         return "columns" if is_by_columns(as_target(dtype)) else "decode"
     if encoding.name == "unshredded":
         return "bytes"
-    columns = needed_columns(column.storage.type, VariantPath.parse(path))
+    columns = columns_of_path(column.storage.type, VariantPath.parse(path))
     in_bytes = [column_path for column_path in columns if column_path[-1] == "value"]
     if len(in_bytes) == len(columns) - 1 and ("metadata",) in columns:
         return "bytes"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, with_metadata, without_views
 from parquet_variant.array.parts import columns_of, stored_columns
-from parquet_variant.compute.extract_path import needed_columns
+from parquet_variant.compute.extract_path import columns_of_path
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
@@ -202,7 +202,7 @@ def _reads_bytes(storage: pa.StructType, path: VariantPath, target: pa.DataType 
     """Return True if metadata is needed: for bytes along the path, or to encode the result."""
     if target is None or pa.types.is_nested(target) or isinstance(target, pa.BaseExtensionType):
         return True
-    columns = needed_columns(storage, path)
+    columns = columns_of_path(storage, path)
     return len(columns) != 1 or columns[0][-1] == "value"
 
 
