@@ -127,6 +127,8 @@ def test_a_time_before_the_table_is_told_as_a_time(tmp_path: Path, asked: str | 
         pv.delta.snapshot(tmp_path, timestamp=asked)
 
 
+@pytest.mark.filterwarnings("ignore:empty strings in the partition column")
+@pytest.mark.filterwarnings("ignore:the partition column")
 @pytest.mark.parametrize(
     ("kept", "replaced", "kind"),
     [

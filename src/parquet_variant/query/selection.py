@@ -30,6 +30,11 @@ class Selected:
     column: str | None = None  # The ordinary column's name in the file.
 
     @property
+    def stored_name(self) -> str:
+        """The name of the column in the data: `column`, which may be empty, or the output name."""
+        return self.name if self.column is None else self.column
+
+    @property
     def field(self) -> pa.Field:
         """The output column as an Arrow field; a Variant has the extension name in its metadata."""
         if self.output is None:

@@ -261,7 +261,7 @@ class _Reading:
             raise SqlError(
                 f"{written(node)} is a Variant, which cannot be compared: write a type, as in {written(node)}::string"
             )
-        name = column_name(term, column)
+        name = self.alias(table, column_name(term, column))
         self.columns[table][name] = NeededColumn(column, term.path, term.type)
         self.types[table, name] = term.output
         return _reference(table, name)
@@ -276,12 +276,19 @@ class _Reading:
         if self._is_variant_column(*resolved):
             raise SqlError(f"{column} is a Variant: write a path into it, such as {column}:{'.'.join(fields) or 'key'}")
         check_fields(self.tables[table].ordinary[column], column, fields)
-        self.columns[table][column] = NeededColumn(column)
-        self.types[table, column] = self.tables[table].ordinary[column]
-        reference: exp.Expr = _reference(table, column)
+        alias = self.alias(table, column)
+        self.columns[table][alias] = NeededColumn(column)
+        self.types[table, alias] = self.tables[table].ordinary[column]
+        reference: exp.Expr = _reference(table, alias)
         for field_name in fields:
             reference = exp.Dot(this=exp.Paren(this=reference), expression=exp.to_identifier(field_name, quoted=True))
         return reference
+
+    def alias(self, table: str, name: str) -> str:
+        """Return the name of a column in the rewritten text: DuckDB does not accept the empty name."""
+        if name:
+            return name
+        return " " * (1 + max(map(len, (*self.tables[table].variants, *self.tables[table].ordinary))))
 
     def names(self) -> list[str]:
         return [name for table in self.tables.values() for name in (*table.variants, *table.ordinary)]

@@ -207,7 +207,7 @@ def _all(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:
 
 def _value(column: Selected, variant: str, engine: str) -> str:
     if column.path is None:
-        return _name(column.column or column.name, engine)
+        return _name(column.stored_name, engine)
     if column.path.has_wildcard:
         raise VariantError(
             f"{column.path}: a view cannot have [*]; select the array, as in $.a:array<int>", reason="bad-path"

@@ -37,7 +37,7 @@ def first_rows(data: Any) -> tuple[pa.Table, Any]:
     batches = iter(data)
     first = next(batches, None)
     if first is None:
-        raise TableError("there are no rows to make a table of: give at least one batch", reason="bad-data")
+        raise TableError("the data has no batches, so its columns are unknown: give one", reason="bad-data")
     return table_of(first), chain([first], batches)
 
 

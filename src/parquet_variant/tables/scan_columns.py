@@ -22,7 +22,7 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
     typed = []
     for selected in selection:
         if selected.path is None:
-            name = selected.column or selected.name
+            name = selected.stored_name
             stored = schema.get(name)
             if stored is None:
                 names = ", ".join(f.name for f in schema.fields)
@@ -40,7 +40,7 @@ def typed_columns(schema: StructType, selection: tuple[Selected, ...], column: s
 def only_variant(schema: StructType, selection: tuple[Selected, ...]) -> str | None:
     """Return the Variant column that is selected by name; the first of several if no path is selected."""
     named = [selected for selected in selection if selected.path is None]
-    stored = [schema.get(selected.column or selected.name) for selected in named]
+    stored = [schema.get(selected.stored_name) for selected in named]
     names = [f.name for f in stored if f is not None and f.type == VARIANT]
     several = len(list(variant_paths(schema))) > 1
     return names[0] if several and names and (len(set(names)) == 1 or len(named) == len(selection)) else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -384,3 +386,30 @@ def test_a_table_that_shreds_no_more_gets_no_shredded_column_by_an_update(tmp_pa
     (path,) = pv.delta.snapshot(tmp_path / "t").files["path"].to_pylist()
     assert not any("typed_value" in name for name in pq.read_schema(tmp_path / "t" / path).field("v").type.names)
     assert state(tmp_path / "t")[103] == ("p1", {"id": 3, "odd": [3], "s": {"t": "t0"}})
+
+
+@pytest.mark.parametrize("column", ["a", "b"])
+def test_times_keep_their_zone_and_their_nanoseconds(tmp_path: Path, column: str) -> None:
+    table = tmp_path / "t"
+    times = {"a": pa.array([0], pa.timestamp("us")), "b": pa.array([0], pa.timestamp("us", "UTC"))}
+    pv.delta.write(table, times)
+    naive, local = datetime(2020, 1, 1, 12), datetime(2020, 1, 1, 12, tzinfo=timezone(timedelta(hours=2)))
+    pv.delta.update(table, new_values={column: naive}, zone="+01:00")
+    expected = naive if column == "a" else datetime(2020, 1, 1, 11, tzinfo=UTC)
+    assert pv.delta.read_table(table)[column].to_pylist() == [expected]
+    if column == "a":
+        with pytest.raises(pv.TableError) as caught:
+            pv.delta.update(table, new_values={column: local})
+        assert caught.value.reason == "type-mismatch"
+    else:
+        pv.delta.update(table, new_values={column: local})
+        assert pv.delta.read_table(table)[column].to_pylist() == [local]
+    for value in (np.datetime64("2020-01-01T00:00:00.000000001"), pd.Timestamp("2020-01-01 00:00:00.000000001")):
+        with pytest.raises(pv.TableError) as caught:
+            pv.delta.update(table, new_values={column: value})
+        assert caught.value.reason == "type-mismatch"
+    text = "TIMESTAMPTZ '2020-01-01 12:00:00+02'"
+    pv.delta.update(table, {column: text}, zone="America/New_York")
+    moment = datetime(2020, 1, 1, 10, tzinfo=UTC)
+    expected = datetime(2020, 1, 1, 5) if column == "a" else moment
+    assert pv.delta.read_table(table)[column].to_pylist() == [expected]

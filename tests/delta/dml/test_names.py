@@ -11,7 +11,7 @@ import parquet_variant as pv
 
 # The names of numbering columns inside, now and before, in several spellings, and names that SQL must quote.
 _NAMES = [
-    "__row", "__ROW", "__Row", "#", "######", "answer", "clause", "c0", "l", "r", "target", "source", "t",
+    "", "__row", "__ROW", "__Row", "#", "######", "answer", "clause", "c0", "l", "r", "target", "source", "t",
     'a"b', '"', "a.b", "a b", "select", "Ünï", "a`b", "x'y", "v:a", "$", "$.x", "__row ", "ROW",
 ]  # fmt: skip
 _VECTORS = {"delta.enableDeletionVectors": True}

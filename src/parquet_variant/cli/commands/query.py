@@ -223,7 +223,7 @@ def _for_spark(columns: dict[str, str]) -> dict[str, tuple[str, str] | str]:
     from parquet_variant.schema.shredding_schema import ShreddingSchema
 
     return {
-        column.name: column.column or column.name
+        column.name: column.stored_name
         if column.path is None
         else (str(column.path), "variant" if column.type is None else ShreddingSchema.from_arrow(column.type).to_ddl())
         for column in read_selection(columns)

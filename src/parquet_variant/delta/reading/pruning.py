@@ -101,9 +101,7 @@ class _Statistics:
         self, current: Snapshot, files: pa.Table, place: Place | None, selection: Mapping[str, Selected]
     ) -> None:
         self.selection, self.count = selection, len(files)
-        self.fields = {
-            name: current.schema.get(selected.column or selected.name) for name, selected in selection.items()
-        }
+        self.fields = {name: current.schema.get(selected.stored_name) for name, selected in selection.items()}
         way = () if place is None else fields_at(current.schema, place)
         self.place = tuple(field.physical_name for field in way) or None
         places: list[Place] = [(f.physical_name,) for f in self.fields.values() if f is not None]
@@ -176,7 +174,7 @@ def _statistic(stats: StatsTable, kind: str, place: Place) -> pa.Array | None:
 def _partition_field(current: Snapshot, selected: Selected) -> Field | None:
     if selected.path is not None:
         return None
-    field = current.schema.get(selected.column or selected.name)
+    field = current.schema.get(selected.stored_name)
     names = {name.lower() for name in current.partition_columns}
     return field if field is not None and field.name.lower() in names else None
 

@@ -201,7 +201,7 @@ class DeltaScan(PlannedQuery):
                 else:
                     inside.append(selected)
                 continue
-            f = self.current.schema.get(selected.column or selected.name)
+            f = self.current.schema.get(selected.stored_name)
             assert f is not None
             index = self._match(arrow, f)
             if f.name.lower() in partitions:
@@ -285,7 +285,7 @@ class DeltaScan(PlannedQuery):
 
     def _with_table_names(self, column: pa.ChunkedArray, selected: Selected) -> pa.ChunkedArray:
         """Return a nested column of a file under the table's names."""
-        f = self.current.schema.get(selected.column or selected.name)
+        f = self.current.schema.get(selected.stored_name)
         assert f is not None
         kind = selected.field.type
         chunks = [align_column(chunk, f.type, self._match, unchanged, (f.name,)) for chunk in column.chunks]

@@ -68,7 +68,7 @@ class QueryColumns:
         """Return the field that a selected column has its values from."""
         if selected.path is not None:
             return None if self.place is None else schema.fields_at(self.place)[-1]
-        return schema.get(selected.column or selected.name)
+        return schema.get(selected.stored_name)
 
 
 def matching_by_partition(query: QueryColumns, schema: Schema, spec: PartitionSpec, files: Sequence[DataFile]) -> Mask:

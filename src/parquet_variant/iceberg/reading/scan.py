@@ -215,7 +215,7 @@ class IcebergScan(PlannedQuery):
         return inside, outside
 
     def _field(self, selected: Selected) -> NestedField:
-        name = selected.column or selected.name
+        name = selected.stored_name
         f = self.current.schema.get(name) or METADATA_COLUMNS.get(name)
         assert f is not None
         return f

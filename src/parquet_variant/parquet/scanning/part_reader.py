@@ -99,7 +99,7 @@ class PartReader:
             elif table is None or first.leaves[number] is None:
                 columns[number] = pa.nulls(rows, selected.field.type)
             elif selected.path is None:
-                columns[number] = self._ordinary(nested_array(table, [selected.column or selected.name]), selected)
+                columns[number] = self._ordinary(nested_array(table, [selected.stored_name]), selected)
             else:
                 assert plan.column is not None
                 if storage is None:
@@ -129,7 +129,7 @@ class PartReader:
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
     def _ordinary(self, column: pa.Array, selected: Selected) -> pa.Array:
-        name = selected.column or selected.name
+        name = selected.stored_name
         if any(variant.path[0] == name for variant in find_variants(self.file.schema)):
             column = nested_array(plain_variants(pa.table({name: column}), self.file), [name])
         if selected.type is None or column.type == selected.type:

@@ -196,7 +196,7 @@ class Scan(PlannedQuery):
         if self.predicate is None or not source.partition or not self.skipping or self.errors != "null":
             return True
         values = dict(source.partition)
-        columns = {item.name: values.get(item.column or item.name) for item in self.every_column if item.path is None}
+        columns = {item.name: values.get(item.stored_name) for item in self.every_column if item.path is None}
 
         def statistics(name: str) -> PruningStatistics:
             value = columns.get(name)
@@ -433,7 +433,7 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
         arrow = file.arrow_schema
         typed = []
         for item in selection:
-            name = item.column or item.name
+            name = item.stored_name
             if item.path is None and name in partition:
                 item = replace(item, type=partition[name].type)
             elif item.path is None:

@@ -223,7 +223,7 @@ def _output(file: OpenFile, selected: Selected, variant: VariantColumn | None) -
     if selected.path is not None:
         assert variant is not None
         return _Output(selected, columns_of_path(variant, selected.path, selected.type), None)
-    name = selected.column or selected.name
+    name = selected.stored_name
     if (constant := dict(file.source.partition).get(name)) is not None:
         return _Output(selected, None, None, constant)
     return _Output(selected, None, top_column(file.schema, name, file.name))

@@ -185,7 +185,15 @@ def _typed_column(value: Any, field: Field, assignment: Assignment, zone: str) -
     place = (field.name,)
     try:
         if assignment.value is None:
-            check_known(pa.infer_type([value]), field.type, by_logical_name, place)
+            inferred = pa.infer_type([value])
+            check_known(inferred, field.type, by_logical_name, place)
+            if pa.types.is_timestamp(inferred) and pa.types.is_timestamp(kind):
+                # `pa.scalar` would drop the time zone, and nanoseconds, without an error.
+                is_nanosecond = bool(getattr(value, "nanosecond", 0))
+                literal = pa.array([value], pa.timestamp("ns", inferred.tz) if is_nanosecond else inferred)
+                if inferred.tz is None and kind.tz is not None:
+                    literal = pc.assume_timezone(literal, zone)
+                return align_column(literal, field.type, by_logical_name, unchanged, place, exact=True)[0]
             return pa.scalar(value, kind)
         check_known(value.type, field.type, by_given_name, place)
         value = _in_zone_of(value, kind, zone)
