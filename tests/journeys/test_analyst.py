@@ -50,6 +50,7 @@ def test_columns_without_paths(sh: Sh, source: str) -> None:
         "items",
         "kind",
         "mag",
+        "mixed",
         "id",
         "name",
     ]

@@ -228,6 +228,25 @@ function parseFilter(text) {
   return tree;
 }
 
+const FILTER_WORDS = new Set(["and", "or", "not", "in", "is", "null", "like", "between", "true", "false", "date", "timestamp"]);
+
+/** A filter with other text for each column that it names; `rename` gets the name, without quotes. */
+function mapColumns(text, rename) {
+  let out = "", last = 0;
+  TOKEN.lastIndex = 0;
+  while (TOKEN.lastIndex < text.length) {
+    const match = TOKEN.exec(text);
+    const number = match ? match.slice(1).findIndex((each) => each !== undefined) : -1;
+    if (number < 0) break;
+    const token = match[number + 1], kind = KINDS[number], start = TOKEN.lastIndex - token.length;
+    if (kind === "path" || kind === "quoted" || (kind === "name" && !FILTER_WORDS.has(token.toLowerCase()))) {
+      out += text.slice(last, start) + rename(kind === "quoted" ? token.slice(1, -1) : token);
+      last = TOKEN.lastIndex;
+    }
+  }
+  return out + text.slice(last);
+}
+
 /** The columns that a filter names. */
 function filterColumns(tree) {
   if (tree.not) return filterColumns(tree.not);

@@ -149,27 +149,37 @@ function schemaCommand(model, choice) {
 // ---- query
 
 function queryTexts(model, selected, filterText) {
-  const source = model.doc.source, variant = model.doc.column;
-  let filter = filterText.trim();
-  const columns = selected.map((each) => ({ ...each }));
-  for (const name of filter ? filterColumns(parseFilter(filter)) : []) {
-    if (!name.startsWith("$")) continue;
-    let found = columns.find((each) => each.node.path === name);
-    if (!found) {
-      const node = model.byPath.get(name);
-      if (!node) throw new Error(`there is no path ${name}`);
-      columns.push(found = { node, type: typeOf(node), alias: aliasOf(model, node, new Set(columns.map((each) => each.alias.toLowerCase()))) });
-    }
-    filter = filter.split(name).join(found.alias);
-  }
-  const module = { delta: "delta", vortex: "vortex" }[model.doc.kind] || "parquet";
-  const python = `import parquet_variant as pv\n\npv.${module}.extract(\n    ${quotePython(source)},\n    {${columns.map((each) => `${quotePython(each.alias)}: (${quotePython(each.node.path)}, ${quotePython(each.type)})`).join(", ")}},\n${filter ? `    where=${quotePython(filter)},\n` : ""})`;
-  const cli = `variant query ${quoteShell(source)} ${columns.map((each) => `--select ${quoteShell(`${each.alias}=${each.node.path}:${each.type}`)}`).join(" ")}${filter ? ` --where ${quoteShell(filter)}` : ""}`;
-  const sql = `SELECT ${columns.map((each) => `${variant}:${sqlPath(each.node)}::${each.type} AS ${each.alias}`).join(",\n       ")}\nFROM t${filter ? `\nWHERE ${columns.reduce((text, each) => text.replace(new RegExp(`(?<![\\w'])${each.alias}(?![\\w'])`, "g"), `${variant}:${sqlPath(each.node)}::${each.type}`), filter)}` : ""}`;
-  return { python, cli, sql: `variant query ${quoteShell(source)} ${JSON.stringify(sql).startsWith('"') ? quoteShell(sql) : ""}` };
+  const source = model.doc.source, filter = filterText.trim();
+  const columns = selected.map((column) => ({ ...column }));
+  const taken = new Set(columns.map((column) => column.alias.toLowerCase()));
+  const columnOf = (name) => {
+    const known = columns.find((column) => column.alias === name || column.node.path === name);
+    if (known) return known;
+    const node = model.byPath.get(name);
+    if (!node) throw new Error(`unknown path or name ${name}: tick a path, or write $.a.b`);
+    const column = { node, type: typeOf(node), alias: aliasOf(model, node, taken) };
+    columns.push(column);
+    return column;
+  };
+  const sqlColumn = (column) => `${sqlName(model.doc.column)}${sqlPath(model, column.node)}::${column.type}`;
+  // Both forms name every column of the filter, so the filter comes before the list of columns.
+  const where = mapColumns(filter, (name) => sqlName(columnOf(name).alias)), sqlWhere = mapColumns(filter, (name) => sqlColumn(columnOf(name)));
+  const module = model.doc.kind === "delta" ? "delta" : "parquet";
+  const python = `import parquet_variant as pv\n\npv.${module}.extract(\n    ${quotePython(source)},\n    {${columns.map((column) => `${quotePython(column.alias)}: (${quotePython(column.node.path)}, ${quotePython(column.type)})`).join(", ")}},\n${filter ? `    where=${quotePython(where)},\n` : ""})`;
+  const cli = `variant query ${quoteShell(source)} ${columns.map((column) => `--select ${quoteShell(`${column.alias}=${column.node.path}:${column.type}`)}`).join(" ")}${filter ? ` --where ${quoteShell(where)}` : ""}`;
+  const sql = `SELECT ${columns.map((column) => `${sqlColumn(column)} AS ${sqlName(column.alias)}`).join(",\n       ")}\nFROM t${filter ? `\nWHERE ${sqlWhere}` : ""}`;
+  return { python, cli, sql: `variant query ${quoteShell(source)} ${quoteShell(sql)}` };
 }
 
-const sqlPath = (node) => (node.path === "$" ? "" : node.path.slice(1).replace(/^\./, ""));
+const sqlName = (name) => '"' + name.replace(/"/g, '""') + '"';
+
+/** A path as SQL writes it after the Variant column: every key in brackets, so that any key works. */
+function sqlPath(model, node) {
+  const steps = [];
+  for (let at = node; at.parent !== null; at = model.nodes[at.parent]) steps.unshift(at.key === null ? "[*]" : `['${at.key.replace(/'/g, "''")}']`);
+  return steps.length ? ":" + steps.join("") : "";
+}
+
 const typeOf = (node) => (isPrimitive(node.kind) ? node.kind : isPrimitive(node.column) ? node.column : "variant");
 
 /** Draw files as rows and row groups as cells: what is read is filled, what is skipped is not. */
