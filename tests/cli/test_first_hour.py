@@ -71,7 +71,7 @@ def test_another_format_is_named(variant: Run, tmp_path: Path, name: str, text: 
 def test_a_root_without_its_dollar(variant: Run, tmp_path: Path) -> None:
     source = tmp_path / "a.json"
     source.write_text('{"items": [{"a": 1}]}')
-    assert "a path starts with '$': write '$.items[*]'" in variant("infer", source, "--root", "items[*]").error
+    assert "'$.items[*]'" in variant("infer", source, "--root", "items[*]").error
 
 
 def test_sql_that_ends_early(variant: Run, earthquakes: Path) -> None:

@@ -58,12 +58,12 @@ def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
     [
         ("a.parquet", b"", "it is empty"),
         ("a.parquet", b'{"a": 1}\n', "it is text"),
-        ("a.csv", b"a,b\n1,2\n", "it is text"),
+        ("a.txt", b"a,b\n1,2\n", "it is text"),
         ("a.parquet", gzip.compress(b"x"), "it is compressed with gzip"),
         ("a.parquet", b"PAR1" + bytes(40), "it begins like one but is truncated"),
         ("a.bin", bytes(range(99)), "it does not end with the bytes PAR1"),
     ],
-    ids=["empty", "json", "csv", "gzip", "cut", "bytes"],
+    ids=["empty", "json", "text", "gzip", "cut", "bytes"],
 )
 def test_what_is_no_parquet_file_is_told_by_what_it_is(tmp_path, name, data, told):
     (tmp_path / name).write_bytes(data)

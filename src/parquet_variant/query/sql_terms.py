@@ -70,7 +70,7 @@ def read_term(
             return _extended(
                 inner, (_subscript(node, engine) if isinstance(node, exp.Bracket) else node.expression.name,)
             )
-    if isinstance(node, exp.Cast):
+    if isinstance(node, exp.Cast) and not node.is_type("json"):  # JSON is a type of the engine, not of Variants
         inner = read_term(node.this, is_variant, engine)
         if inner is None or inner.cast:
             return None
