@@ -162,5 +162,5 @@ def test_conditions_of_changes_resolve_names_alike(tmp_path: Path) -> None:
     merge = pv.delta.merge(tmp_path, source, 'target.a.b = source."a.b"')
     merged = merge.when_matched_delete().execute()
     assert merged.rows_deleted == 2
-    with pytest.raises(VariantError, match="cannot set|cannot be set"):
+    with pytest.raises(VariantError, match="cannot set"):
         pv.delta.update(tmp_path, {"a.b": "5"})
