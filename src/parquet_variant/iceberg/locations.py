@@ -65,6 +65,16 @@ def normal_location(location: str) -> str:
     return os.path.abspath(location)  # noqa: PTH100 - as a string, without resolving links
 
 
+def absolute_location(location: str) -> str:
+    """Return a location as metadata has it: with a scheme, also for local files.
+
+    >>> absolute_location("/tmp/t/"), absolute_location("s3a://b/t")
+    ('file:///tmp/t', 's3a://b/t')
+    """
+    location = location.rstrip("/")
+    return location if "://" in location else f"file://{normal_location(location)}"
+
+
 @dataclass(frozen=True)
 class TableFiles:
     """The files of one table.

@@ -22,7 +22,7 @@ from parquet_variant.iceberg.catalogs.catalog import (
     no_such_table,
     obsolete_metadata,
 )
-from parquet_variant.iceberg.locations import TableFiles, normal_location
+from parquet_variant.iceberg.locations import TableFiles, absolute_location, normal_location
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange, check_requirements
 from parquet_variant.tables.storage import Storage
@@ -55,9 +55,7 @@ class DirectoryCatalog(Catalog):
 
     def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
         """See `Catalog.stage`."""
-        location = normal_location(identifier[0]).rstrip("/")
-        if "://" not in location:
-            location = f"file://{location}"  # Locations in metadata have a scheme.
+        location = absolute_location(identifier[0])
         placed = TableMetadata.parse({**metadata.document, "location": location})
         return LoadedTable(self, identifier, placed, None, self.options)
 

@@ -20,7 +20,7 @@ from parquet_variant.iceberg.catalogs.catalog import (
     obsolete_metadata,
     write_metadata_file,
 )
-from parquet_variant.iceberg.locations import TableFiles, storage_options_of
+from parquet_variant.iceberg.locations import TableFiles, absolute_location, storage_options_of
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange, check_requirements
 from parquet_variant.lazy_names import optional_libraries
@@ -84,7 +84,7 @@ class SqlCatalog(Catalog):
                     f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
                 )
             location = "/".join([str(warehouse).rstrip("/"), *identifier])
-        placed = TableMetadata.parse({**metadata.document, "location": location})
+        placed = TableMetadata.parse({**metadata.document, "location": absolute_location(location)})
         return LoadedTable(self, identifier, placed, None, self._options)
 
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import IcebergError, check_mapping
 from parquet_variant.iceberg.catalogs.catalog import Catalog, LoadedTable
+from parquet_variant.iceberg.locations import absolute_location
 from parquet_variant.iceberg.metadata.partitioning import sort_order_of, spec_of
 from parquet_variant.iceberg.metadata.schema import (
     MAX_FIELD_ID,
@@ -70,7 +71,8 @@ def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, a
     spec = spec_of(asked.partition_by, schema)
     order = sort_order_of(asked.sort_by, schema)
     # A catalog of names chooses the location unless the user did.
-    metadata = new_metadata(asked.location, schema, spec, order, asked.properties)
+    location = absolute_location(asked.location) if asked.location else ""
+    metadata = new_metadata(location, schema, spec, order, asked.properties)
     return catalog.stage(identifier, metadata)
 
 
