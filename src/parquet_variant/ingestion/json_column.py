@@ -22,7 +22,7 @@ from parquet_variant.ingestion.formats.layout import CsvOptions
 from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.filesystems import has_delta_log
+from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 
 _BATCH_ROWS = 1 << 16
 _PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
@@ -51,6 +51,13 @@ def find_tables(sources: Iterable[str | os.PathLike[str]], exclude: Sequence[str
     """Return the Delta tables and files that the sources name, without duplicates and excluded files."""
     tables: dict[InputFile, None] = {}
     for source in [os.fspath(source) for source in sources]:
+        if has_iceberg_metadata(source):
+            raise VariantFileError(
+                f"{source} is an Iceberg table, which cannot be the source of a JSON column: read it with "
+                "pv.iceberg.read_table, and pass the rows",
+                file=source,
+                reason="iceberg-table",
+            )
         files = [InputFile(source)] if has_delta_log(source) else find_input_files(source, exclude)
         tables.update(dict.fromkeys(files))
     return list(tables)

@@ -29,7 +29,7 @@ from parquet_variant.io.commit_journal import (
     other_journals,
     publish,
 )
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log, write_errors
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, write_errors
 from parquet_variant.io.temporaries import JobOwner, is_dead
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
@@ -382,6 +382,8 @@ def open_staging(dest: str, mode: Mode = "error") -> Staging | None:
     if kind == pafs.FileType.Directory:
         if has_delta_log(dest):
             raise VariantFileError(f"{dest} is a Delta table: use format='delta'", reason="exists", file=dest)
+        if has_iceberg_metadata(dest):
+            raise VariantFileError(f"{dest} is an Iceberg table: use format='iceberg'", reason="exists", file=dest)
         sweep(dest)
         names = [info.base_name for info in filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))]
         if any(name != TEMPORARY for name in names):

@@ -295,12 +295,20 @@ def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _Re
     return {file.path: (file, file.path[start:].strip("/")) for file in files}
 
 
+_ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
+
+
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     base = path.rstrip("/")
     entries = entries_that_count(system, path)
     if any(f"{info.path}/".startswith(f"{base}/_delta_log/") for info in entries):
         raise VariantFileError(
             f"{path} is a Delta table, whose log lists the current files: read it with pv.delta", reason="delta-table"
+        )
+    if any(info.path.startswith(f"{base}/metadata/") and info.path.endswith(_ICEBERG_METADATA) for info in entries):
+        raise VariantFileError(
+            f"{path} is an Iceberg table, whose metadata lists the current files: read it with pv.iceberg",
+            reason="iceberg-table",
         )
     files = [info for info in entries if info.is_file and _visible(info.path, base)]
     if not files:

@@ -21,7 +21,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import choose_column
@@ -197,6 +197,10 @@ def _check_directory(root: str) -> None:
         )
     if has_delta_log(root):
         raise VariantFileError(f"{root} is a Delta table: use pv.delta.optimize", reason="delta-table", file=root)
+    if has_iceberg_metadata(root):
+        raise VariantFileError(
+            f"{root} is an Iceberg table: use pv.iceberg.optimize", reason="iceberg-table", file=root
+        )
 
 
 def _shredded_file(source: ParquetSource, column: str | None) -> _ShreddedFile:

@@ -1,0 +1,37 @@
+"""An Iceberg table is not a directory of Parquet files: its metadata says which files and rows are current."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+
+@pytest.mark.parametrize("name", ["read", "inspect", "validate", "optimize"])
+def test_operations_on_parquet_directories_refuse_an_iceberg_table(tmp_path: Path, name: str) -> None:
+    table = tmp_path / "table"
+    pv.iceberg.write(table, {"id": pa.array([1, 2]), "v": pv.parse_json(["1", "2"])})
+    pv.iceberg.delete(table, "id = 1")
+    with pytest.raises(pv.VariantFileError) as caught:
+        getattr(pv.parquet, name)(table)
+    assert caught.value.reason == "iceberg-table"
+
+
+def test_an_ingest_of_parquet_files_refuses_an_iceberg_table(tmp_path: Path) -> None:
+    table, source = tmp_path / "table", tmp_path / "rows.ndjson"
+    pv.iceberg.write(table, {"v": pv.parse_json(["1"])})
+    source.write_text('{"a": 1}\n')
+    with pytest.raises(pv.VariantFileError) as caught:
+        pv.ingest(source, table, mode="append")
+    assert caught.value.reason == "exists"
+
+
+def test_a_json_column_of_an_iceberg_table_is_refused(tmp_path: Path) -> None:
+    table = tmp_path / "table"
+    pv.iceberg.write(table, {"payload": pa.array(['{"a": 1}'])})
+    with pytest.raises(pv.VariantFileError) as caught:
+        pv.ingest(table, tmp_path / "rows", json_column="payload")
+    assert caught.value.reason == "iceberg-table"
