@@ -12,13 +12,15 @@ from parquet_variant.choices import SortBy
 from parquet_variant.path import VariantPath, Wildcard
 from parquet_variant.shredding.costs import PathCost, PathEstimate
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
+from parquet_variant.shredding.slow_paths import slow_paths
 
 
 def explain(result: InferenceResult) -> str:
     """Return a summary, and a tree of all considered paths: type, shares, bytes saved and left in the residual,
     reason.
 
-    The shares (typed, null, residual, missing) are of rows, below an array of its elements, and add up to 100 %.
+    The shares (typed, null, residual, missing) are of rows, below an array of its elements, and add up to 100 %. Lines
+    after the tree name the paths that DuckDB reads slowly.
 
     Examples
     --------
@@ -32,6 +34,7 @@ def explain(result: InferenceResult) -> str:
     ├─ note  residual  4.8% residual (8 B)  95.2% missing  in 4.76% of the rows, under 15%
     └─ tags  array  95.2% typed  4.8% missing  all array
        └─ [*]  bigint  66.7% typed  33.3% residual (40 B)  saves 126 B  66.7% number, 33.3% string
+    DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; use readers=duckdb
     """
     children_of: dict[VariantPath, list[Decision]] = {}
     for decision in result.decisions:
@@ -50,7 +53,7 @@ def explain(result: InferenceResult) -> str:
         )
         inner = indent + ("   " if last else "│  ")
         stack.extend((child, inner, ends) for child, ends in _siblings(children_of, decision.path))
-    return "\n".join(lines)
+    return "\n".join([*lines, *slow_paths(result)])
 
 
 def summary(result: InferenceResult) -> list[str]:
@@ -106,7 +109,7 @@ def explain_estimate(estimate: PathEstimate) -> str:
 
 def explain_json(result: InferenceResult) -> str:
     """Return the result as JSON: ``schema`` (for `ShreddingSchema.from_json`), ``ddl``, ``policy``, ``rows``,
-    ``paths``.
+    ``paths``, and ``slow_paths``: what DuckDB reads slowly.
 
     >>> import json, parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
@@ -118,6 +121,7 @@ def explain_json(result: InferenceResult) -> str:
     return json.dumps(
         {
             "summary": summary(result),
+            "slow_paths": slow_paths(result),
             "policy": result.policy.name,
             "rows": result.rows,
             "ddl": result.schema.to_ddl(),

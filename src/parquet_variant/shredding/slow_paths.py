@@ -1,0 +1,56 @@
+"""Typed paths that another engine reads slowly under a schema, with the reason.
+
+Owns what DuckDB needs to read typed columns alone (docs/interop.md). Leaves the remedy to `AutoPolicy.readers`, and the
+text of decisions to `explain`.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.path import VariantPath, Wildcard
+from parquet_variant.shredding.policies.decision import InferenceResult
+
+# DuckDB rebuilds whole values for the 2,048 rows around a row with a residual: a smaller share of rows is negligible.
+_MIN_ROW_SHARE = 0.0001
+_SHOWN_KEYS = 3
+_REMEDY = "; use readers=duckdb"
+
+
+def slow_paths(result: InferenceResult) -> list[str]:
+    """Return one line per object whose typed paths DuckDB reads slowly, and one if it reads all of them slowly.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.shredding.infer import infer
+    >>> rows = pv.parse_json(['{"id": 1}'] * 20 + ['{"id": 2, "note": "rare"}'])
+    >>> print(*slow_paths(infer(rows)))
+    DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; use readers=duckdb
+    >>> from parquet_variant.shredding.policies.auto import AutoPolicy
+    >>> slow_paths(infer(rows, AutoPolicy(readers="duckdb")))
+    []
+    """
+    lines = []
+    remedy = "" if "duckdb" in getattr(result.policy, "readers", ()) else _REMEDY
+    untyped = [decision.path for decision in result.decisions if decision.type == "variant"]
+    has_types = any(decision.type not in (None, "object", "array", "variant") for decision in result.decisions)
+    if untyped and has_types:
+        lines.append(
+            f"DuckDB 2.0 reads all typed paths slowly: {untyped[0].shorthand} has a column without a type{remedy}"
+        )
+    for decision in result.decisions:
+        if decision.type == "object" and not any(isinstance(step, Wildcard) for step in decision.path.segments):
+            lines += _slow_object(result, decision.path, "" if decision.path.segments else remedy)
+    return lines
+
+
+def _slow_object(result: InferenceResult, path: VariantPath, remedy: str) -> list[str]:
+    """Return the line of an object with typed paths and keys in its residual, if it is slow."""
+    children = [item for item in result.decisions if item.path.segments and item.path.parent == path]
+    residual = [child for child in children if not child.shredded and child.row_share >= _MIN_ROW_SHARE]
+    if not residual or len(residual) == len(children):
+        return []
+    residual.sort(key=lambda child: -child.row_share)
+    names = ", ".join(child.path.shorthand for child in residual[:_SHOWN_KEYS])
+    more = f" and {len(residual) - _SHOWN_KEYS} other paths" if len(residual) > _SHOWN_KEYS else ""
+    share = residual[0].row_share
+    place = path.shorthand
+    reason = f"the residual of {place} has {names}{more} in {share:.1%} of the rows"
+    return [f"DuckDB 2.0 reads typed paths in {place} slowly: {reason}{remedy}"]
