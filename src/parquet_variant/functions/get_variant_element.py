@@ -22,12 +22,15 @@ from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.types import VariantType
 
 
-def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> pa.Array:
-    """Get the values at a path that have a type, without casts.
+def get_variant_element(
+    array: Any, path: AnyPath, dtype: str | pa.DataType, *, cast: bool = False, zone: str = "UTC"
+) -> pa.Array:
+    """Get the values at a path that have a type, without casts unless `cast` is true.
 
     Missing values, values of another type and Variant null become null. A value has the type if `variant_get` would
     return it unchanged: exact numbers have any integer or decimal type that holds them exactly (1.00 is 1), a float
     has the type double, a timestamp any unit that holds it exactly, a list or struct is compared element by element.
+    JSON fractions are exact numbers, so that ``1.5`` has the type decimal and not double; use `cast` for these.
 
     Parameters
     ----------
@@ -37,6 +40,10 @@ def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> 
         The path of the values; every ``[*]`` makes a list.
     dtype
         The type, by name or as a pyarrow type.
+    cast
+        Cast values of other types as `try_variant_get` does; values that cannot be cast are null.
+    zone
+        The session time zone of casts.
 
     Returns
     -------
@@ -56,11 +63,13 @@ def get_variant_element(array: Any, path: AnyPath, dtype: str | pa.DataType) -> 
     >>> array = pv.parse_json(['{"a": 1.0}', '{"a": "1"}', '{"a": null}', "{}", None])
     >>> pv.get_variant_element(array, "$.a", "bigint").to_pylist()
     [1, None, None, None, None]
+    >>> pv.get_variant_element(array, "$.a", "double", cast=True).to_pylist()
+    [1.0, 1.0, None, None, None]
     """
     storage = as_variant_array(array).storage
     parsed, target = VariantPath.parse(path), as_target(dtype)
     values_type = value_target(target, parsed)
-    result = extract_path(storage, parsed, values_type, safe=False, lossless=True)
+    result = extract_path(storage, parsed, values_type, safe=False, zone=zone, lossless=not cast)
     return result if values_type == target else in_target_form(result, target)
 
 
@@ -105,9 +114,15 @@ class VariantScalar:
 
 
 def get_variant_scalar(
-    array: Any, index: int, path: AnyPath = "$", dtype: str | pa.DataType = "variant"
+    array: Any,
+    index: int,
+    path: AnyPath = "$",
+    dtype: str | pa.DataType = "variant",
+    *,
+    cast: bool = False,
+    zone: str = "UTC",
 ) -> VariantScalar:
-    """Get the value at a path of one row, without casts (see `get_variant_element`).
+    """Get the value at a path of one row, without casts unless `cast` is true (see `get_variant_element`).
 
     Parameters
     ----------
@@ -119,6 +134,8 @@ def get_variant_scalar(
         The path of the value, without wildcards.
     dtype
         The type, by name or as a pyarrow type.
+    cast, zone
+        As for `get_variant_element`. A value that cannot be cast has the state ``"other-type"``.
 
     Raises
     ------
@@ -152,5 +169,5 @@ def get_variant_scalar(
         return VariantScalar("variantnull", value if as_variant else none)
     if as_variant:
         return VariantScalar("value", value)
-    one = get_variant_element(VariantArray.from_variants([value]), "$", as_target(dtype))[0]
+    one = get_variant_element(VariantArray.from_variants([value]), "$", as_target(dtype), cast=cast, zone=zone)[0]
     return VariantScalar("value" if one.is_valid else "other-type", one)

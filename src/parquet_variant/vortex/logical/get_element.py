@@ -22,14 +22,16 @@ from parquet_variant.vortex.logical.encodings import element_of, encoding_of
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
 
 
-def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.DataType) -> pa.Array:
+def get_variant_element(
+    array: Any, path: str | VariantPath, dtype: str | pa.DataType, *, cast: bool = False, zone: str = "UTC"
+) -> pa.Array:
     """Return the values at a path that have a type; null if the path is missing, has another type, or is Variant null.
 
     Parameters
     ----------
     array
         A column in any encoding: a `VariantArray`, or a `ColumnarVariant`.
-    path, dtype, result and errors
+    path, dtype, cast, zone, result and errors
         As for `parquet_variant.get_variant_element`.
 
     Examples
@@ -44,12 +46,18 @@ def get_variant_element(array: Any, path: str | VariantPath, dtype: str | pa.Dat
     storage = column.storage if isinstance(column, VariantArray) else column
     parsed, target = VariantPath.parse(path), as_target(dtype)
     values_type = value_target(target, parsed)
-    result = element_of(storage, parsed, values_type, cast=False)
+    result = element_of(storage, parsed, values_type, cast=cast, zone=zone)
     return result if values_type == target else in_target_form(result, target)
 
 
 def get_variant_scalar(
-    array: Any, index: int, path: str | VariantPath = "$", dtype: str | pa.DataType = "variant"
+    array: Any,
+    index: int,
+    path: str | VariantPath = "$",
+    dtype: str | pa.DataType = "variant",
+    *,
+    cast: bool = False,
+    zone: str = "UTC",
 ) -> VariantScalar:
     """Return the value of one row at a path as a type, distinguishing all kinds of null.
 
@@ -57,7 +65,7 @@ def get_variant_scalar(
     ----------
     array
         A column in any encoding.
-    index, path, dtype, and errors
+    index, path, dtype, cast, zone and errors
         As for `parquet_variant.get_variant_scalar`.
 
     Examples
@@ -69,11 +77,12 @@ def get_variant_scalar(
     """
     _, column = encoding_of(array)
     if isinstance(column, VariantArray):
-        return scalar_of_storage(column, index, path, dtype)
+        return scalar_of_storage(column, index, path, dtype, cast=cast, zone=zone)
     row = index + len(column) if index < 0 else index
     if not 0 <= row < len(column):
         raise IndexError(f"row {index} is out of bounds for a column with {len(column)} rows")
-    return scalar_of_storage(column.take(np.array([row])).to_variant(), 0, path, dtype)
+    variant = column.take(np.array([row])).to_variant()
+    return scalar_of_storage(variant, 0, path, dtype, cast=cast, zone=zone)
 
 
 def matching_rows(
@@ -83,6 +92,9 @@ def matching_rows(
     op: Operator,
     literal: Any,
     statistics: RangeStatistics | None = None,
+    *,
+    cast: bool = False,
+    zone: str = "UTC",
 ) -> pa.Array:
     """Return the numbers of the rows whose value at a path has a type and compares with a literal.
 
@@ -95,7 +107,10 @@ def matching_rows(
     op, literal
         ``"="``, ``"<>"``, ``"<"``, ``"<="``, ``">"`` or ``">="``, and the value to compare with.
     statistics
-        Statistics of the column. Ranges that they exclude are not read; the result is the same without them.
+        Statistics of the column. Ranges that they exclude are not read; the result is the same without them. They are
+        not used with `cast`, because they describe the values without casts.
+    cast, zone
+        As for `get_variant_element`.
 
     Raises
     ------
@@ -111,10 +126,10 @@ def matching_rows(
     target = as_target(dtype)
     _, column = encoding_of(array)
     predicate = bind(Compare("x", op, literal), {"x": target})
-    ranges = [(0, len(column))] if statistics is None else statistics.ranges(path, target, op, literal)
+    ranges = [(0, len(column))] if statistics is None or cast else statistics.ranges(path, target, op, literal)
     rows = [np.zeros(0, np.int64)]
     for start, stop in ranges:
-        part = get_variant_element(column[start:stop], path, target)
+        part = get_variant_element(column[start:stop], path, target, cast=cast, zone=zone)
         hits = evaluate(predicate, {"x": part}).fill_null(False)
         rows.append(np.flatnonzero(hits.to_numpy(zero_copy_only=False)) + start)
     return pa.array(np.concatenate(rows))

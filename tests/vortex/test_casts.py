@@ -1,0 +1,48 @@
+"""`cast=True` of the RFC's expression: the casts of `try_variant_get`, in every encoding; without it exact types."""
+
+from __future__ import annotations
+
+import pytest
+
+import parquet_variant as pv
+
+ROWS = ['{"t": 1.5}', '{"t": 2}', '{"t": "3.5"}', '{"t": true}', '{"t": null}', "{}", '{"t": [1]}', '{"t": 1e1}']
+TYPES = ["double", "bigint", "string", "boolean", "decimal(9,2)", "variant"]
+
+
+@pytest.fixture(params=[*pv.vortex.ENCODINGS])
+def encoded(request):
+    return pv.vortex.encode(pv.parse_json(ROWS), request.param, "t double")
+
+
+@pytest.mark.parametrize("dtype", TYPES[:-1])
+def test_casts_are_those_of_try_variant_get(encoded, dtype):
+    expected = pv.try_variant_get(pv.parse_json(ROWS), "$.t", dtype).to_pylist()
+    assert pv.vortex.get_variant_element(encoded, "$.t", dtype, cast=True).to_pylist() == expected
+    assert pv.get_variant_element(pv.parse_json(ROWS), "$.t", dtype, cast=True).to_pylist() == expected
+    scalars = [pv.vortex.get_variant_scalar(encoded, row, "$.t", dtype, cast=True) for row in range(len(ROWS))]
+    assert [scalar.as_py() for scalar in scalars] == expected
+
+
+def test_without_casts_json_fractions_are_no_doubles(encoded):
+    assert pv.vortex.get_variant_element(encoded, "$.t", "double").to_pylist() == [None] * 7 + [10.0]
+    assert pv.vortex.get_variant_scalar(encoded, 0, "$.t", "double").state == "other-type"
+    assert pv.vortex.get_variant_scalar(encoded, 0, "$.t", "double", cast=True).state == "value"
+
+
+def test_matching_rows_compare_cast_values(encoded):
+    statistics = pv.vortex.collect_statistics(pv.parse_json(ROWS), range_rows=2)
+    for options in ({}, {"statistics": statistics}):
+        assert pv.vortex.matching_rows(encoded, "$.t", "double", ">", 1.9, cast=True, **options).to_pylist() == [
+            1,
+            2,
+            7,
+        ]
+        assert pv.vortex.matching_rows(encoded, "$.t", "double", ">", 1.9, **options).to_pylist() == [7]
+
+
+def test_casts_use_the_zone():
+    array = pv.parse_json(['{"t": "2026-07-01 00:00:00"}'])
+    utc = pv.get_variant_element(array, "$.t", "timestamp", cast=True)
+    berlin = pv.get_variant_element(array, "$.t", "timestamp", cast=True, zone="Europe/Berlin")
+    assert (utc[0].value - berlin[0].value) == 2 * 3600 * 1_000_000
