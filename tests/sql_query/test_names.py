@@ -164,3 +164,17 @@ def test_conditions_of_changes_resolve_names_alike(tmp_path: Path) -> None:
     assert merged.rows_deleted == 2
     with pytest.raises(VariantError, match="cannot set"):
         pv.delta.update(tmp_path, {"a.b": "5"})
+
+
+@pytest.mark.parametrize(
+    "query", ['SELECT "" FROM t', 'SELECT v:a AS "" FROM t', 'SELECT v:a FROM t ""', 'SELECT v:a FROM t WHERE "" = 1']
+)
+def test_an_empty_name_is_refused_before_the_engine_sees_it(query: str) -> None:
+    with pytest.raises(VariantError, match='the name "" is empty'):
+        pv.sql(query, t={"": pa.array([1]), "v": pv.parse_json(['{"a": 1}'])})
+
+
+def test_empty_keys_and_columns_beside_an_empty_name_can_be_read() -> None:
+    table = {"": pa.array([1]), "v": pv.parse_json(['{"": 5, "a": {"": 6}}']), "k": pa.array([2])}
+    found = pv.sql("""SELECT k, v:['']::int AS x, v[""]::int AS y, v:a['']::int AS z FROM t""", t=table)
+    assert found.to_pylist() == [{"k": 2, "x": 5, "y": 5, "z": 6}]

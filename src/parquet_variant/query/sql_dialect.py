@@ -95,6 +95,9 @@ def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
             raise SqlError(
                 "FETCH supports only a number of ROWS ONLY: write LIMIT 50%, or QUALIFY rank() OVER (…) <= 5"
             )
+    for name in tree.find_all(exp.Identifier):
+        if not name.this and name.args.get("quoted") and not isinstance(name.find_ancestor(exp.Bracket), exp.Bracket):
+            raise SqlError('the name "" is empty, which SQL does not allow: rename it, or write text in single quotes')
     for like in tree.find_all(exp.Like, exp.ILike):
         pattern = like.expression
         if isinstance(pattern, exp.Literal) and pattern.is_string and not isinstance(like.parent, exp.Escape):
