@@ -64,10 +64,9 @@ def test_data_frames(tmp_path: Path) -> None:
     for name, rows in (("pl", pl.from_arrow(TABLE)), ("pd", TABLE.to_pandas()), ("pa", TABLE)):
         pv.ingest(rows, tmp_path / name, json_column="payload", on_error="null", threads=2)
         assert _rows(tmp_path / name) == list(zip(range(1, 6), EXPECTED, strict=True))
-    pv.ingest(
-        TABLE, tmp_path / "d", json_column="payload", on_error="null", partition_by="k=$.a:string", format="delta"
-    )
-    pv.ingest(TABLE, tmp_path / "d", json_column="payload", on_error="null", mode="append", format="delta")
+    options = {"json_column": "payload", "on_error": "null", "partition_by": "k=$.a:string", "format": "delta"}
+    pv.ingest(TABLE, tmp_path / "d", **options)
+    pv.ingest(TABLE, tmp_path / "d", mode="append", **options)
     assert sorted(pv.delta.read_table(tmp_path / "d")["id"].to_pylist()) == sorted([1, 2, 3, 4, 5] * 2)
     with pytest.raises(pv.VariantError, match="json_column="):
         pv.ingest(TABLE, tmp_path / "x")
