@@ -21,6 +21,8 @@ _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Hea
 # Bounded, for every run of the suite; `make fuzz` asks for the long one.
 settings.register_profile("ci", max_examples=40, derandomize=True, **_COMMON)
 settings.register_profile("fuzz", max_examples=int(os.environ.get("FUZZ_EXAMPLES", "1000")), **_COMMON)
+# For kernels in checked mode, which are a hundred times slower.
+settings.register_profile("small", settings.get_profile("ci"), max_examples=5)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

@@ -165,15 +165,16 @@ def _not_a_library(package: Path) -> None:
         path.write_bytes(bytes(path.stat().st_size))
 
 
+# Damage -> the reason of the error, and a word of its message.
 DAMAGE = {
-    _change_a_kernel: "other-kernels: the kernels were built from sources of another version",
-    _add_a_kernel: "other-kernels: the kernels were built from sources of another version",
-    _truncate: "no-kernels: the library of kernels is truncated; install the package anew",
-    _damage_the_table: "no-kernels: the table of kernels is damaged",
-    _empty_the_table: "no-kernels: the table of kernels is damaged",
-    _library_of_another_version: "other-kernels: the library of kernels is of another version than its table",
-    _no_library: "no-kernels: no kernels were built with this package",
-    _not_a_library: "no-kernels: the library of kernels cannot be loaded",
+    _change_a_kernel: ("other-kernels", "sources"),
+    _add_a_kernel: ("other-kernels", "sources"),
+    _truncate: ("no-kernels", "truncated"),
+    _damage_the_table: ("no-kernels", "table"),
+    _empty_the_table: ("no-kernels", "table"),
+    _library_of_another_version: ("other-kernels", "table"),
+    _no_library: ("no-kernels", "built kernels"),
+    _not_a_library: ("no-kernels", "loaded"),
 }
 TELL = "import parquet_variant.errors as e; sys.excepthook = lambda k, v, t: print(f'{v.reason}: {v}', file=sys.stderr)"
 
@@ -181,26 +182,27 @@ TELL = "import parquet_variant.errors as e; sys.excepthook = lambda k, v, t: pri
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__.strip("_"))
 def test_a_library_that_does_not_fit_is_refused(own: Path, damage: Callable[[Path], None]) -> None:
     damage(own)
-    told = DAMAGE[damage]
-    wanted = _run(own.parent, before=TELL, PARQUET_VARIANT_KERNELS="built")
-    assert wanted.returncode == 1
-    assert wanted.stderr.startswith(told), wanted.stderr
-    alone = _run(own.parent, before=f"{NO_NUMBA}\n{TELL}")
-    assert alone.returncode == 1
-    assert alone.stderr.startswith(told), alone.stderr
-    assert "pip install 'parquet-variant[jit]'" in alone.stderr
+    reason, word = DAMAGE[damage]
+    required = _run(own.parent, before=TELL, PARQUET_VARIANT_KERNELS="built")
+    without_numba = _run(own.parent, before=f"{NO_NUMBA}\n{TELL}")
+    for run in (required, without_numba):
+        assert run.returncode == 1
+        assert run.stderr.startswith(f"{reason}: "), run.stderr
+        assert word in run.stderr
+    assert "pip install 'parquet-variant[jit]'" in without_numba.stderr
 
 
 def test_numba_takes_over_where_no_library_fits(own: Path) -> None:
     _no_library(own)
     run = _run(own.parent, PARQUET_VARIANT_CACHE=os.environ.get("PARQUET_VARIANT_CACHE", ""), HOME=str(Path.home()))
     assert _told(run).split()[0] == "jit"
-    assert "RuntimeWarning: kernels are compiled on first use: no kernels were built" in run.stderr
+    assert "RuntimeWarning: kernels are compiled on first use" in run.stderr
 
 
 def test_an_unknown_way_is_refused(package: Path) -> None:
     run = _run(package.parent, before=TELL, PARQUET_VARIANT_KERNELS="numba")
-    assert run.stderr.startswith("bad-option: PARQUET_VARIANT_KERNELS='numba': it may be 'built' or 'jit'")
+    assert run.stderr.startswith("bad-option: ")
+    assert "PARQUET_VARIANT_KERNELS='numba'" in run.stderr
 
 
 @pytest.mark.skipif(X86_64 not in levels_of_wheel(), reason="one level only")

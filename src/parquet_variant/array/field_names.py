@@ -19,6 +19,7 @@ from parquet_variant.array.parts import MetadataParts, columns_of, metadata_part
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import extend_metadata
 from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.values.name_tables import NameTable, mark_lacking, name_table
 from parquet_variant.path import WILDCARD, Wildcard
 from parquet_variant.schema.storage_shape import is_list
@@ -85,7 +86,7 @@ def _add_missing_name(
 ) -> None:
     encoded = np.frombuffer(name.encode() + b"\0", np.uint8)
     lacks = np.zeros(len(names.state), np.uint8)
-    mark_lacking(encoded.ctypes.data, len(encoded) - 1, names, lacks)
+    mark_lacking(address_of(encoded), len(encoded) - 1, names, lacks)
     if not lacks.any():
         return
     has_field = np.zeros(len(entry_of), np.bool_)

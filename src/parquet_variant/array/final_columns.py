@@ -28,6 +28,7 @@ from parquet_variant.array.row_by_row import with_fallback_rows
 from parquet_variant.choices import OnConflict
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import acquire_block, adopt, release
+from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.shredding.schema_table import S, SchemaTable, schema_table
 from parquet_variant.kernels.shredding.unshred import INPUT, ShreddedRows, assemble
@@ -82,7 +83,7 @@ class TypedInputs:
 
     def _address(self, array: npt.NDArray[Any]) -> int:
         self._owners.append(array)
-        return int(array.ctypes.data)
+        return address_of(array)
 
     def _valid(self, array: pa.Array) -> int:
         if array.null_count == len(array):
@@ -141,7 +142,7 @@ class TypedInputs:
             slots = np.unpackbits(bits, count=typed.offset + len(typed), bitorder="little")[typed.offset :]
             self.addresses[s, INPUT.SLOTS] = self._address(slots)
         else:
-            self.addresses[s, INPUT.SLOTS] = data.address + typed.offset * int(self._table.nodes[s, S.WIDTH])
+            self.addresses[s, INPUT.SLOTS] = buffer_address(data) + typed.offset * int(self._table.nodes[s, S.WIDTH])
 
 
 def unshredded_final(storage: pa.StructArray, on_conflict: OnConflict = "error") -> pa.StructArray:

@@ -21,6 +21,7 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA, encode_metadata
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, scalar, to_numpy
+from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.types import MAX_OFFSET
 
 
@@ -116,7 +117,7 @@ def binary_parts(array: pa.Array) -> BinaryParts:
     else:
         itemsize = np.dtype(dtype).itemsize
         offsets = np.frombuffer(offset_buffer, dtype, len(array) + 1, array.offset * itemsize).astype(np.int64)
-    return BinaryParts(offsets, data.address if data is not None else 0, valid_bytes(array), array)
+    return BinaryParts(offsets, buffer_address(data), valid_bytes(array), array)
 
 
 def metadata_parts(array: pa.Array) -> MetadataParts:

@@ -21,9 +21,11 @@ from parquet_variant.compute.in_slices import joined_slices
 from parquet_variant.compute.null_on_error import readable_storage, text_column, with_fallback_texts
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.buffer_pool import adopt_bytes, release
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations.to_json import quote_names, write_json_nodes, write_json_rows
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
+from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 _MAX_DEPTH = 1000
@@ -65,7 +67,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
         names.starts,
         names.rank,
         name_starts,
-        quoted.ctypes.data,
+        address_of(quoted),
         offsets,
         refused,
         _MAX_DEPTH,
@@ -92,8 +94,8 @@ def unshredded_json(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = write_json_rows(
-        rows, valid, value.offsets, value.address, metadata.indices, names.starts, names.state, names.rank, name_starts,
-        quoted.ctypes.data, offsets, refused, _MAX_DEPTH,
+        EncodedValues(valid, value.offsets, value.address, metadata.indices), names.starts, names.state, names.rank,
+        name_starts, address_of(quoted), offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
     return with_fallback_texts(text, storage, refused, Variant.to_json, null_on_error=null_on_error)

@@ -251,9 +251,12 @@ class ValuePositions:
         raw = [np.frombuffer(key or b"\0", np.uint8) for key in keys.values()]
         parts = self.dictionaries.parts
         get.find_keys(
-            self.starts, self.stops, self.metas, np.stack([self.dictionaries.ids(key) for key in keys.values()]),
-            parts.offsets, parts.address, np.array([address_of(key) for key in raw]),
-            np.array([len(key) for key in keys.values()]), np.zeros(len(keys), np.int64), starts, stops,
+            self.starts, self.stops, self.metas, get.Keys(
+                np.stack([self.dictionaries.ids(key) for key in keys.values()]),
+                np.array([address_of(key) for key in raw]),
+                np.array([len(key) for key in keys.values()]),
+                np.zeros(len(keys), np.int64),
+            ), parts.offsets, parts.address, starts, stops,
         )  # fmt: skip
         for number, name in enumerate(keys):
             self._keys[name] = starts[number], stops[number], {}

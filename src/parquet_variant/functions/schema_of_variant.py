@@ -48,7 +48,7 @@ from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.operations.type_text import CODES, write_types
+from parquet_variant.kernels.operations.type_text import CODES, Texts, write_types
 from parquet_variant.path import quote_name
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
@@ -123,8 +123,8 @@ def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint
     words = _words()
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_types(
-        nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH, address_of(words.text),
-        words.starts, quoted.address, quoted.offsets, offsets, refused,
+        nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH,
+        Texts(address_of(words.text), words.starts), Texts(quoted.address, quoted.offsets), offsets, refused,
     )  # fmt: skip
     return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused
 
@@ -156,7 +156,7 @@ def _words() -> _Words:
     types = [SparkType(name, element=VOID if name == "ARRAY" else None) for name in names]
     table = np.array([[names.index(merged(left, right).name) for right in types] for left in types], np.int64)
     starts = offsets_of([len(name) for name in names])
-    return _Words(code_of_kind, table, np.frombuffer("".join(names).encode(), np.uint8), starts)
+    return _Words(code_of_kind, table, np.frombuffer(("".join(names) + " " * 8).encode(), np.uint8), starts)
 
 
 _DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)

@@ -1,8 +1,9 @@
-"""Arrow's buffers of what kernels fill, and of NumPy's and Python's values: validity, offsets, numbers and bytes.
+"""Arrow buffers and arrays made of NumPy arrays, Python values and the output of kernels.
 
-Owns a byte an entry made a bit, lengths made offsets, and when offsets take 64 bits. pyarrow's `array`, `scalar` and
-`to_numpy` import pandas, where it is installed, for longer than importing pyarrow takes: what has a known type takes
-this way. Leaves values of any kind to pyarrow, shredded storages to `shredding.columns`.
+Owns turning validity bytes into bits and lengths into offsets, and choosing 32-bit or 64-bit offsets. pyarrow's
+`array`, `scalar` and `to_numpy` import pandas where it is installed, which takes longer than importing pyarrow, so
+values of a known type are converted here. Leaves values of unknown types to pyarrow, and shredded storages to
+`shredding.columns`.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]
 
 
 def bitmap(valid: npt.NDArray[np.uint8 | np.bool_] | None) -> pa.Buffer | None:
-    """An Arrow validity buffer from a byte an entry; None (all valid) stays None."""
+    """Return an Arrow validity buffer from one byte per entry; None (all entries are valid) is returned unchanged."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def from_numpy(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """A column of booleans or numbers, which is null where they are missing; numbers are not copied.
+    """Return a column of booleans or numbers, null where ``missing`` is set; numbers are not copied.
 
     >>> from_numpy(np.array([1, 2], np.int8), np.array([False, True])).to_pylist()
     [1, None]
@@ -55,7 +56,7 @@ def numpy_type(arrow: pa.DataType) -> type[np.generic]:
 
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
-    """The booleans or numbers of a column, which under nulls are whatever stands there; numbers are not copied.
+    """Return the booleans or numbers of a column; entries under nulls are undefined; numbers are not copied.
 
     >>> to_numpy(pa.array([1, 2, 3], pa.int8())[1:])
     array([2, 3], dtype=int8)
@@ -71,7 +72,7 @@ def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def from_bytes(values: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Array:
-    """A binary or string array of some values.
+    """Return a binary or string array of some values.
 
     >>> from_bytes([b"a", None], pa.string()).to_pylist()
     ['a', None]
@@ -83,7 +84,7 @@ def from_bytes(values: Sequence[bytes | None], arrow_type: pa.DataType) -> pa.Ar
 
 
 def scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
-    """What `pa.scalar` gives.
+    """Return the same scalar as `pa.scalar`.
 
     >>> scalar(3, pa.int32()), scalar("x", pa.string()), scalar(None, pa.date32())
     (<pyarrow.Int32Scalar: 3>, <pyarrow.StringScalar: 'x'>, <pyarrow.Date32Scalar: None>)
@@ -103,19 +104,22 @@ def scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
 
 
 def offsets_of(lengths: npt.ArrayLike) -> Int64s:
-    """Where each entry begins, and where the last one ends, from lengths."""
+    """Return the offset of each entry, and the end of the last one, from lengths."""
     lengths = np.asarray(lengths)
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-def row_chunks(offsets: Int64s, most: int) -> list[tuple[int, int]]:
-    """Runs of rows that hold at most so many bytes, or one row where that is longer; one empty run of none."""
+def row_chunks(offsets: Int64s, max_bytes: int) -> list[tuple[int, int]]:
+    """Split rows into runs of at most ``max_bytes`` bytes; a longer row is a run of its own.
+
+    No rows are one empty run.
+    """
     rows = len(offsets) - 1
     chunks, start = [], 0
     while start < rows:
-        stop = int(np.searchsorted(offsets, offsets[start] + most, side="right")) - 1
+        stop = int(np.searchsorted(offsets, offsets[start] + max_bytes, side="right")) - 1
         stop = min(max(stop, start + 1), rows)
         chunks.append((start, stop))
         start = stop
@@ -123,12 +127,12 @@ def row_chunks(offsets: Int64s, most: int) -> list[tuple[int, int]]:
 
 
 def plain_binary(array: pa.BinaryArray) -> tuple[Int64s, int]:
-    """The offsets of a binary array with 32-bit ones, and the address that they count from."""
+    """Return the offsets of a binary array with 32-bit offsets, and the address from which they count."""
     _, offsets, data = array.buffers()
     if not len(array):
         return np.zeros(1, np.int64), 0
     counted = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4).astype(np.int64)
-    return counted, 0 if data is None else data.address
+    return counted, buffer_address(data)
 
 
 def binary_array(
@@ -137,7 +141,7 @@ def binary_array(
     valid: npt.NDArray[np.uint8] | None,
     arrow_type: pa.DataType,
 ) -> pa.Array:
-    """A binary or string array from the lengths and the bytes of its values; null where ``valid`` is 0."""
+    """Return a binary or string array from the lengths and bytes of its values; null where ``valid`` is 0."""
     is_large = pa.types.is_large_binary(arrow_type) or pa.types.is_large_string(arrow_type)
     offsets = np.zeros(len(lengths) + 1, np.int64 if is_large else np.int32)
     np.cumsum(lengths, out=offsets[1:])
@@ -146,7 +150,7 @@ def binary_array(
 
 
 def binary_type(size: int) -> pa.DataType:
-    """The type of so many bytes of values: `large_binary` only if they outgrow 32-bit offsets."""
+    """Return the type for ``size`` bytes of values: `large_binary` only if 32-bit offsets are too small."""
     return pa.large_binary() if size > MAX_OFFSET else pa.binary()
 
 
@@ -156,9 +160,10 @@ def filled_binary(
     valid: npt.NDArray[np.uint8] | None = None,
     arrow_type: pa.DataType | None = None,
 ) -> pa.Array:
-    """A binary array of values of some lengths, which ``fill`` writes one after the other at the address that it gets.
+    """Return a binary array of values with some lengths.
 
-    Without a type it has that of `binary_type`.
+    ``fill`` is called with an address and writes the values there, one after the other. Without a type, the array has
+    the type of `binary_type`.
     """
     total = int(lengths.sum())
     data = np.empty(total, np.uint8)

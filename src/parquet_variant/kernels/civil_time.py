@@ -10,7 +10,7 @@ NO_DAY = -1 << 40
 
 
 @helper(inline=True)
-def digits_value(address, count):
+def digits_value(address: int, count: int) -> int:
     """Return the number of a fixed count of decimal digits, or -1 if another character occurs."""
     number = 0
     for i in range(count):
@@ -22,7 +22,7 @@ def digits_value(address, count):
 
 
 @helper
-def days_since_epoch(year, month, day):
+def days_since_epoch(year: int, month: int, day: int) -> int:
     """Return the days since 1970-01-01, or NO_DAY if the date does not exist."""
     leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
     if month == 2:

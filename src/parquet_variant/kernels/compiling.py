@@ -1,20 +1,22 @@
-"""How a kernel is written: the two decorators, intrinsics, and the types that its annotations may name.
+"""How a kernel is written: the two decorators, intrinsics, and constants.
 
-    @kernel
-    def find_index(starts: Int64s, wanted: int, out_starts: Int64s) -> int: ...
+    @kernel     def find_index(starts: Int64s, wanted: int, out_starts: Int64s) -> int: ...
 
-What Python calls is a `kernel`, whose parameters and result are annotated; what only kernels call is a `helper`, which
-needs no annotations. Modules are found by themselves: `machine_code.building` makes every kernel of this package.
+A function that Python calls is a `kernel`; its annotations are checked at each call. A function that only kernels call
+is a `helper`; its annotations are for readers and mypy. Modules need no registration: `machine_code.building` finds
+every kernel of this package. See docs/internals/kernels.md.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, TypeVar, cast, overload
 
 from parquet_variant.machine_code.entry_points import entry_point
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _numba_type(compiled: Helper | Intrinsic | Kernel) -> Any:
@@ -24,24 +26,24 @@ def _numba_type(compiled: Helper | Intrinsic | Kernel) -> Any:
     return type_of(compiled)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Make machine code of what Python calls: it runs without the GIL, and never raises but for memory."""
-    return Kernel(function, _numba_type, entry_point)
+def kernel(function: Function) -> Function:
+    """Make machine code of a function for Python: it runs without the GIL, and raises only `MemoryError`."""
+    return cast("Function", Kernel(function, _numba_type, entry_point))
 
 
 @overload
-def helper(function: Callable[..., Any]) -> Any: ...
+def helper(function: Function) -> Function: ...
 @overload
-def helper(*, inline: bool) -> Callable[[Callable[..., Any]], Any]: ...
+def helper(*, inline: bool) -> Callable[[Function], Function]: ...
 def helper(function: Callable[..., Any] | None = None, *, inline: bool = False) -> Any:
-    """Make machine code of what only kernels call; ``inline`` puts it into them before types are known."""
+    """Make machine code of a function for kernels; ``inline`` copies it into its callers before types are inferred."""
     if function is None:
         return lambda wrapped: Helper(wrapped, _numba_type, inline=inline)
     return Helper(function, _numba_type, inline=inline)
 
 
 def numbered(names: str) -> Any:
-    """Numbers from 0 on by their names: the columns of a table, or codes, as constants of kernels and of Python.
+    """Return constants that are numbered from 0, for the columns of a table or for codes.
 
     >>> numbered("KIND SIZE").SIZE
     1
@@ -51,5 +53,5 @@ def numbered(names: str) -> Any:
 
 
 def intrinsic(module: str, name: str) -> Any:
-    """Declare what `kernels.intrinsics` has the instructions for, in the module of this name and under this one."""
+    """Declare an intrinsic of a module; `kernels.intrinsics` has a module of the same name with its instructions."""
     return Intrinsic(module, name, _numba_type)

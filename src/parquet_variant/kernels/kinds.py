@@ -1,9 +1,9 @@
-"""The kinds of values in kernels: the `PrimitiveId` of a scalar (every string is STRING), ARRAY and OBJECT."""
+"""The kinds of values in kernels: the `PrimitiveId` of a scalar (STRING for every string), ARRAY and OBJECT."""
 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import numbered
 from parquet_variant.types import PrimitiveId
 
-# The ids go from 0 on; arrays and objects have the next ones.
+# Ids of scalars start at 0; ARRAY and OBJECT follow.
 KIND = numbered(" ".join([*PrimitiveId.__members__, "ARRAY", "OBJECT"]))

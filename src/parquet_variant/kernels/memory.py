@@ -1,8 +1,8 @@
 """Memory by absolute address, inside kernels: load, store, copy, compare.
 
 Owns the primitives that turn an address into a value; `intrinsics.memory` has their instructions. Leaves every bounds
-check to the caller: a kernel has checked that the bytes lie inside a buffer that it was given before it calls anything
-here. Integers are loaded as ``int64``, unsigned ones zero-extended, since Numba makes a float of an ``int64`` and a
+check to the caller: a kernel checks that bytes lie inside one of its buffers before it calls a function of this module.
+Integers are loaded as ``int64``, and unsigned ones are zero-extended, because Numba makes a float of an ``int64`` and a
 ``uint64``.
 """
 
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper, intrinsic, kernel
+from parquet_variant.machine_code.interpreting.registered_memory import is_checking, register
 from parquet_variant.machine_code.signatures import Int64s
 
-# The unsigned and the signed integer at an address, as ``int64``; the IEEE double and float there.
+# Load the unsigned or signed integer, or the IEEE double or float, at an address; integers become ``int64``.
 load_u8 = intrinsic(__name__, "load_u8")
 load_u16 = intrinsic(__name__, "load_u16")
 load_u32 = intrinsic(__name__, "load_u32")
@@ -26,33 +27,47 @@ load_s16 = intrinsic(__name__, "load_s16")
 load_s32 = intrinsic(__name__, "load_s32")
 load_f64 = intrinsic(__name__, "load_f64")
 load_f32 = intrinsic(__name__, "load_f32")
-# Store at an address the low bits of a value.
+# Store the low bits of a value at an address.
 store_u8 = intrinsic(__name__, "store_u8")
 store_u16 = intrinsic(__name__, "store_u16")
 store_u32 = intrinsic(__name__, "store_u32")
 store_u64 = intrinsic(__name__, "store_u64")
-# Copy to a target from a source, which do not overlap, a number of bytes, by the C library.
+# ``(target, source, size)``: copy bytes that do not overlap, by the C library.
 memcpy = intrinsic(__name__, "memcpy")
-# Of the 32 bytes at an address a bit for each, the first byte's lowest: whether it ends plain text in JSON (quotes,
-# backslashes, control characters, what is not ASCII), is a newline, or is not ASCII.
+# Return a mask with one bit for each of the 32 bytes at an address, the lowest bit for the first byte. A bit is set if
+# the byte ends plain text in JSON (quote, backslash, control character, not ASCII), is a newline, or is not ASCII.
 stops_of_32 = intrinsic(__name__, "stops_of_32")
 newlines_of_32 = intrinsic(__name__, "newlines_of_32")
 high_of_32 = intrinsic(__name__, "high_of_32")
-# Count of zero bits below the lowest set bit; 64 for zero.
+# Return the number of zero bits below the lowest set bit; 64 for zero.
 trailing_zeros = intrinsic(__name__, "trailing_zeros")
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Address of the first byte of a NumPy array, for passing to a kernel."""
+    """Return the address of the first byte of a NumPy array, for passing to a kernel.
+
+    In checked mode, kernels may then read and write the memory of the array.
+    """
+    if is_checking():
+        register(array)
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # read-only, not contiguous, or empty
         return int(array.ctypes.data)
 
 
+def buffer_address(buffer: Any) -> int:
+    """Return the address of an Arrow buffer, for passing to a kernel, as `address_of` does for arrays; 0 for None."""
+    if buffer is None:
+        return 0
+    if is_checking():
+        register(buffer)
+    return int(buffer.address)
+
+
 @helper
-def copy(target, source, size):
-    """Copy bytes between two places that do not overlap: a few of them by words that overlap, without a call."""
+def copy(target: int, source: int, size: int) -> None:
+    """Copy bytes that do not overlap; up to 32 bytes are copied in overlapping words, without a call."""
     if size > 32:
         memcpy(target, source, size)
     elif size >= 16:
@@ -73,7 +88,7 @@ def copy(target, source, size):
 
 
 @helper
-def move(target, source, width):
+def move(target: int, source: int, width: int) -> None:
     """Copy a value of 1, 2, 4, 8 or 16 bytes, or of any other width."""
     if width == 8:
         store_u64(target, load_u64(source))
@@ -92,15 +107,15 @@ def move(target, source, width):
 
 @kernel
 def copy_spans(starts: Int64s, sizes: Int64s, target: int) -> None:
-    """Copy stretches of memory one after the other."""
+    """Copy spans of memory one after the other to a target."""
     for i in range(len(starts)):
         copy(target, starts[i], sizes[i])
         target += sizes[i]
 
 
 @helper
-def equal(left, right, size):
-    """Whether two stretches of memory hold the same bytes."""
+def equal(left: int, right: int, size: int) -> bool:
+    """Return whether two spans of memory hold the same bytes."""
     if size >= 8:
         last = size - 8
         i = 0
@@ -113,8 +128,8 @@ def equal(left, right, size):
 
 
 @helper
-def short_word(address, size):
-    """Up to seven bytes as a number that differs where texts of one size do."""
+def short_word(address: int, size: int) -> int:
+    """Return up to seven bytes as a number; different bytes of the same size give different numbers."""
     if size >= 4:
         return load_u32(address) | (load_u32(address + size - 4) << 32)
     if size > 0:
@@ -123,8 +138,8 @@ def short_word(address, size):
 
 
 @helper
-def load_uint(address, width):
-    """A little-endian unsigned integer of 1 to 4 bytes."""
+def load_uint(address: int, width: int) -> int:
+    """Load a little-endian unsigned integer of 1 to 4 bytes."""
     if width == 1:
         return load_u8(address)
     if width == 2:
@@ -135,7 +150,7 @@ def load_uint(address, width):
 
 
 @helper
-def store_uint(address, value, width):
+def store_uint(address: int, value: int, width: int) -> None:
     """Store a little-endian unsigned integer of 1 to 4 bytes."""
     if width == 1:
         store_u8(address, value)

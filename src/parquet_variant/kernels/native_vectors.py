@@ -1,129 +1,134 @@
-"""Vectors and tables that kernels make for themselves, and let grow while they fill them.
+"""Vectors and tables that kernels allocate, and that grow while a kernel fills them.
 
-Owns memory that is not counted: kernels compile without Numba's reference counts, whose atomic operations in loops
-took a quarter to two thirds of the time of every kernel. So whoever makes a vector or table here also releases it, or
-hands it to Python, which takes it over with `adopt`. What comes from Python must never be grown or released. Entries
-are ``int64`` and start undefined.
+Owns memory without reference counts: the atomic operations of Numba's counts in loops took a quarter to two thirds of
+the time of every kernel. A kernel that makes a vector or table therefore also frees it, or exports it to Python, which
+takes it over with `adopt`. Memory that comes from Python must never be grown or freed here. Entries are ``int64`` and
+start undefined.
 """
 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, intrinsic
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
-# No address space has more bytes.
-_MOST_ADDRESSED = 1 << 47
+# No address space is larger.
+_MAX_ADDRESS_SPACE = 1 << 47
 
 
-# ``(address, size)``: address of bytes that begin with those at an address, which is given back; 0 if none are left.
+# ``(address, size)``: return the address of bytes that begin with those at an address, which is freed; 0 if memory ran
+# out.
 reallocated = intrinsic(__name__, "reallocated")
-# Give back the memory at an address that was made here.
+# Free the memory at an address that was allocated here.
 released = intrinsic(__name__, "released")
-# ``(address, size)`` and ``(address, rows, columns)``: the vector, and the table, of entries at an address.
+# ``(address, size)`` and ``(address, rows, columns)``: return the vector or table of entries at an address.
 vector_at = intrinsic(__name__, "vector_at")
 table_at = intrinsic(__name__, "table_at")
-# Address of an array's first byte, inside a kernel.
+# Return the address of an array's first byte, inside a kernel.
 address_in = intrinsic(__name__, "address_in")
 
 
 @helper
-def _bytes_of(count, width):
-    """Bytes of some entries; more than any memory holds is refused before the product could wrap around."""
-    if count < 0 or count > _MOST_ADDRESSED // width:
-        raise MemoryError("no memory holds a kernel's tables; work on fewer rows at a time")
+def _bytes_of(count: int, width: int) -> int:
+    """Return the bytes of some entries; raise before the product could wrap around."""
+    if count < 0 or count > _MAX_ADDRESS_SPACE // width:
+        raise MemoryError("the tables of a kernel exceed all memory; work on fewer rows at a time")
     return count * width
 
 
 @helper
-def reallocate(address, size):
-    """Address of ``size`` bytes, the first of which are those at an address that was made here; 0 makes new ones."""
+def reallocate(address: int, size: int) -> int:
+    """Return the address of ``size`` bytes that begin with those at an address allocated here; 0 makes new ones."""
     address = reallocated(address, max(size, 1))
     if address == 0:
-        raise MemoryError("no memory left for a kernel's tables; work on fewer rows at a time")
+        raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
     return address
 
 
-# Numba refuses to compile a function that returns an array it does not count: hence inlined.
+# Inlined, because Numba refuses to compile a function that returns an array without a reference count.
 
 
 @helper(inline=True)
-def new_vector(size):
-    """A vector with room for some entries."""
+def new_vector(size: int) -> Int64s:
+    """Allocate a vector of ``size`` entries."""
     return vector_at(reallocate(0, _bytes_of(size, 8)), size)
 
 
 @helper
-def _fill(vector, value):
+def _fill(vector: Int64s, value: int) -> None:
+    """Set every entry of a vector to a value."""
     for i in range(len(vector)):
         vector[i] = value
 
 
 @helper(inline=True)
-def filled_vector(size, value):
-    """A vector whose entries are all the same."""
+def filled_vector(size: int, value: int) -> Int64s:
+    """Allocate a vector whose entries all have the same value."""
     vector = vector_at(reallocate(0, _bytes_of(size, 8)), size)
     _fill(vector, value)
     return vector
 
 
 @helper(inline=True)
-def new_table(rows, columns):
-    """A table with room for some rows."""
+def new_table(rows: int, columns: int) -> Int64Table:
+    """Allocate a table with some rows."""
     return table_at(reallocate(0, _bytes_of(rows, 8 * columns)), rows, columns)
 
 
 @helper(inline=True)
-def pooled_table(acquire_block, columns, rows):
-    """A table in memory that was `acquire_block`, or a new one with room for some rows."""
+def pooled_table(acquire_block: tuple[int, int], columns: int, rows: int) -> Int64Table:
+    """Make a table in a block from `acquire_block`, or allocate one with some rows if there is no block."""
     address, size = acquire_block
     height = size // (8 * columns) if address != 0 else rows
     return table_at(address if address != 0 else reallocate(0, _bytes_of(rows, 8 * columns)), height, columns)
 
 
 @helper
-def free(array):
-    """Give a vector's or a table's memory back."""
+def free(array: Int64Table | Int64s) -> None:
+    """Free the memory of a vector or table."""
     released(address_in(array))
 
 
 @helper
-def _larger(size, room):
+def _grown_size(size: int, room: int) -> int:
+    """Return the room, or at least twice as much if ``size`` entries do not fit."""
     return room if size <= room else max(size, 2 * room)
 
 
 @helper
-def _moved(address, room, larger, width):
+def _grown_address(address: int, room: int, larger: int, width: int) -> int:
+    """Return the address of entries that were given the larger room."""
     return address if larger == room else reallocate(address, _bytes_of(larger, width))
 
 
 @helper(inline=True)
-def reserve(vector, size):
-    """The vector, or one of at least twice its length in its place, with room for ``size`` entries."""
-    larger = _larger(size, len(vector))
-    return vector_at(_moved(address_in(vector), len(vector), larger, 8), larger)
+def reserve(vector: Int64s, size: int) -> Int64s:
+    """Return the vector with room for ``size`` entries: itself, or a copy of at least twice the length."""
+    larger = _grown_size(size, len(vector))
+    return vector_at(_grown_address(address_in(vector), len(vector), larger, 8), larger)
 
 
 @helper(inline=True)
-def reserve_rows(table, rows):
-    """The table, or one of at least twice its height in its place, with room for ``rows`` rows."""
+def reserve_rows(table: Int64Table, rows: int) -> Int64Table:
+    """Return the table with room for ``rows`` rows: itself, or a copy of at least twice the height."""
     columns = table.shape[1]
-    larger = _larger(rows, table.shape[0])
-    return table_at(_moved(address_in(table), table.shape[0], larger, 8 * columns), larger, columns)
+    larger = _grown_size(rows, table.shape[0])
+    return table_at(_grown_address(address_in(table), table.shape[0], larger, 8 * columns), larger, columns)
 
 
 @helper
-def export_table(table, rows):
-    """What a kernel returns of a table whose first rows it has filled, for `adopt`."""
+def export_table(table: Int64Table, rows: int) -> tuple[int, int, int]:
+    """Return the address and shape of a table whose first rows are filled, for `adopt`."""
     return address_in(table), rows, table.shape[1]
 
 
 @helper
-def export_vector(vector, size):
-    """What a kernel returns of a vector whose first entries it has filled, for `adopt`."""
+def export_vector(vector: Int64s, size: int) -> tuple[int, int]:
+    """Return the address and size of a vector whose first entries are filled, for `adopt`."""
     return address_in(vector), size
 
 
 @helper(inline=True)
-def reserve_bytes(address, room, size):
-    """``(address, room)`` of bytes, or of at least twice as many in their place, if there is no room for ``size``."""
-    larger = _larger(size, room)
-    return _moved(address, room, larger, 1), larger
+def reserve_bytes(address: int, room: int, size: int) -> tuple[int, int]:
+    """Return ``(address, room)`` of bytes with room for ``size``: unchanged, or at least doubled."""
+    larger = _grown_size(size, room)
+    return _grown_address(address, room, larger, 1), larger

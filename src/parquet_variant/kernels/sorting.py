@@ -1,6 +1,6 @@
-"""Sorting inside kernels.
+"""Sort runs of numbers inside kernels.
 
-Owns one sort: most runs are short or sorted already, and NumPy's own allocates memory that kernels do not count.
+Owns one algorithm: most runs are short or already sorted, and NumPy's sort allocates memory that kernels do not count.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from parquet_variant.machine_code.signatures import Int64s
 
 
 @helper
-def _widest_gap(count):
+def _widest_gap(count: int) -> int:
+    """Return the first gap of the sort."""
     gap = 1
     while gap < count // 3:
         gap = gap * 9 // 4 + 1
@@ -19,7 +20,7 @@ def _widest_gap(count):
 
 @kernel
 def sort_run(values: Int64s, begin: int, end: int) -> None:
-    """Sort the entries of a vector from ``begin`` to ``end`` (Shell's sort, Tokuda's gaps)."""
+    """Sort the entries of a vector from ``begin`` to ``end`` (Shell sort with Tokuda's gaps)."""
     gap = _widest_gap(end - begin)
     while True:
         for i in range(begin + gap, end):
@@ -36,7 +37,7 @@ def sort_run(values: Int64s, begin: int, end: int) -> None:
 
 @kernel
 def sort_with(ranks: Int64s, values: Int64s, begin: int, end: int) -> None:
-    """Sort the entries of ``ranks`` from ``begin`` to ``end``, and those of ``values`` along with them."""
+    """Sort the entries of ``ranks`` from ``begin`` to ``end``, and move those of ``values`` with them."""
     gap = _widest_gap(end - begin)
     while True:
         for i in range(begin + gap, end):

@@ -1,7 +1,6 @@
-"""Where compiled kernels are kept, between builds and for the `jit` way.
+"""The directory of compiled kernels, for later builds and for the `jit` mode.
 
-Owns the directory, and the objects in it: one file a kernel and CPU level, named by the hash of all that it was made
-of.
+Owns the directory and its objects: one file per kernel and CPU level, named by its fingerprint.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 
 
 def cache_home() -> Path:
-    """Where things of all versions are kept; ``PARQUET_VARIANT_CACHE`` names another place."""
+    """Return the cache directory of all versions; ``PARQUET_VARIANT_CACHE`` overrides it."""
     named = os.environ.get("PARQUET_VARIANT_CACHE")
     if named is not None:
         return Path(named)
@@ -26,16 +25,16 @@ def cache_home() -> Path:
 
 
 def own_temporary() -> Path:
-    """A place for what is run later, below the directory of temporary files, where anybody may write.
+    """Return a private directory in the directory of temporary files, to which anybody may write.
 
-    Raises `PermissionError` if somebody else made it, or can write there.
+    Raises `PermissionError` if another user made it or can write to it.
     """
     place = Path(tempfile.gettempdir()) / f"parquet-variant-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
         place.mkdir(mode=0o700)
     status = place.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(f"{place} is not a directory of this user's alone: remove it")
+        raise PermissionError(f"{place} does not belong to this user alone; remove it")
     return place
 
 
@@ -44,7 +43,7 @@ def _path(key: str) -> Path:
 
 
 def find_object(key: str) -> bytes | None:
-    """An object that was kept."""
+    """Return an object from the cache, or None."""
     try:
         return _path(key).read_bytes()
     except OSError:
@@ -52,7 +51,7 @@ def find_object(key: str) -> bytes | None:
 
 
 def keep_object(key: str, content: bytes) -> None:
-    """Keep an object, unless the directory cannot be written: then it is made again another time."""
+    """Store an object, unless the directory is not writable."""
     with contextlib.suppress(OSError):
         path = _path(key)
         path.parent.mkdir(parents=True, exist_ok=True)

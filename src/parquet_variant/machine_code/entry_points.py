@@ -1,9 +1,9 @@
-"""Where a kernel's machine code comes from: the library built with the package, or compiled on first use.
+"""The source of a kernel's machine code: the built library, compilation on first use, or the Python interpreter.
 
-Owns the choice, once a process, loading objects that were compiled, and `warmup`, which compiles all. The variable
-``PARQUET_VARIANT_KERNELS`` says ``built`` or ``jit``; without it, the library is taken if it fits the sources and the
-CPU, else Numba if it is installed: it is imported only where an object is not in the cache. Leaves making and keeping
-objects to `building`.
+Owns the choice, once per process, loading compiled objects, and `warmup`, which compiles all kernels. The variable
+``PARQUET_VARIANT_KERNELS`` selects ``built``, ``jit``, ``python`` or ``checked``. By default the library is used if it
+fits the sources and the CPU, else Numba if it is installed, which is imported only for kernels that are not in the
+cache. Leaves making and storing objects to `building`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from parquet_variant.errors import KernelsError
 from parquet_variant.fork_safety import cached_property, hold_during_fork
@@ -25,6 +25,7 @@ from parquet_variant.machine_code.levels import levels_here
 
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
+    from parquet_variant.machine_code.interpreting.interpreter import Interpreter
 
 
 # Held while LLVM compiles, also during a fork: a child cannot use an LLVM that was compiling when it was forked.
@@ -47,11 +48,11 @@ class Jit:
 
         from parquet_variant.machine_code.building.objects import new_target_machine
 
-        # The engine takes the target machine over.
+        # The engine owns the target machine.
         return llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine(self.level))
 
     def address(self, kernel: Kernel) -> int:
-        """Where the entry point of a kernel is."""
+        """Return the address of a kernel's entry point, which is compiled if needed."""
         with _COMPILING:
             import llvmlite.binding as llvm
 
@@ -67,23 +68,23 @@ class Jit:
 
 
 _VARIABLE = "PARQUET_VARIANT_KERNELS"
-_INSTALL = "install Numba with pip install 'parquet-variant[jit]', or a wheel that was built for this platform"
+_INSTALL = "install Numba with: pip install 'parquet-variant[jit]', or install a wheel for this platform"
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 class MachineCode(Protocol):
-    """One of the two ways to the code."""
+    """A source of machine code."""
 
     @property
     def way(self) -> str:
-        """``built`` or ``jit``."""
+        """``built``, ``jit``, ``python`` or ``checked``."""
 
     @property
     def level(self) -> str:
         """The CPU level of the code."""
 
     def address(self, kernel: Kernel) -> int:
-        """Where the entry point of a kernel is."""
+        """Return the address of a kernel's entry point."""
 
 
 _the_jit: list[Jit] = []
@@ -101,14 +102,20 @@ def _jit() -> MachineCode:
 
 @cache
 def machine_code() -> MachineCode:
-    """The way that this process takes.
+    """Return the source of machine code of this process.
 
-    Raises `KernelsError` if there is no machine code that fits, and no Numba; or what the variable asks for is not
-    there.
+    Raises `KernelsError` if there is neither a library that fits nor Numba, or if the source that the variable names is
+    not available.
     """
     mode = os.environ.get(_VARIABLE, "")
-    if mode not in ("", "built", "jit"):
-        raise KernelsError(f"{_VARIABLE}={mode!r}: it may be 'built' or 'jit'", reason="bad-option")
+    if mode not in ("", "built", "jit", "python", "checked"):
+        raise KernelsError(
+            f"unknown {_VARIABLE}={mode!r}: set it to built, jit, python or checked, or unset it", reason="bad-option"
+        )
+    if mode in ("python", "checked"):
+        from parquet_variant.machine_code.interpreting.interpreter import Interpreter
+
+        return Interpreter(checked=mode == "checked")
     if mode == "jit":
         return _jit()
     from parquet_variant.machine_code.library import load
@@ -120,36 +127,39 @@ def machine_code() -> MachineCode:
             raise
         if find_spec("numba") is None:
             raise KernelsError(f"{refused.message}; {_INSTALL}", reason=refused.reason, file=refused.file) from refused
-        if not Path(__file__).parents[3].joinpath("pyproject.toml").exists():  # no checkout
+        if not Path(__file__).parents[3].joinpath("pyproject.toml").exists():  # not a checkout
             warnings.warn(f"kernels are compiled on first use: {refused}", RuntimeWarning, stacklevel=2)
         return _jit()
 
 
 def entry_point(kernel: Kernel) -> Callable[[int], int]:
-    """The function that runs a kernel on the words at an address, and returns 0 unless memory ran out."""
-    return _PROTOTYPE(machine_code().address(kernel))
+    """Return the function that runs a kernel on the words at an address; it returns 0 unless memory ran out."""
+    code = machine_code()
+    if code.way in ("python", "checked"):
+        return cast("Interpreter", code).entry_point(kernel)
+    return _PROTOTYPE(code.address(kernel))
 
 
 def warmup(progress: Callable[[str, int, int], None] | None = None) -> bool:
-    """Compile the kernels that were neither built with the package nor kept in the cache.
+    """Compile the kernels that are neither built with the package nor in the cache.
 
     Parameters
     ----------
     progress
-        Called with what is done, the kernels that are ready, and how many there are.
+        Called with the name of the step, the number of finished kernels, and the number of all kernels.
 
     Returns
     -------
     bool
-        Whether there was anything to compile for: False where the kernels were built with the package.
+        False if nothing had to be compiled, because the kernels were built with the package.
 
     Raises
     ------
     KernelsError
-        If there are neither built kernels that fit nor Numba, or a kernel cannot be compiled.
+        If there are neither built kernels that fit nor Numba, or if a kernel cannot be compiled.
     """
     code = machine_code()
-    if code.way == "built":
+    if code.way != "jit":
         return False
     from parquet_variant.machine_code.building.build import build_all_objects
     from parquet_variant.machine_code.functions import find_kernels

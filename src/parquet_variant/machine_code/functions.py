@@ -1,8 +1,9 @@
-"""What the kernels' modules define: kernels, helpers and intrinsics; and the kernels that there are.
+"""The functions in the modules of kernels: kernels, helpers and intrinsics; and the list of all kernels.
 
-Owns the three classes, calling a kernel, and looking for them all. Each stands for a Python function until its machine
-code is needed: defining one costs nothing and does not import Numba. The entry point of a kernel and the Numba type of
-a function come from callables that `kernels.compiling` passes, since `entry_points` and `building` import this module.
+Owns the three classes, calling a kernel, and finding kernels. Each object stands for a Python function until its
+machine code is needed: defining one costs nothing and does not import Numba. The entry point of a kernel and the Numba
+type of a function come from callables that `kernels.compiling` passes, because `entry_points` and `building` import
+this module.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ NumbaType = Callable[[Any], Any]
 
 
 class _Compiled:
-    """A function that is not called as Python."""
+    """A function that is compiled."""
 
     def __init__(self, function: Callable[..., Any], numba_type: NumbaType) -> None:
         self._numba_type = numba_type
         update_wrapper(self, function)  # type: ignore[arg-type]
-        # The names that Numba knows: it looks for them where it inlines.
+        # Numba reads these attributes when it inlines a function.
         self.py_func = function
         self.targetoptions: dict[str, str] = {}
 
@@ -43,7 +44,7 @@ class _Compiled:
 
 
 class Helper(_Compiled):
-    """What only kernels can call."""
+    """A function that only kernels can call."""
 
     def __init__(self, function: Callable[..., Any], numba_type: NumbaType, *, inline: bool) -> None:
         super().__init__(function, numba_type)
@@ -51,15 +52,14 @@ class Helper(_Compiled):
             self.targetoptions = {"inline": "always"}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: there is nothing that Python could jump to."""
-        raise TypeError(f"{self.py_func.__name__} is a helper of kernels: Python can call what @kernel makes")
+        """Raise `TypeError`: a helper has no entry point."""
+        raise TypeError(f"helper {self.py_func.__name__} cannot be called from Python; call a function with @kernel")
 
 
 class Intrinsic:
-    """A few instructions, for which Python has no words: LLVM's builder makes them.
+    """A few instructions that Python cannot express, made by LLVM's builder.
 
-    What makes them has the name of this, in the module of this name in `kernels.intrinsics`, which only compiling
-    imports.
+    The module and function of the same name in `kernels.intrinsics` make them. Only compiling imports those modules.
     """
 
     def __init__(self, module: str, name: str, numba_type: NumbaType) -> None:
@@ -74,8 +74,8 @@ class Intrinsic:
         return f"<intrinsic {self.maker}.{self.name}>"
 
     def __call__(self, *args: Any) -> Any:
-        """Refuse, as a helper does."""
-        raise TypeError(f"{self.name} is an intrinsic of kernels: Python can call what @kernel makes")
+        """Raise `TypeError`: an intrinsic has no entry point."""
+        raise TypeError(f"intrinsic {self.name} cannot be called from Python; call a function with @kernel")
 
     @property
     def _numba_type_(self) -> Any:
@@ -83,7 +83,7 @@ class Intrinsic:
 
 
 class Kernel(_Compiled):
-    """What Python can call: machine code, without the GIL."""
+    """A function that Python can call: machine code that runs without the GIL."""
 
     def __init__(
         self, function: Callable[..., Any], numba_type: NumbaType, entry_point: Callable[[Kernel], Callable[[int], int]]
@@ -93,12 +93,12 @@ class Kernel(_Compiled):
 
     @cached_property
     def signature(self) -> Signature:
-        """What it takes and returns."""
+        """The parameters and the result."""
         return Signature.of(self.py_func)
 
     @property
     def symbol(self) -> str:
-        """Name of its entry point."""
+        """Name of the entry point."""
         name = f"{self.py_func.__module__}.{self.py_func.__qualname__}".removeprefix("parquet_variant.kernels.")
         return "pv_" + "".join(letter if letter.isalnum() else "_" for letter in name)
 
@@ -117,12 +117,12 @@ class Kernel(_Compiled):
     def __call__(self, *arguments: Any) -> Any:
         """Run the machine code.
 
-        Raises `TypeError` if an argument is not of the type that the kernel declares; `MemoryError` if there is no
-        memory left for what the kernel makes.
+        Raises `TypeError` if an argument does not have the declared type, and `MemoryError` if the kernel cannot
+        allocate its tables.
         """
         words = self._pack(arguments)
         if self._entry(words.buffer_info()[0]):
-            raise MemoryError("no memory left for a kernel's tables; work on fewer rows at a time")
+            raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
         return self._unpack(words)
 
 
@@ -130,12 +130,12 @@ _PACKAGE = "parquet_variant.kernels"
 
 
 def find_kernels() -> list[Kernel]:
-    """All kernels, those of one module together."""
+    """Return all kernels, grouped by module."""
     package = import_module(_PACKAGE)
     names = sorted(module.name for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."))
     kernels = {}
     for name in names:
-        # The instructions of intrinsics are there for compiling only.
+        # Modules of intrinsics need Numba.
         if ".intrinsics" not in name:
             for value in vars(import_module(name)).values():
                 if isinstance(value, Kernel) and value.py_func.__module__ == name:
@@ -144,7 +144,7 @@ def find_kernels() -> list[Kernel]:
 
 
 def find_kernel(module: str, name: str) -> Kernel:
-    """The kernel of a module."""
+    """Return the kernel of a module."""
     kernel = getattr(import_module(module), name)
     assert isinstance(kernel, Kernel)
     return kernel

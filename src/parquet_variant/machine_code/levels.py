@@ -1,6 +1,6 @@
-"""The CPU levels that machine code is made for, and which of them this machine has.
+"""The CPU levels for which machine code is built, and which of them this machine supports.
 
-Owns the names. Leaves what LLVM is told about each to `building.objects`.
+Owns the names. Leaves the LLVM options of each level to `building.objects`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 X86_64, X86_64_V3, AARCH64 = "x86-64", "x86-64-v3", "aarch64"
 LEVELS = (X86_64_V3, X86_64, AARCH64)
 
-# What x86-64-v3 has beyond the baseline, as Linux spells it (psABI, "Micro-Architecture Levels"; abm is lzcnt).
+# Flags of x86-64-v3 beyond the baseline, as Linux spells them (psABI, "Micro-Architecture Levels"; abm is lzcnt).
 _V3_FLAGS = frozenset(
     (
         *("cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"),
@@ -21,7 +21,7 @@ _V3_FLAGS = frozenset(
 
 
 def cpu_flags() -> frozenset[str]:
-    """Flags of the first CPU; none where Linux does not tell them."""
+    """Return the flags of the first CPU; empty if Linux does not report them."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:  # noqa: PTH123
             for line in lines:
@@ -33,12 +33,12 @@ def cpu_flags() -> frozenset[str]:
 
 
 def architecture(level: str) -> str:
-    """The architecture of a level, as Linux calls it."""
+    """Return the architecture of a level, as Linux names it."""
     return "aarch64" if level == AARCH64 else "x86_64"
 
 
 def platform_tag(levels: tuple[str, ...]) -> str:
-    """The platform of a wheel with libraries for some levels.
+    """Return the platform tag of a wheel with libraries for some levels.
 
     >>> platform_tag((X86_64_V3, X86_64))
     'manylinux_2_17_x86_64'
@@ -48,7 +48,7 @@ def platform_tag(levels: tuple[str, ...]) -> str:
 
 
 def _architecture_here() -> str | None:
-    """The architecture of this machine, if libraries are built for it."""
+    """Return the architecture of this machine, if libraries are built for it."""
     if not sys.platform.startswith("linux") or sys.maxsize < 2**32:
         return None
     names = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
@@ -56,12 +56,12 @@ def _architecture_here() -> str | None:
 
 
 def levels_of_wheel() -> tuple[str, ...]:
-    """All levels of this machine's architecture, the best first; none where no libraries are built."""
+    """Return all levels of this machine's architecture, best first; empty if no libraries are built for it."""
     return tuple(level for level in LEVELS if architecture(level) == _architecture_here())
 
 
 def levels_here() -> tuple[str, ...]:
-    """Levels whose code this machine runs, the best first; none where no libraries are built."""
+    """Return the levels whose code this machine can run, best first; empty if no libraries are built for it."""
     levels = levels_of_wheel()
     if X86_64_V3 in levels and not cpu_flags() >= _V3_FLAGS:
         return (X86_64,)

@@ -1,9 +1,9 @@
-"""The library that was built with the package, and the sources that it was made from, told by one hash.
+"""The library of kernels that was built with the package, and the hash of the sources from which it was built.
 
-Owns finding it, refusing one that does not fit, and loading it; the hash: of every module of `kernels`, and of the
-modules outside that these take constants from. Leaves making it to `building`. The file beside it, ``kernels.json``,
-says what is in it, and is read before anything is loaded. Nothing is written. Works where the package is a directory
-and where it is a zip file.
+Owns finding the library, refusing one that does not fit, and loading it; and the hash, which covers every module of
+`kernels` and the modules from which these take constants. Leaves building to `building`. The file ``kernels.json``
+describes the library, and is read before anything is loaded. Nothing is written. The package may be a directory or a
+zip file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from parquet_variant.machine_code.levels import levels_here
 if TYPE_CHECKING:
     from parquet_variant.machine_code.functions import Kernel
 
-# The directory (or the place in a zip file) of the package.
+# Directory of the package, or its path in a zip file.
 PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
 _FOREIGN = re.compile(rb"^from parquet_variant\.(types|encoding\.[\w.]+) import", re.MULTILINE)
 
-# What decides how kernels are called, and what they are compiled to.
+# Modules that decide how kernels are called and compiled.
 _COMPILING = {
     *("machine_code/functions.py", "machine_code/signatures.py"),
     *(f"machine_code/building/{name}.py" for name in ("frontend", "linking", "objects")),
@@ -36,26 +36,26 @@ _COMPILING = {
 
 
 def read(name: str) -> bytes:
-    """The bytes of a file of the package, named with slashes. Raises `OSError` if there is no such file."""
+    """Return the bytes of a file of the package, named with slashes. Raises `OSError` if it does not exist."""
     loader: Any = __spec__.loader
     return loader.get_data(os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
 
 
 def kernel_sources() -> set[str]:
-    """The modules of `kernels`, named with slashes; none if the package is in a zip file."""
+    """Return the modules of `kernels`, named with slashes; empty if the package is in a zip file."""
     root = Path(PACKAGE)
     return {path.relative_to(root).as_posix() for path in root.joinpath("kernels").rglob("*.py")}
 
 
 def sources() -> list[str]:
-    """All that a hash of the sources as they are now is made of."""
+    """Return the files that the hash of the current sources covers."""
     kernels = kernel_sources()
     foreign = {name.decode() for kernel in kernels for name in _FOREIGN.findall(read(kernel))}
     return sorted(kernels | {f"{name.replace('.', '/')}.py" for name in foreign} | _COMPILING)
 
 
 def source_hash(names: Iterable[str]) -> str:
-    """SHA-256 of some files of the package, with their names."""
+    """Return the SHA-256 of some files of the package, including their names."""
     digest = hashlib.sha256()
     for name in sorted(names):
         content = read(name)
@@ -64,22 +64,22 @@ def source_hash(names: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-# Where the libraries are, below the package, and the table beside them.
+# Folder of the libraries in the package, and the table in it.
 FOLDER = "machine_code/libraries"
 TABLE = "kernels.json"
-# A string in each library: the hash of its sources.
+# Symbol of a string in each library: the hash of its sources.
 HASH_SYMBOL = "pv_source_hash"
 _HASH_SIZE = 64
 
 
 def file_name(level: str) -> str:
-    """The file of the library for a CPU level."""
+    """Return the file name of the library for a CPU level."""
     return f"kernels-{level}.so"
 
 
 @dataclass(frozen=True)
 class Library:
-    """A library that is loaded."""
+    """A loaded library."""
 
     level: str
     handle: ctypes.CDLL
@@ -87,7 +87,7 @@ class Library:
     way: str = "built"
 
     def address(self, kernel: Kernel) -> int:
-        """Where the entry point of a kernel is. Raises `KernelsError` if the library was built without this kernel."""
+        """Return the entry point of a kernel. Raises `KernelsError` if the library does not have the kernel."""
         if self.kernels.get(kernel.symbol) != str(kernel.signature):
             raise KernelsError(f"{kernel!r} is not in the library of kernels; {_BUILD}", reason="no-kernels")
         address = ctypes.cast(getattr(self.handle, kernel.symbol), ctypes.c_void_p).value
@@ -95,11 +95,11 @@ class Library:
         return address
 
 
-_BUILD = "build it anew with: python -m parquet_variant.machine_code.building"
+_BUILD = "rebuild it with: python -m parquet_variant.machine_code.building"
 
 
 def _refused(what: str, name: str) -> KernelsError:
-    return KernelsError(f"{what}; install the package anew", file=os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
+    return KernelsError(f"{what}; reinstall the package", file=os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
 
 
 def _table() -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _table() -> dict[str, Any]:
         table = json.loads(read(name))
         complete = {"sources", "source_hash", "libraries", "kernels"} <= table.keys()
     except OSError:
-        raise KernelsError("no kernels were built with this package", reason="no-kernels") from None
+        raise KernelsError("the package has no built kernels", reason="no-kernels") from None
     except (ValueError, AttributeError):
         complete = False
     if not complete:
@@ -123,13 +123,13 @@ def _check_sources(table: dict[str, Any]) -> None:
         fits = False
     if not fits:
         raise KernelsError(
-            f"the kernels were built from sources of another version than those beside them; {_BUILD}",
+            f"the kernels were built from other sources than those of the package; {_BUILD}",
             reason="other-kernels",
         )
 
 
 def _open(name: str, size: int) -> ctypes.CDLL:
-    """Load a library from its file, or from memory where the package is in a zip file."""
+    """Load a library from its file, or from memory if the package is in a zip file."""
     path = os.path.join(PACKAGE, *name.split("/"))  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
         if os.path.getsize(path) != size:  # noqa: PTH202
@@ -148,18 +148,20 @@ def _open(name: str, size: int) -> ctypes.CDLL:
 
 
 def load(levels: tuple[str, ...] | None = None) -> Library:
-    """The library for this machine.
+    """Load the library for this machine.
 
-    `levels`: CPU levels to choose from, the best first; those of this machine by default.
-    Raises `KernelsError` if there is none, if it was built from other sources than those beside it, or if it is
-    damaged.
+    `levels`: CPU levels to choose from, best first; by default those of this machine.
+
+    Raises `KernelsError` if there is no library, if it was built from other sources, or if it is damaged.
     """
     table = _table()
     _check_sources(table)
     built = table["libraries"]
-    level = next((each for each in levels_here() if each in built and (levels is None or each in levels)), None)
+    level = next((name for name in levels_here() if name in built and (levels is None or name in levels)), None)
     if level is None:
-        raise KernelsError(f"kernels were built for {', '.join(built)} only, not for this machine", reason="no-kernels")
+        raise KernelsError(
+            f"the package has kernels for {', '.join(built)}, but not for this machine", reason="no-kernels"
+        )
     name = f"{FOLDER}/{file_name(level)}"
     try:
         handle = _open(name, built[level]["size"])
@@ -169,6 +171,6 @@ def load(levels: tuple[str, ...] | None = None) -> Library:
             raise
         raise _refused(f"the library of kernels cannot be loaded: {failed}", name) from failed
     if source_hash != table["source_hash"]:
-        raise KernelsError("the library of kernels is of another version than its table", reason="other-kernels",
-                           file=name)  # fmt: skip
+        problem = "the library of kernels does not belong to its table; reinstall the package"
+        raise KernelsError(problem, reason="other-kernels", file=name)
     return Library(level, handle, table["kernels"])

@@ -1,10 +1,9 @@
-"""What a kernel takes and returns: the types that its annotations may name, and their form in machine code.
+"""Parameters and results of kernels: the types that annotations may name, and their form in machine code.
 
 Owns the array types and `Signature`, which checks the arguments of a call and lays them out as the vector of 64-bit
-words that every entry point reads: an integer or a boolean is one word, an array its address and then its shape. The
-words of the result follow those of the parameters. Calls that are as declared are laid out by code that is made for a
-signature: one expression in place of a loop, which would take longer than many a kernel. Leaves calling to `functions`,
-the code behind it to `building`.
+words that every entry point reads. An integer or boolean is one word; an array is its address and shape. The words of
+the result follow those of the parameters. `packer` generates one expression per signature, because a loop would take
+longer than many kernels. Leaves calling to `functions`, and building code to `building`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class ArrayType:
 
     @property
     def words(self) -> int:
-        """Address and shape."""
+        """Number of words: the address and the shape."""
         return 1 + self.dimensions
 
     @cached_property
@@ -46,7 +45,7 @@ class ArrayType:
         return f"{'const ' if self.read_only else ''}{self.dtype}[{shape}]"
 
     def describe(self, value: Any) -> str | None:
-        """What a value is, if it cannot be passed as this; None if it can."""
+        """Return a description of a value that cannot be passed as this type; None if it can."""
         if not isinstance(value, np.ndarray):
             return type(value).__name__
         fits = (
@@ -69,7 +68,7 @@ ReadOnlyInt64s = Annotated[npt.NDArray[np.int64], ArrayType("int64", read_only=T
 ReadOnlyInt32s = Annotated[npt.NDArray[np.int32], ArrayType("int32", read_only=True)]
 ReadOnlyUInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", read_only=True)]
 
-# A parameter or a result: int, bool, an array, or a tuple of such; a parameter may be a named tuple, too.
+# A parameter or result: int, bool, an array, or a tuple of these; a parameter may also be a named tuple.
 Type = Any
 
 
@@ -77,7 +76,7 @@ Type = Any
 class RecordType:
     """A named tuple, whose fields are passed one after the other.
 
-    Fields that are annotated as `Any` stay behind: they only keep memory alive. They come last.
+    Fields annotated as `Any` are not passed: they only keep memory alive. They are the last fields.
     """
 
     record: type[tuple[Any, ...]]
@@ -85,7 +84,7 @@ class RecordType:
 
     @classmethod
     def of(cls, record: type[tuple[Any, ...]], where: str) -> RecordType:
-        """What the annotations of a named tuple say."""
+        """Return the type of a named tuple from its annotations."""
         hints = get_type_hints(record, include_extras=True)
         return cls(
             record,
@@ -98,7 +97,7 @@ class RecordType:
 
     @property
     def words(self) -> int:
-        """Those of its fields."""
+        """Number of words of the fields."""
         return sum(_words(kind) for _, kind in self.fields)
 
     def __str__(self) -> str:
@@ -113,10 +112,10 @@ def _from_annotation(annotation: Any, where: str) -> Type:
         if isinstance(kind, ArrayType):
             return kind
     if get_origin(annotation) is tuple and Ellipsis not in get_args(annotation):
-        return tuple(_from_annotation(each, where) for each in get_args(annotation))
+        return tuple(_from_annotation(part, where) for part in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
         return RecordType.of(annotation, where)
-    raise TypeError(f"{where} is annotated as {annotation}: kernels take int, bool, tuples, and the array types here")
+    raise TypeError(f"{where} is annotated as {annotation}: annotate it with int, bool, a tuple, or an array type")
 
 
 def _text(kind: Type) -> str:
@@ -140,19 +139,19 @@ def _put(words: list[Any], kind: Type, value: Any, name: str) -> None:
     elif isinstance(kind, tuple):
         if not isinstance(value, tuple) or len(value) != len(kind):
             raise TypeError(f"{name} must be {_text(kind)}, not {value!r}")
-        for each_kind, each in zip(kind, value, strict=True):
-            _put(words, each_kind, each, name)
+        for part, item in zip(kind, value, strict=True):
+            _put(words, part, item, name)
     elif isinstance(kind, RecordType):
         if not isinstance(value, kind.record):
             raise TypeError(f"{name} must be {kind}, not {type(value).__name__}")
-        for (field, each_kind), each in zip(kind.fields, value, strict=False):
-            _put(words, each_kind, each, f"{name}.{field}")
+        for (field, part), item in zip(kind.fields, value, strict=False):
+            _put(words, part, item, f"{name}.{field}")
     else:
         words += array_words(kind, value, name)
 
 
 def array_words(kind: ArrayType, value: Any, name: str) -> tuple[int, ...]:
-    """The words of an array. Raises `TypeError` if it is not of the type."""
+    """Return the words of an array. Raises `TypeError` if it does not have the type."""
     try:
         view = value.__array_interface__
     except AttributeError:
@@ -171,12 +170,9 @@ def array_words(kind: ArrayType, value: Any, name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameters by name, and the result; None if there is none.
+    """The parameters by name, and the result; None if there is no result.
 
-    Examples
-    --------
-    >>> def find(sizes: Int64s, wanted: int) -> tuple[bool, int]: ...
-    >>> print(Signature.of(find))
+    Examples -------- >>> def find(sizes: Int64s, wanted: int) -> tuple[bool, int]: ... >>> print(Signature.of(find))
     (sizes: int64[:], wanted: int) -> (bool, int)
     """
 
@@ -185,9 +181,9 @@ class Signature:
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Signature:
-        """What the annotations of a function say.
+        """Return the signature of a function from its annotations.
 
-        Raises `TypeError` if an annotation is missing, or is none of the types that kernels take and return.
+        Raises `TypeError` if an annotation is missing or is not a type of kernels.
         """
         where = f"kernel {function.__module__}.{function.__name__}"
         hints = get_type_hints(function, include_extras=True)
@@ -207,13 +203,13 @@ class Signature:
 
     @cached_property
     def result_words(self) -> tuple[int, ...]:
-        """Zeros, as many as the result has words."""
+        """One zero for each word of the result."""
         return (0,) * (0 if self.result is None else _words(self.result))
 
     def pack(self, arguments: tuple[Any, ...]) -> array[int]:
         """Lay out the arguments of a call, with room for the result behind them.
 
-        Raises `TypeError` if an argument is not of the type that is declared for it.
+        Raises `TypeError` if an argument does not have the declared type.
         """
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{len(arguments)} arguments for {self}")
@@ -224,11 +220,13 @@ class Signature:
         try:
             return array("q", words)
         except OverflowError:
-            raise VariantError("a number is given that has more than 64 bits", reason="bad-option") from None
+            raise VariantError(
+                "an argument has more than 64 bits; kernels take integers from -2**63 to 2**63 - 1", reason="bad-option"
+            ) from None
 
 
 _NOTHING = ctypes.c_int64()
-# The address of an array that may be written, in a seventh of the time that the array interface takes.
+# Names that generated packers use. `addressof` takes a seventh of the time of the array interface.
 _NAMES = {
     "array": array,
     "array_words": array_words,
@@ -240,7 +238,7 @@ _NAMES = {
 
 
 def packer(signature: Signature) -> Callable[[tuple[Any, ...]], array[int]]:
-    """What does the same as `Signature.pack`, which is asked where an argument is none of the usual kind."""
+    """Return a function that does the same as `Signature.pack`, and calls it for unusual arguments."""
     names: dict[str, Any] = {**_NAMES, "checked": signature.pack}
     checks: list[str] = []
     words: list[str] = []
@@ -264,17 +262,17 @@ def pack(arguments):
 
 
 def _add(value: str, kind: Type, names: dict[str, Any], checks: list[str], words: list[str]) -> None:
-    """Add the words of a value, what must hold for it, and what these name."""
+    """Add the words of a value, its conditions, and the names that these use."""
     name = f"k{len(names)}"
     if isinstance(kind, RecordType):
         names[name] = kind.record
         checks.append(f"type({value}) is {name}")
-        for field, each in kind.fields:
-            _add(f"{value}.{field}", each, names, checks, words)
+        for field, part in kind.fields:
+            _add(f"{value}.{field}", part, names, checks, words)
     elif isinstance(kind, tuple):
         checks.append(f"type({value}) is tuple and len({value}) == {len(kind)}")
-        for number, each in enumerate(kind):
-            _add(f"{value}[{number}]", each, names, checks, words)
+        for number, part in enumerate(kind):
+            _add(f"{value}[{number}]", part, names, checks, words)
     elif not isinstance(kind, ArrayType):
         words.append(value if kind is int else f"bool({value})")
     elif kind.read_only:
@@ -288,7 +286,7 @@ def _add(value: str, kind: Type, names: dict[str, Any], checks: list[str], words
 
 
 def unpacker(signature: Signature) -> Callable[[array[int]], Any]:
-    """What gives the result of a call from its words, when it is done."""
+    """Return a function that reads the result of a call from its words."""
     if signature.result is None:
         return lambda words: None
     expression = _result(signature.result, count(-len(signature.result_words)))
@@ -298,6 +296,6 @@ def unpacker(signature: Signature) -> Callable[[array[int]], Any]:
 
 def _result(kind: Type, places: Iterator[int]) -> str:
     if isinstance(kind, tuple):
-        return f"({''.join(f'{_result(each, places)}, ' for each in kind)})"
+        return f"({''.join(f'{_result(part, places)}, ' for part in kind)})"
     word = f"words[{next(places)}]"
     return word if kind is int else f"bool({word})"

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
-from parquet_variant.kernels.memory import copy_spans
+from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape
 from parquet_variant.path import VariantPath, Wildcard, parse_pattern
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -299,7 +299,7 @@ def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffe
 
         uuids = np.empty((len(strings), 16) if kind == "uuid!" else (0, 16), np.uint8)
         buffers.append(uuids)
-        return type_strings(nodes, strings, _EXACT_FORMS[kind], uuids.ctypes.data)
+        return type_strings(nodes, strings, _EXACT_FORMS[kind], address_of(uuids))
     lengths, parse = _PARSERS[kind]
     sizes = nodes[strings, 2]
     typed = 0
@@ -307,7 +307,7 @@ def _type_strings(nodes: Int64s, strings: npt.NDArray[np.intp], kind: str, buffe
         if lengths is None or size in lengths:
             selected = strings[sizes == size]
             data = np.empty((len(selected), max(size, 1)), np.uint8)
-            copy_spans(nodes[selected, 1].copy(), nodes[selected, 2].copy(), data.ctypes.data)
+            copy_spans(nodes[selected, 1].copy(), nodes[selected, 2].copy(), address_of(data))
             typed += parse(nodes, selected, data[:, :size], buffers)
     return typed
 
@@ -382,7 +382,7 @@ def _parse_uuids(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buff
     nibbles = np.where(digit < 10, digit, letter + 10)[good]
     values = np.ascontiguousarray(nibbles[:, ::2] << 4 | nibbles[:, 1::2])
     buffers.append(values)
-    return _put(nodes, strings[good], PrimitiveId.UUID, values.ctypes.data + 16 * np.arange(len(values)), 16)
+    return _put(nodes, strings[good], PrimitiveId.UUID, address_of(values) + 16 * np.arange(len(values)), 16)
 
 
 def _parse_base64(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buffers: list[object]) -> int:
@@ -394,7 +394,7 @@ def _parse_base64(nodes: Int64s, strings: npt.NDArray[np.intp], data: Bytes, buf
     buffer = np.frombuffer(b"".join(values) or b"\0", np.uint8)
     buffers.append(buffer)
     sizes = np.array([len(value) for value in values], np.int64)
-    starts = buffer.ctypes.data + np.cumsum(sizes) - sizes
+    starts = address_of(buffer) + np.cumsum(sizes) - sizes
     return _put(nodes, strings[good], PrimitiveId.BINARY, starts, sizes)
 
 

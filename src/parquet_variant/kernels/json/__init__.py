@@ -1,1 +1,1 @@
-"""JSON text: its tokens, and how scalars are spelled."""
+"""JSON text in kernels: tokens, and the spelling of scalars."""

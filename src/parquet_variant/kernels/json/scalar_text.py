@@ -1,8 +1,8 @@
-"""How scalars are spelled in JSON, inside kernels; the twin of `encoding.json_writer`.
+"""Write scalars as JSON text inside kernels; the counterpart of `encoding.json_writer`.
 
-Owns the text of every scalar but strings and floats. Leaves strings and structure to `operations.to_json`, and rows
+Owns the text of every scalar except strings and floats. Leaves strings and structure to `operations.to_json`, and rows
 with floats to the scalar fallback. Every function writes at an address with room for `SCALAR_ROOM` bytes and returns
-the address after.
+the address after the text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from parquet_variant.kernels.json.shortest import shortest_decimal
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
 from parquet_variant.kernels.native_vectors import free, new_vector
 
-# No scalar but strings and binary takes more: 38 digits, sign, point, zeros; timestamps of any year.
+# Longest text of a scalar that is not a string or binary: 38 digits with sign, point and zeros, or a timestamp.
 SCALAR_ROOM = 96
 
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8).copy()
@@ -30,8 +30,8 @@ _POWERS = np.array([10**k for k in range(19)], np.int64)
 
 
 @helper
-def word(at, kind):
-    """Write null (0), true (1) or false (2)."""
+def word(at: int, kind: int) -> int:
+    """Write null (kind 0), true (1) or false (2)."""
     if kind == 0:
         store_u64(at, _NULL)
         return at + 4
@@ -43,8 +43,8 @@ def word(at, kind):
 
 
 @helper
-def _count_digits(value):
-    """Decimal digits of a non-negative number, at least one."""
+def _count_digits(value: int) -> int:
+    """Return the number of decimal digits of a non-negative number, at least 1."""
     count = 1
     while count < 19 and value >= _POWERS[count]:
         count += 1
@@ -52,23 +52,23 @@ def _count_digits(value):
 
 
 @helper
-def _digits(at, value, width):
+def _digits(at: int, value: int, width: int) -> int:
     """Write a non-negative number with at least ``width`` digits."""
     end = at + max(_count_digits(value), width)
     place = end
     while place - at >= 2:
-        rest = value % 100
+        pair = value % 100
         value //= 100
         place -= 2
-        store_u8(place, _PAIRS[2 * rest])
-        store_u8(place + 1, _PAIRS[2 * rest + 1])
+        store_u8(place, _PAIRS[2 * pair])
+        store_u8(place + 1, _PAIRS[2 * pair + 1])
     if place > at:
         store_u8(at, 0x30 + value % 10)
     return end
 
 
 @helper
-def int_text(at, value):
+def int_text(at: int, value: int) -> int:
     """Write an int64."""
     if value < 0:
         store_u8(at, 0x2D)
@@ -81,8 +81,8 @@ def int_text(at, value):
 
 
 @helper
-def decimal_text(at, high, low, scale):
-    """Write a decimal, without zeros at the end of its fraction."""
+def decimal_text(at: int, high: int, low: int, scale: int) -> int:
+    """Write a decimal without trailing zeros in its fraction."""
     if high < 0:
         store_u8(at, 0x2D)
         at += 1
@@ -106,15 +106,15 @@ def decimal_text(at, high, low, scale):
         for _ in range(8 - i % 9):
             chunk //= 10
         digits[i] = chunk % 10
-    whole = 45 - scale
+    integer_digits = 45 - scale
     first = 0
-    while first < whole - 1 and digits[first] == 0:
+    while first < integer_digits - 1 and digits[first] == 0:
         first += 1
     last = 45
-    while last > whole and digits[last - 1] == 0:
+    while last > integer_digits and digits[last - 1] == 0:
         last -= 1
     for i in range(first, last):
-        if i == whole:
+        if i == integer_digits:
             store_u8(at, 0x2E)
             at += 1
         store_u8(at, 0x30 + digits[i])
@@ -125,7 +125,8 @@ def decimal_text(at, high, low, scale):
 
 
 @helper
-def _quoted_word(at, negative, infinite):
+def _quoted_word(at: int, negative: bool, infinite: bool) -> int:
+    """Write NaN, Infinity or -Infinity in quotes."""
     if not infinite:
         store_u64(at, _NAN)
         return at + 5
@@ -140,8 +141,8 @@ def _quoted_word(at, negative, infinite):
 
 
 @helper
-def double_text(at, bits):
-    """Write a double: shortest digits; plain from 1e-3 up to below 1e7, else with an exponent."""
+def double_text(at: int, bits: int) -> int:
+    """Write the shortest digits of a double: plain from 1e-3 to below 1e7, else with an exponent."""
     negative = bits < 0
     bits &= 0x7FFFFFFFFFFFFFFF
     if bits >= 0x7FF0000000000000:
@@ -169,19 +170,19 @@ def double_text(at, bits):
             store_u8(at, 0x2E)
             store_u8(at + 1, 0x30)
             return at + 2
-        whole, rest = 0, digits
+        integer, fraction = 0, digits
         if -exponent <= 18:
-            whole, rest = digits // _POWERS[-exponent], digits % _POWERS[-exponent]
-        at = _digits(at, whole, 1)
+            integer, fraction = digits // _POWERS[-exponent], digits % _POWERS[-exponent]
+        at = _digits(at, integer, 1)
         store_u8(at, 0x2E)
         at += 1
         zeros = -exponent - 18
         for _ in range(zeros):
             store_u8(at, 0x30)
             at += 1
-        return _digits(at, rest, min(-exponent, 18))
+        return _digits(at, fraction, min(-exponent, 18))
     end = _digits(at + 1, digits, 1)
-    store_u8(at, load_u8(at + 1))  # the first digit moves before the point
+    store_u8(at, load_u8(at + 1))  # the first digit goes before the point
     store_u8(at + 1, 0x2E)
     if count == 1:
         store_u8(end, 0x30)
@@ -191,9 +192,9 @@ def double_text(at, bits):
 
 
 @helper
-def date_text(at, days):
-    """Write the date ``days`` after 1970-01-01 (proleptic Gregorian calendar, any year)."""
-    days += 719_468  # from 0000-03-01: years start in March, so that the leap day comes last
+def date_text(at: int, days: int) -> int:
+    """Write the date ``days`` days after 1970-01-01 (proleptic Gregorian calendar, any year)."""
+    days += 719_468  # days since 0000-03-01: years start in March, so that the leap day is the last day
     era = days // 146_097
     day_of_era = days - era * 146_097
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
@@ -214,8 +215,8 @@ def date_text(at, days):
 
 
 @helper
-def time_text(at, count, per_second, fraction_digits):
-    """Write a time of day in ticks, without zeros at the end of the fraction."""
+def time_text(at: int, count: int, per_second: int, fraction_digits: int) -> int:
+    """Write a time of day, given in ticks, without trailing zeros in the fraction of a second."""
     seconds = count // per_second
     ticks = count - seconds * per_second
     at = _digits(at, seconds // 3600, 2)
@@ -233,7 +234,7 @@ def time_text(at, count, per_second, fraction_digits):
 
 
 @helper
-def timestamp_text(at, count, per_second, fraction_digits, has_zone):
+def timestamp_text(at: int, count: int, per_second: int, fraction_digits: int, has_zone: bool) -> int:
     """Write the moment ``count`` ticks after 1970-01-01."""
     per_day = _SECONDS_PER_DAY * per_second
     days = count // per_day
@@ -247,8 +248,8 @@ def timestamp_text(at, count, per_second, fraction_digits, has_zone):
 
 
 @helper
-def uuid_text(at, source):
-    """Write a uuid, lower-case hex in groups."""
+def uuid_text(at: int, source: int) -> int:
+    """Write a UUID as lower-case hexadecimal digits in groups."""
     for i in range(16):
         if i == 4 or i == 6 or i == 8 or i == 10:
             store_u8(at, 0x2D)
@@ -261,20 +262,20 @@ def uuid_text(at, source):
 
 
 @helper
-def base64_text(at, source, size):
-    """Write base64 with padding."""
+def base64_text(at: int, source: int, size: int) -> int:
+    """Write bytes in base64 with padding."""
     i = 0
     while i < size:
-        left = size - i
+        remaining = size - i
         group = load_u8(source + i) << 16
-        if left > 1:
+        if remaining > 1:
             group |= load_u8(source + i + 1) << 8
-        if left > 2:
+        if remaining > 2:
             group |= load_u8(source + i + 2)
         store_u8(at, _BASE64[group >> 18])
         store_u8(at + 1, _BASE64[(group >> 12) & 63])
-        store_u8(at + 2, _BASE64[(group >> 6) & 63] if left > 1 else 0x3D)
-        store_u8(at + 3, _BASE64[group & 63] if left > 2 else 0x3D)
+        store_u8(at + 2, _BASE64[(group >> 6) & 63] if remaining > 1 else 0x3D)
+        store_u8(at + 3, _BASE64[group & 63] if remaining > 2 else 0x3D)
         at += 4
         i += 3
     return at

@@ -1,8 +1,8 @@
-"""The lexical parts of JSON: lines, strings, escapes, UTF-8, numbers, and the marks outside of strings.
+"""Scan the tokens of JSON: strings, escapes, UTF-8, numbers, line ends, and the marks between strings.
 
-Owns RFC 8259's tokens, the ends of lines, the error codes, and telling strings from what is between them in text that
-comes in blocks. Leaves structure (objects, arrays, keys) to `tapes.parse_json`, what marks mean to `ingestion.formats`.
-Positions are absolute addresses; ``end`` is the address after the text.
+Owns the tokens of RFC 8259, the status codes of the parser, and finding strings in text that arrives in blocks. Leaves
+structure (objects, arrays, keys) to `tapes.parse_json`, and the meaning of marks to `ingestion.formats`. Positions are
+absolute addresses; ``end`` is the address after the text.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from parquet_variant.kernels.memory import (
 from parquet_variant.kernels.native_vectors import address_in, export_vector, new_vector, reserve
 from parquet_variant.machine_code.signatures import UInt8s
 
-# Status codes of the parser. The reference says in words what is wrong.
+# Status codes of the parser. The scalar reader words the errors.
 STATUS = numbered(
     "OK TRUNCATED NUMBER ESCAPE SURROGATE UTF8 CONTROL DEPTH DUPLICATE TRAILING KEY COLON COMMA_OBJECT COMMA_ARRAY "
     "VALUE SIZE"
 )
 
-# What `scan_string` found.
+# Forms of a string that `scan_string` returns.
 PLAIN = 0
 ESCAPED = 1
 
 _HIGH = -0x7F7F7F7F7F7F7F80  # 0x80 in every byte, as a signed number
 
-# A double whose correctly rounded bits are still to be found: a = address, b = length of its text.
+# Kind of a double that Python still has to round: a = address, b = length of its text.
 DOUBLE_TEXT = 32
 
 
 @helper
-def utf8_length(pos, end):
-    """Length of the well-formed UTF-8 sequence at a position; 0 if there is none (Unicode, table 3-7)."""
+def utf8_length(pos: int, end: int) -> int:
+    """Return the length of the well-formed UTF-8 sequence at a position; 0 if it is malformed (Unicode, table 3-7)."""
     first = load_u8(pos)
     if first < 0x80:
         return 1
@@ -69,8 +69,8 @@ def utf8_length(pos, end):
 
 
 @helper
-def is_utf8(pos, end):
-    """Whether all of some text is well-formed UTF-8."""
+def is_utf8(pos: int, end: int) -> bool:
+    """Return whether text is well-formed UTF-8."""
     while pos < end:
         while pos + 32 <= end and high_of_32(pos) == 0:
             pos += 32
@@ -87,11 +87,11 @@ def is_utf8(pos, end):
 
 
 @helper
-def scan_string(pos, end):
-    """Find the end of a string whose opening quote lies before ``pos``.
+def scan_string(pos: int, end: int) -> tuple[int, int, int]:
+    """Find the end of a string whose opening quote is before ``pos``.
 
-    Returns ``(status, stop, found)``: ``stop`` is the closing quote if ``found`` is PLAIN, the first backslash if it is
-    ESCAPED, the offending byte on an error.
+    Returns ``(status, stop, form)``. ``stop`` is the closing quote if ``form`` is PLAIN, the first backslash if it is
+    ESCAPED, and the offending byte after an error.
     """
     while True:
         while pos + 32 <= end:
@@ -119,8 +119,8 @@ def scan_string(pos, end):
 
 
 @helper
-def _hex4(pos, end):
-    """Value of four hexadecimal digits; -1 where they are not there."""
+def _hex4(pos: int, end: int) -> int:
+    """Return the value of four hexadecimal digits; -1 if they are missing or invalid."""
     if pos + 4 > end:
         return -1
     value = 0
@@ -139,8 +139,8 @@ def _hex4(pos, end):
 
 
 @helper
-def _store_code_point(out, code):
-    """Write a code point as UTF-8; returns the address after it."""
+def _store_code_point(out: int, code: int) -> int:
+    """Write a code point as UTF-8; return the address after it."""
     if code < 0x80:
         store_u8(out, code)
         return out + 1
@@ -161,8 +161,8 @@ def _store_code_point(out, code):
 
 
 @helper
-def _escaped_code(pos, end, replace_surrogates):
-    """``(status, code, length)`` of the escape, by its number, that starts here; two of them may be one code."""
+def _escaped_code(pos: int, end: int, replace_surrogates: bool) -> tuple[int, int, int]:
+    """Return ``(status, code, length)`` of the Unicode escape at a position; a surrogate pair is one code."""
     code = _hex4(pos + 2, end)
     if code < 0:
         return STATUS.TRUNCATED if pos + 6 > end else STATUS.ESCAPE, 0, 0
@@ -177,10 +177,10 @@ def _escaped_code(pos, end, replace_surrogates):
 
 
 @helper
-def unescape(start, slash, end, out, replace_surrogates):
-    """Write the string that starts at ``start`` and has its first backslash at ``slash``, without its escapes.
+def unescape(start: int, slash: int, end: int, out: int, replace_surrogates: bool) -> tuple[int, int, int]:
+    """Write a string without its escapes; it starts at ``start`` and has its first backslash at ``slash``.
 
-    Returns ``(status, stop, out)``: the closing quote or the offending byte, and the address after what was written.
+    Returns ``(status, stop, out)``: the closing quote or the offending byte, and the address after the output.
     """
     copy(out, start, slash - start)
     out += slash - start
@@ -227,8 +227,8 @@ def unescape(start, slash, end, out, replace_surrogates):
 
 
 @helper
-def int_kind(value):
-    """The narrowest integer type for a value."""
+def int_kind(value: int) -> int:
+    """Return the narrowest integer type for a value."""
     if -0x80 <= value <= 0x7F:
         return KIND.INT8
     if -0x8000 <= value <= 0x7FFF:
@@ -239,8 +239,8 @@ def int_kind(value):
 
 
 @helper
-def decimal_kind(precision, scale):
-    """The narrowest decimal type that every reader takes: Spark refuses a scale above the type's precision."""
+def decimal_kind(precision: int, scale: int) -> int:
+    """Return the narrowest decimal type that every reader accepts: Spark refuses a scale above the precision."""
     widest = max(precision, scale)
     if widest <= 9:
         return KIND.DECIMAL4
@@ -250,13 +250,17 @@ def decimal_kind(precision, scale):
 
 
 @helper
-def _is_digit(pos, end):
+def _is_digit(pos: int, end: int) -> bool:
+    """Return whether there is a decimal digit at a position."""
     return pos < end and 0x30 <= load_u8(pos) <= 0x39
 
 
 @helper(inline=True)
-def _scan_digits(pos, end, mantissa, digits):
-    """``(stop, mantissa, digits)`` after a run of digits: the first 18 significant ones as a number, and how many."""
+def _scan_digits(pos: int, end: int, mantissa: int, digits: int) -> tuple[int, int, int]:
+    """Scan a run of digits; return ``(stop, mantissa, digits)``.
+
+    The mantissa has the first 18 significant digits; ``digits`` counts all significant digits.
+    """
     while pos < end:
         digit = load_u8(pos) - 0x30
         if digit < 0 or digit > 9:
@@ -270,8 +274,8 @@ def _scan_digits(pos, end, mantissa, digits):
 
 
 @helper
-def _wide_number(start, stop, negative, fraction, scale):
-    """``(kind, a, b, scale)`` of a number of more than 18 digits."""
+def _wide_number(start: int, stop: int, negative: bool, fraction: bool, scale: int) -> tuple[int, int, int, int]:
+    """Return ``(kind, a, b, scale)`` of a number of more than 18 digits."""
     high, low = 0, 0
     for at in range(start, stop):
         digit = load_u8(at) - 0x30
@@ -287,11 +291,11 @@ def _wide_number(start, stop, negative, fraction, scale):
 
 
 @helper
-def scan_number(pos, end, as_double):
-    """Read a number: ``(status, stop, kind, a, b, scale)``.
+def scan_number(pos: int, end: int, as_double: bool) -> tuple[int, int, int, int, int, int]:
+    """Scan a number; return ``(status, stop, kind, a, b, scale)``.
 
-    Integers and fractions without exponent are exact up to 38 digits; everything else, and every fraction if
-    ``as_double``, is a DOUBLE_TEXT node over its own text.
+    - Integers, and fractions without an exponent, are exact up to 38 digits.
+    - Every other number, and every fraction if ``as_double``, is a DOUBLE_TEXT node over its own text.
     """
     start = pos
     negative = load_u8(pos) == 0x2D
@@ -303,7 +307,7 @@ def scan_number(pos, end, as_double):
     if first < 0x30 or first > 0x39:
         return STATUS.NUMBER, pos, 0, 0, 0, 0
     mantissa = 0
-    digits = 0  # significant ones: leading zeros do not count
+    digits = 0  # significant digits: leading zeros do not count
     if first == 0x30:
         pos += 1
         if _is_digit(pos, end):
@@ -344,7 +348,10 @@ def scan_number(pos, end, as_double):
 
 @kernel
 def line_ends(address: int, size: int) -> tuple[int, int]:
-    """Where lines end, counted from the address, after the newline; for `adopt`. A last line may lack one."""
+    """Find the positions after each newline, counted from the address; return their vector for `adopt`.
+
+    The last line may lack a newline.
+    """
     ends = new_vector(1024)
     count = pos = 0
     while pos < size:
@@ -367,14 +374,14 @@ def line_ends(address: int, size: int) -> tuple[int, int]:
     return export_vector(ends, count)
 
 
-# Of an entry, those that hold the class of the mark; its place is above them.
+# Low bits of an entry that hold the class of the mark; the position is in the bits above.
 KIND_BITS = 3
 _QUOTE, _BACKSLASH, _NEWLINE, _RETURN, _VERTICAL_TAB = 0x22, 0x5C, 0x0A, 0x0D, 0x0B
 
 
 @helper
-def _plain_until(address, pos, size):
-    """Where something stands that may end plain text, or so little is left that it must be looked at byte by byte."""
+def _plain_until(address: int, pos: int, size: int) -> int:
+    """Return the position of the next byte that may end plain text, or of the last 31 bytes."""
     while pos + 32 <= size:
         hits = stops_of_32(address + pos)
         if hits != 0:
@@ -385,10 +392,10 @@ def _plain_until(address, pos, size):
 
 @kernel
 def find_marks(data: UInt8s, classes: UInt8s, in_string: bool) -> tuple[tuple[int, int], bool]:
-    """The marks outside of strings, for `adopt`, and whether the text ends in a string.
+    """Find the marks outside of strings; return them for `adopt`, and whether the text ends inside a string.
 
-    ``classes`` has the class of each byte, 0 for what is no mark. Line ends inside strings are overwritten by a byte
-    that JSON forbids as well. The text must not end in a backslash.
+    ``classes`` has the class of each byte; 0 means that the byte is not a mark. Line ends inside strings are
+    overwritten by a byte that JSON forbids as well. The text must not end in a backslash.
     """
     size, address = len(data), address_in(data)
     marks = new_vector(size // 8 + 64)

@@ -15,7 +15,7 @@ _FIRST, _LAST = -292, 324
 
 
 def _power(k: int) -> tuple[int, int]:
-    """10**k scaled to 128 bits, rounded up, as two halves."""
+    """Return 10**k scaled to 128 bits and rounded up, as two halves."""
     if k >= 0:
         value = 10**k
         shift = value.bit_length() - 128
@@ -35,8 +35,8 @@ _LOW = np.array([low for _, low in _POWERS], np.uint64).view(np.int64)
 
 
 @helper
-def _round_to_odd(high, low, factor):
-    """The top 64 bits of ``power * factor``, the last one set if anything was cut off."""
+def _round_to_odd(high: int, low: int, factor: int) -> int:
+    """Return the top 64 bits of ``power * factor``, with the last bit set if any lower bit was cut off."""
     carry, _ = multiply_add(0, low, factor, 0)
     upper, lower = multiply_add(0, high, factor, carry)
     return upper | (1 if lower != 0 and lower != 1 else 0)
@@ -44,7 +44,7 @@ def _round_to_odd(high, low, factor):
 
 @kernel
 def shortest_decimal(bits: int) -> tuple[int, int]:
-    """``(digits, exponent)`` of a finite, positive double: digits * 10**exponent, digits as an integer."""
+    """Return ``(digits, exponent)`` of a finite, positive double: digits * 10**exponent, digits as an integer."""
     fraction = bits & 0xFFFFFFFFFFFFF
     biased = (bits >> 52) & 0x7FF
     if biased != 0:
@@ -67,13 +67,13 @@ def shortest_decimal(bits: int) -> tuple[int, int]:
     s = value >> 2
     if s >= 10:
         tens = s // 10
-        below = lower <= 40 * tens
-        above = 40 * tens + 40 <= upper
-        if below != above:
-            return tens + (1 if above else 0), k + 1
-    below = lower <= 4 * s
-    above = 4 * s + 4 <= upper
-    if below != above:
-        return s + (1 if above else 0), k
+        fits_lower = lower <= 40 * tens
+        fits_upper = 40 * tens + 40 <= upper
+        if fits_lower != fits_upper:
+            return tens + (1 if fits_upper else 0), k + 1
+    fits_lower = lower <= 4 * s
+    fits_upper = 4 * s + 4 <= upper
+    if fits_lower != fits_upper:
+        return s + (1 if fits_upper else 0), k
     middle = 4 * s + 2
     return s + (1 if value > middle or (value == middle and s & 1) else 0), k

@@ -1,13 +1,13 @@
-"""Values as nodes in canonical order, with the ids of other dictionaries.
+"""Values as nodes in canonical order, with ids of another dictionary.
 
-Owns that walk, which editing, comparing, spelling types and the drafts share. Leaves malformed values, names given
-twice and values nested too deeply to the scalar fallback: they are flagged, and get no nodes. Nodes are those of
-`shredding.unshred`: strings and nulls are told apart, other scalars are raw bytes.
+Owns the walk that editing, comparing, spelling types and the drafts share. Malformed values, values with duplicate
+names and values that are nested too deep are flagged for the scalar fallback and have no nodes. Nodes are those of
+`shredding.unshred`: strings and nulls have their own kinds, other scalars are raw bytes.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
@@ -16,10 +16,10 @@ from parquet_variant.kernels.native_vectors import export_table, free, new_table
 from parquet_variant.kernels.operations.validate import scalar_is_valid
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.tape import put_node
-from parquet_variant.kernels.values.reading import MALFORMED, scalar, value_kind, value_size
+from parquet_variant.kernels.values.reading import MALFORMED, Container, scalar, value_kind, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
-from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 _MAX_DEPTH = 1000
 # A frame's own columns: the node that is filled, and where the order of its fields is (-1: as they are).
@@ -29,14 +29,19 @@ _NODE, _ORDER = OWN, OWN + 1
 class _Names(NamedTuple):
     """Where the ids of a row's dictionary are in ``id_map``: from ``first``, before ``last``."""
 
-    first: Any
-    last: Any
-    id_map: Any
+    first: int
+    last: int
+    id_map: Int64s
 
 
 @helper
-def _field_order(ids, id_width, count, first, last, id_map, order, used):
-    """``(status, order)``: 0 where the fields are in order, 1 where ``order[used:]`` now says it, -1 for bad ids."""
+def _field_order(parts: Container, names: _Names, order: Int64s, used: int) -> tuple[int, Int64s]:
+    """Return ``(status, order)`` of the fields of an object.
+
+    The status is 0 if the fields are in order, 1 if ``order[used:]`` now holds their order, and -1 for bad ids.
+    """
+    ids, id_width, count = parts.ids, parts.id_width, parts.count
+    first, last, id_map = names.first, names.last, names.id_map
     previous = -1
     in_order = True
     for i in range(count):
@@ -61,8 +66,8 @@ def _field_order(ids, id_width, count, first, last, id_map, order, used):
 
 
 @helper(inline=True)
-def _put_scalar(nodes, n, field, at, end, size):
-    """Make a node of a scalar; whether it is one."""
+def _put_scalar(nodes: Int64Table, n: int, field: int, at: int, end: int, size: int) -> bool:
+    """Write the node of a scalar; return whether the scalar is valid."""
     kind, a, b, scale = scalar(at, end)
     if kind == KIND.STRING or kind == KIND.NULL:
         put_node(nodes, n, kind | (field << 16), a, b)
@@ -72,26 +77,39 @@ def _put_scalar(nodes, n, field, at, end, size):
 
 
 @helper(inline=True)
-def _open(stack, depth, nodes, n, field, at, end, names, order, ordered):
-    """``(ok, order, ordered)`` after opening a container, and making a node of it."""
+def _open(
+    stack: Int64Table,
+    depth: int,
+    nodes: Int64Table,
+    n: int,
+    field: int,
+    at: int,
+    end: int,
+    names: _Names,
+    order: Int64s,
+    ordered: int,
+) -> tuple[bool, Int64s, int]:
+    """Open a container and write its node; return ``(ok, order, ordered)``."""
     kind = value_kind(load_u8(at))
-    _, count, ids, id_width, _, _, _ = open_container(stack, depth, at, end)
+    parts = open_container(stack, depth, at, end)
     stack[depth, _ORDER] = -1
     if kind == KIND.OBJECT:
-        status, order = _field_order(ids, id_width, count, names.first, names.last, names.id_map, order, ordered)
+        status, order = _field_order(parts, names, order, ordered)
         if status < 0:
             return False, order, ordered
         if status == 1:
             stack[depth, _ORDER] = ordered
-            ordered += count
-    put_node(nodes, n, kind | (field << 16), count, 0)
+            ordered += parts.count
+    put_node(nodes, n, kind | (field << 16), parts.count, 0)
     stack[depth, _NODE] = n
     return True, order, ordered
 
 
 @helper(inline=True)
-def _gather_row(at, end, stack, nodes, n, names, order):
-    """``(ok, nodes, n, order)`` after the value from one address to another."""
+def _gather_row(
+    at: int, end: int, stack: Int64Table, nodes: Int64Table, n: int, names: _Names, order: Int64s
+) -> tuple[bool, Int64Table, int, Int64s]:
+    """Write the nodes of the value between two addresses; return ``(ok, nodes, n, order)``."""
     field = depth = ordered = 0
     while True:
         size = value_size(at, end)
@@ -136,9 +154,9 @@ def canonical_nodes(
     row_start: Int64s,
     refused: UInt8s,
 ) -> tuple[int, int, int]:
-    """Gather the nodes of every value, fields in order; returns their table for `adopt`.
+    """Write the nodes of every value, fields in order; return their table for `adopt`.
 
-    A value lies from ``starts`` to ``stops``; none where start is -1. Id i of dictionary d becomes
+    A value is between ``starts`` and ``stops``; a start of -1 means no value. Id i of dictionary d becomes
     ``id_map[map_starts[d] + i]``.
     """
     stack = new_table(_MAX_DEPTH, OWN + 2)

@@ -1,8 +1,8 @@
-"""Changes to a batch of values, as changes to tables of nodes; the fast twin of `encoding.edits`.
+"""Edit a batch of values as tables of nodes; the fast counterpart of `encoding.edits`.
 
-Owns splicing nodes in and out, and stripping nulls. Nodes are those of `canonical_nodes`.
-A field's id is its rank among all names of the batch, so that values and what is inserted into them agree. Leaves
-malformed values, paths that do not fit and everything else that raises to the scalar fallback: those rows are marked.
+Owns splicing nodes in and out, and stripping nulls. Nodes are made by `canonical_nodes`. The id of a field is its rank
+among all names of the batch, so that values and inserted values agree. Rows with malformed values, mismatched paths and
+everything else that raises are marked for the scalar fallback.
 """
 
 from __future__ import annotations
@@ -25,20 +25,23 @@ _REPLACE, _APPEND, _DELETE = int(EditKind.REPLACE), int(EditKind.APPEND), int(Ed
 
 
 class Change(NamedTuple):
-    """One change of values."""
+    """One edit of all values."""
 
     kind: int  # An `EditKind`.
-    segments: Int64s  # The path: the rank of a key, or -1 - index.
-    # The nodes to put in, by row; those of row 0 everywhere if ``one_value``.
+    segments: Int64s  # Steps of the path: the rank of a key, or -1 - index.
+    # The nodes to insert into each row; the nodes of row 0 are inserted into all rows if ``one_value``.
     values: Int64Table
     value_start: Int64s
-    one_value: bool  # Whether there is one value for all rows.
-    max_size: int  # The most bytes of a changed value.
+    one_value: bool  # Whether all rows get the same value.
+    max_size: int  # Maximum bytes of a changed value.
 
 
 @helper
-def _find(nodes, at, segment):
-    """``(there, place, position)``: where a field or element is, or would be, in the container at a node."""
+def _find(nodes: Int64Table, at: int, segment: int) -> tuple[bool, int, int]:
+    """Return ``(exists, place, position)`` of a field or element in the container at a node.
+
+    The place is where it would be.
+    """
     kid, position = at + 1, 0
     if segment >= 0:
         while kid < nodes[at, 3] and nodes[kid, 0] >> 16 < segment:
@@ -52,8 +55,8 @@ def _find(nodes, at, segment):
 
 
 @helper
-def _copied(nodes, first, last, out, used):
-    """Append some nodes to a table that has room; returns the number of nodes there."""
+def _copied(nodes: Int64Table, first: int, last: int, out: Int64Table, used: int) -> int:
+    """Append nodes to a table with room; return the number of nodes in the table."""
     moved = used - first
     for j in range(first, last):
         put_node(out, used, nodes[j, 0], nodes[j, 1], nodes[j, 2])
@@ -63,7 +66,8 @@ def _copied(nodes, first, last, out, used):
 
 
 @helper
-def _nulls(count, out, used):
+def _nulls(count: int, out: Int64Table, used: int) -> int:
+    """Append null nodes; return the number of nodes in the table."""
     for _ in range(count):
         put_node(out, used, KIND.NULL, 0, 0)
         used += 1
@@ -71,13 +75,15 @@ def _nulls(count, out, used):
 
 
 @helper
-def _walk_down(nodes, at, kind, segments, path):
-    """``(fits, there, depth, place, position)``: as far down a path as there is something; fills ``path``.
+def _walk_down(
+    nodes: Int64Table, at: int, kind: int, segments: Int64s, path: Int64s
+) -> tuple[bool, bool, int, int, int]:
+    """Follow a path as far as it exists; fill ``path``; return ``(fits, exists, depth, place, position)``.
 
-    ``fits``: no step meets a value of another kind. ``there``: something is at the end, which is ``place``.
+    ``fits``: no step meets a value of another kind. ``exists``: there is a value at the end, which is ``place``.
     """
     depth = position = 0
-    fits = there = True
+    fits = exists = True
     place = at
     last = len(segments) if kind == _APPEND else len(segments) - 1
     while depth < len(segments):
@@ -85,21 +91,21 @@ def _walk_down(nodes, at, kind, segments, path):
         fits = nodes[at, 0] & 0xFF == (KIND.OBJECT if segments[depth] >= 0 else KIND.ARRAY)
         if not fits:
             break
-        there, place, position = _find(nodes, at, segments[depth])
-        if not there or depth == last:
+        exists, place, position = _find(nodes, at, segments[depth])
+        if not exists or depth == last:
             break
         at = place
         depth += 1
-    if kind == _APPEND and fits and there:
+    if kind == _APPEND and fits and exists:
         path[depth] = at
         fits = nodes[at, 0] & 0xFF == KIND.ARRAY
         place = nodes[at, 3]
-    return fits, there, depth, place, position
+    return fits, exists, depth, place, position
 
 
 @helper
-def _wrapping(segments, depth, max_size):
-    """How many nodes the containers take that are missing on the way, each with its own nulls."""
+def _wrapping(segments: Int64s, depth: int, max_size: int) -> int:
+    """Return the number of nodes of the missing containers on the path, including the nulls in them."""
     count = 0
     for i in range(depth + 1, len(segments)):
         count += 1
@@ -109,8 +115,8 @@ def _wrapping(segments, depth, max_size):
 
 
 @helper
-def _put_containers(segments, depth, field, stop, out, n):
-    """``(field, n)`` after the containers that are missing on the way; the field id is that of what comes next."""
+def _put_containers(segments: Int64s, depth: int, field: int, stop: int, out: Int64Table, n: int) -> tuple[int, int]:
+    """Write the missing containers on the path; return ``(field, n)``, the field id of the next node."""
     for i in range(depth + 1, len(segments)):
         is_key = segments[i] >= 0
         put_node(out, n, field | (KIND.OBJECT if is_key else KIND.ARRAY), 1 if is_key else -segments[i], 0)
@@ -125,8 +131,10 @@ def _put_containers(segments, depth, field, stop, out, n):
 
 
 @helper
-def _difference(nodes, change, there, depth, place, position):
-    """Nodes that go, nulls up to an index that come, and nodes of the containers that are missing on the way."""
+def _difference(
+    nodes: Int64Table, change: Change, there: bool, depth: int, place: int, position: int
+) -> tuple[int, int, int]:
+    """Return the number of removed nodes, of nulls before an index, and of nodes of missing containers on the path."""
     kind, segments = change.kind, change.segments
     removed = padding = wrapping = 0
     if kind == _DELETE or (there and (kind == _SET or kind == _REPLACE)):
@@ -141,10 +149,10 @@ def _difference(nodes, change, there, depth, place, position):
 def edit_rows(
     nodes: Int64Table, row_start: Int64s, change: Change, keep: bool, out_start: Int64s, state: UInt8s
 ) -> tuple[int, int, int]:
-    """Make one change to every value of a table; returns the new table for `adopt`.
+    """Make one change to every value of a table; return the new table for `adopt`.
 
-    ``state`` comes with rows that are LEFT, whose nodes are empty, and gets CHANGED and more LEFT. Rows that never
-    changed have no nodes in the result, unless ``keep`` asks for them.
+    ``state`` marks rows as LEFT (without nodes) on entry, and gets CHANGED and more LEFT. Unchanged rows have no nodes
+    in the result, unless ``keep`` is set.
     """
     n = 0
     kind, segments = change.kind, change.segments
@@ -157,17 +165,17 @@ def edit_rows(
             continue
         source = 0 if change.one_value else row
         value_begin, value_end = change.value_start[source], change.value_start[source + 1]
-        fits, there, depth, place, position = _walk_down(nodes, begin, kind, segments, path)
+        fits, exists, depth, place, position = _walk_down(nodes, begin, kind, segments, path)
         is_key = depth < len(segments) and segments[depth] >= 0
-        if kind != _DELETE and (not fits or (kind == _INSERT and there and is_key)):
+        if kind != _DELETE and (not fits or (kind == _INSERT and exists and is_key)):
             state[row] = LEFT
             continue
-        if not fits or (not there and (kind == _DELETE or kind == _REPLACE or kind == _APPEND)):  # nothing to change
+        if not fits or (not exists and (kind == _DELETE or kind == _REPLACE or kind == _APPEND)):  # nothing to change
             if keep or state[row] == CHANGED:
                 out = reserve_rows(out, n + end - begin)
                 n = _copied(nodes, begin, end, out, n)
             continue
-        removed, padding, wrapping = _difference(nodes, change, there, depth, place, position)
+        removed, padding, wrapping = _difference(nodes, change, exists, depth, place, position)
         if (padding + wrapping) * _PADDING_BYTES > change.max_size:
             state[row] = LEFT
             continue
@@ -178,7 +186,7 @@ def edit_rows(
         if kind != _DELETE:
             n = _nulls(padding, out, n)
             field = segments[depth] << 16 if is_key else 0
-            if not there:
+            if not exists:
                 field, n = _put_containers(segments, depth, field, n + wrapping + value_end - value_begin, out, n)
             out_at = n
             n = _copied(change.values, value_begin, value_end, out, n)
@@ -200,9 +208,9 @@ def edit_rows(
 def strip_rows(
     nodes: Int64Table, row_start: Int64s, arrays: bool, out: Int64Table, out_start: Int64s, state: UInt8s
 ) -> int:
-    """Remove null fields, and null elements if ``arrays``, from every value; ``out`` has as much room as ``nodes``."""
+    """Remove null fields, and null elements if ``arrays``, from every value; ``out`` has the size of ``nodes``."""
     n = 0
-    stack = new_table(64, 2)  # open containers: where they end, and their node in `out`
+    stack = new_table(64, 2)  # open containers: the node after them, and their node in `out`
     for row in range(len(row_start) - 1):
         out_start[row] = n
         begin, end = row_start[row], row_start[row + 1]

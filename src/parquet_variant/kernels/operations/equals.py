@@ -1,7 +1,7 @@
-"""Which values of two columns mean the same; the fast twin of `Variant.__eq__`.
+"""Compare the values of two columns; the fast counterpart of `Variant.__eq__`.
 
-Owns comparing two tables of nodes that `canonical_nodes` made with the same ranks. Leaves rows that it did not
-gather to the scalar fallback.
+Owns comparing two tables of nodes that `canonical_nodes` made with the same ranks. Leaves rows that `canonical_nodes`
+refused to the scalar fallback.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 
 @helper
-def _same_number(high, low, scale, other_high, other_low, other_scale):
-    """Whether two decimals are the same number: the one of larger scale, divided exactly, is the other one."""
+def _same_number(high: int, low: int, scale: int, other_high: int, other_low: int, other_scale: int) -> bool:
+    """Return whether two decimals are equal: the one of larger scale, divided exactly, is the other one."""
     if scale < other_scale:
         high, low, scale, other_high, other_low, other_scale = other_high, other_low, other_scale, high, low, scale
     exact, high, low = divide_by_power(high, low, scale - other_scale)
@@ -25,7 +25,8 @@ def _same_number(high, low, scale, other_high, other_low, other_scale):
 
 
 @helper
-def _same_scalar(at, size, other_at, other_size):
+def _same_scalar(at: int, size: int, other_at: int, other_size: int) -> bool:
+    """Return whether two encoded scalars have the same meaning."""
     kind, a, b, scale = scalar(at, at + size)
     other, other_a, other_b, other_scale = scalar(other_at, other_at + other_size)
     if KIND.INT8 <= kind <= KIND.INT64:
@@ -35,7 +36,7 @@ def _same_scalar(at, size, other_at, other_size):
     if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
         return KIND.DECIMAL4 <= other <= KIND.DECIMAL16 and _same_number(b, a, scale, other_b, other_a, other_scale)
     if kind != other:
-        # One moment in microseconds and in nanoseconds.
+        # The same moment in microseconds and in nanoseconds.
         if (kind == KIND.TIMESTAMP and other == KIND.TIMESTAMP_NANOS) or (
             kind == KIND.TIMESTAMP_NTZ and other == KIND.TIMESTAMP_NTZ_NANOS
         ):
@@ -62,7 +63,7 @@ def _same_scalar(at, size, other_at, other_size):
 def compare_rows(
     nodes: Int64Table, row_start: Int64s, other_nodes: Int64Table, other_row_start: Int64s, same: UInt8s
 ) -> None:
-    """Mark the rows whose nodes mean the same."""
+    """Mark the rows whose nodes have the same meaning."""
     for row in range(len(same)):
         same[row] = 0
         count = row_start[row + 1] - row_start[row]
@@ -71,7 +72,7 @@ def compare_rows(
         i, j = row_start[row], other_row_start[row]
         alike = True
         for _ in range(count):
-            # The low half is kind and scale, the rest the rank of the field.
+            # Bits 0 to 15 are kind and scale, the bits above are the rank of the field.
             if nodes[i, 0] >> 16 != other_nodes[j, 0] >> 16:
                 alike = False
                 break

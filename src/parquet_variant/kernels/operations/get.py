@@ -1,12 +1,14 @@
-"""Finding values inside Variant bytes, a column at a time: by key, by index, all elements; and reading them.
+"""Find values inside Variant bytes, one column at a time: by key, by index, or all children; and read them.
 
-Owns the walk over encoded values. A value is where it starts and where its bytes must end, as absolute addresses: a
-start of ``ABSENT`` is no value, one of ``BROKEN`` was reached through malformed bytes. Every bound is checked before a
-byte is read. Leaves columns and rows to `compute.value_positions`, and what a slot becomes to
+Owns the walk over encoded values. A value is represented by its start and by the address that its bytes must not pass.
+A start of ``ABSENT`` means no value, a start of ``BROKEN`` a value that was reached through malformed bytes. Every
+bound is checked before a byte is read. Leaves columns and rows to `compute.value_positions`, and casting slots to
 `compute.slot_casts`.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
@@ -16,20 +18,23 @@ from parquet_variant.kernels.values.reading import container, scalar_of_size, va
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 ABSENT, BROKEN = 0, -1
-# Kinds of slots beyond those of the tape: no value at all, and bytes that are none.
+# Kinds of slots in addition to those of the tape: no value, and malformed bytes.
 MISSING, MALFORMED = 254, 255
 
-# What `resolve_key` found beside an id.
+# Results of `resolve_key` that are not ids.
 _NOT_THERE, _NO_DICTIONARY, _TWICE = -1, -2, -3
 
 _MAX_SCALE = 38
-# Up to this many ids a scan costs less than the jumps of a binary search.
+# For up to this many ids, a scan is faster than a binary search.
 _SCAN_FIELDS = 24
 
 
 @helper(inline=True)
-def _name(meta_at, meta_stop, size, width, field_id):
-    """``(start, stop)`` of a name in a dictionary whose offsets are inside it; start is -1 if it has none."""
+def _name(meta_at: int, meta_stop: int, size: int, width: int, field_id: int) -> tuple[int, int]:
+    """Return ``(start, stop)`` of a name of a dictionary whose offsets are in bounds.
+
+    Start is -1 for a bad id or name.
+    """
     if field_id >= size:
         return -1, -1
     offsets_at = meta_at + 1 + width
@@ -42,8 +47,8 @@ def _name(meta_at, meta_stop, size, width, field_id):
 
 
 @helper
-def _dictionary(at, stop):
-    """``(size, width)`` of a metadata; size is -1 if it is malformed."""
+def _dictionary(at: int, stop: int) -> tuple[int, int]:
+    """Return ``(size, width)`` of metadata; the size is -1 if the metadata is malformed."""
     if at >= stop or (load_u8(at) & 0x0F) != 1:
         return -1, 1
     width = (load_u8(at) >> 6) + 1
@@ -57,7 +62,7 @@ def _dictionary(at, stop):
 
 @kernel
 def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_size: int, ids: Int64s) -> None:
-    """The id of a key in each metadata; negative where there is none, no dictionary, or more than one."""
+    """Fill the id of a key in each metadata; negative for a missing key, malformed metadata or a duplicate key."""
     for m in range(len(ids)):
         at, stop = meta_address + meta_offsets[m], meta_address + meta_offsets[m + 1]
         size, width = _dictionary(at, stop)
@@ -74,21 +79,57 @@ def resolve_key(meta_offsets: Int64s, meta_address: int, key_address: int, key_s
             low = high
 
 
-@helper
-def _container(at, stop, basic):
-    """``(count, ids_at, id_size, offsets_at, offset_size, values_at, end)`` of an object (2) or array (3).
+# Index of a field whose key is duplicated.
+_REPEATED = -2
+# Number of children of a value of another type, and of a malformed container.
+_OTHER_TYPE, _BAD_CONTAINER = -1, -2
 
-    The count is -1 if the value is something else, -2 if it is malformed.
-    """
+
+class _Children(NamedTuple):
+    """The children of an object or array; their number is _OTHER_TYPE or _BAD_CONTAINER if there are none."""
+
+    count: int  # type: ignore[assignment]
+    ids: int
+    id_width: int
+    offsets: int
+    offset_width: int
+    values: int
+    end: int
+
+
+class Keys(NamedTuple):
+    """The keys to find in objects."""
+
+    ids: Int64Table  # ``int64[keys, dictionaries]``, as filled by `resolve_key`.
+    # Where the UTF-8 bytes of each key are.
+    addresses: Int64s
+    sizes: Int64s
+    guesses: Int64s  # Index of each key in the previous object; initially zeros.
+
+
+@helper
+def _container(at: int, stop: int, basic: int) -> _Children:
+    """Return the children of an object (basic type 2) or array (3)."""
     if at < stop and load_u8(at) & 3 != basic:
-        return -1, 0, 0, 0, 0, 0, 0
-    ok, count, ids_at, id_size, offsets_at, offset_size, values_at, size = container(at, stop)
-    return (count if ok else -2), ids_at, id_size, offsets_at, offset_size, values_at, values_at + size
+        return _Children(_OTHER_TYPE, 0, 0, 0, 0, 0, 0)
+    parts = container(at, stop)
+    return _Children(
+        parts.count if parts.ok else _BAD_CONTAINER, parts.ids, parts.id_width, parts.offsets, parts.offset_width,
+        parts.values, parts.values + parts.size,
+    )  # fmt: skip
 
 
 @helper(inline=True)
-def _scan(ids_at, id_size, count, field_id):
-    """Index of an id in a list of ids, or -1."""
+def _child(children: _Children, index: int) -> int:
+    """Return the address of a child; BROKEN if it is not before the end of the values."""
+    width = children.offset_width
+    at = children.values + load_uint(children.offsets + index * width, width)
+    return at if at < children.end else BROKEN
+
+
+@helper(inline=True)
+def _scan(ids_at: int, id_size: int, count: int, field_id: int) -> int:
+    """Return the index of an id in a list of ids, or -1."""
     if id_size == 1:
         for i in range(count):
             if load_u8(ids_at + i) == field_id:
@@ -101,8 +142,8 @@ def _scan(ids_at, id_size, count, field_id):
 
 
 @helper(inline=True)
-def _field(ids_at, id_size, count, field_id):
-    """Index of the field with an id, or -1: in a sorted dictionary ids ascend, but no writer has to sort."""
+def _field(ids_at: int, id_size: int, count: int, field_id: int) -> int:
+    """Return the index of the field with an id, or -1: ids ascend in a sorted dictionary, but writers need not sort."""
     if count > _SCAN_FIELDS:
         low, high = 0, count
         while low < high:
@@ -117,15 +158,15 @@ def _field(ids_at, id_size, count, field_id):
 
 
 @helper(inline=True)
-def _is_at(ids_at, id_size, count, guess, field_id):
-    """Whether an id stands where the object before had it, for the first time."""
+def _is_at(ids_at: int, id_size: int, count: int, guess: int, field_id: int) -> bool:
+    """Return whether an id is at the index that it had in the previous object, for the first time."""
     if guess >= count or load_uint(ids_at + guess * id_size, id_size) != field_id:
         return False
     return guess == 0 or load_uint(ids_at + (guess - 1) * id_size, id_size) != field_id
 
 
 @helper(inline=True)
-def _is_repeated(ids_at, id_size, count, field_id):
+def _is_repeated(ids_at: int, id_size: int, count: int, field_id: int) -> bool:
     """Return whether an object has more than one field with an id; a loop without an early exit is vectorized."""
     found = 0
     if id_size == 1:
@@ -142,14 +183,16 @@ def _is_repeated(ids_at, id_size, count, field_id):
 
 
 @helper
-def _field_by_name(ids_at, id_size, count, meta_at, meta_stop, key_address, key_size):
-    """Index of the field with a name, -1 if there is none, -2 if there are two: for dictionaries with a name twice."""
+def _field_by_name(
+    ids_at: int, id_size: int, count: int, meta_at: int, meta_stop: int, key_address: int, key_size: int
+) -> int:
+    """Return the index of the field with a name, -1 or _REPEATED, for dictionaries with a duplicate name."""
     size, width = _dictionary(meta_at, meta_stop)
     found = -1
     for i in range(count):
         low, high = _name(meta_at, meta_stop, size, width, load_uint(ids_at + i * id_size, id_size))
         if low >= 0 and high - low == key_size and equal(low, key_address, key_size):
-            found = i if found == -1 else -2
+            found = i if found == -1 else _REPEATED
     return found
 
 
@@ -158,31 +201,26 @@ def find_keys(
     starts: Int64s,
     stops: Int64s,
     metas: Int32s,
-    ids: Int64Table,
+    keys: Keys,
     meta_offsets: Int64s,
     meta_address: int,
-    key_addresses: Int64s,
-    key_sizes: Int64s,
-    guesses: Int64s,
     out_starts: Int64Table,
     out_stops: Int64Table,
 ) -> None:
-    """The values of some keys (first axis of ids and outputs) in each object; absent in anything else.
-
-    ``guesses`` begins as zeros: for each key, the index that it had in the object before.
-    """
+    """Find the values of some keys (first axis of the outputs) in each object; absent in any other value."""
     for i in range(len(starts)):
         at, meta = starts[i], metas[i]
-        count = ids_at = id_size = offsets_at = offset_size = values_at = end = 0
+        children = _Children(0, 0, 0, 0, 0, 0, 0)
         if at > 0:
-            count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(at, stops[i], 2)
-        is_broken = at < 0 or count == -2 or (count > 0 and meta < 0)
-        for k in range(len(ids)):
+            children = _container(at, stops[i], 2)
+        count, ids_at, id_size = children.count, children.ids, children.id_width
+        is_broken = at < 0 or count == _BAD_CONTAINER or (count > 0 and meta < 0)
+        for k in range(len(keys.ids)):
             out_starts[k, i] = BROKEN if is_broken else ABSENT
             out_stops[k, i] = 0
             if is_broken or count <= 0:
                 continue
-            key_id = ids[k, meta]
+            key_id = keys.ids[k, meta]
             if key_id == _NO_DICTIONARY:
                 out_starts[k, i] = BROKEN
                 continue
@@ -191,42 +229,40 @@ def find_keys(
             if key_id == _TWICE:
                 index = _field_by_name(
                     ids_at, id_size, count, meta_address + meta_offsets[meta], meta_address + meta_offsets[meta + 1],
-                    key_addresses[k], key_sizes[k],
+                    keys.addresses[k], keys.sizes[k],
                 )  # fmt: skip
-            elif _is_at(ids_at, id_size, count, guesses[k], key_id):
-                index = guesses[k]
+            elif _is_at(ids_at, id_size, count, keys.guesses[k], key_id):
+                index = keys.guesses[k]
             else:
                 index = _field(ids_at, id_size, count, key_id)
-            if index == -2 or (index >= 0 and key_id != _TWICE and _is_repeated(ids_at, id_size, count, key_id)):
+            if index == _REPEATED or (index >= 0 and key_id != _TWICE and _is_repeated(ids_at, id_size, count, key_id)):
                 out_starts[k, i] = BROKEN  # the specification does not allow duplicate keys
             elif index >= 0:
-                guesses[k] = index
-                child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
-                out_starts[k, i] = child if child < end else BROKEN
-                out_stops[k, i] = end
+                keys.guesses[k] = index
+                out_starts[k, i] = _child(children, index)
+                out_stops[k, i] = children.end
 
 
 @kernel
 def find_index(starts: Int64s, stops: Int64s, index: int, out_starts: Int64s, out_stops: Int64s) -> None:
-    """The element at a position of each array; absent in anything else."""
+    """Find the element at a position of each array; absent in any other value."""
     for i in range(len(starts)):
         at = starts[i]
         out_starts[i] = at if at < 0 else ABSENT
         out_stops[i] = 0
         if at <= 0:
             continue
-        count, _, _, offsets_at, offset_size, values_at, end = _container(at, stops[i], 3)
-        if count == -2:
+        children = _container(at, stops[i], 3)
+        if children.count == _BAD_CONTAINER:
             out_starts[i] = BROKEN
-        elif index < count:
-            child = values_at + load_uint(offsets_at + index * offset_size, offset_size)
-            out_starts[i] = child if child < end else BROKEN
-            out_stops[i] = end
+        elif index < children.count:
+            out_starts[i] = _child(children, index)
+            out_stops[i] = children.end
 
 
 @kernel
 def count_children(starts: Int64s, stops: Int64s, basic: int, counts: Int64s) -> int:
-    """The number of fields of each object (2), or of elements of each array (3); -1 for anything else.
+    """Fill the number of fields of each object (2) or elements of each array (3); -1 for any other value.
 
     Returns the first malformed position, or -1.
     """
@@ -235,8 +271,8 @@ def count_children(starts: Int64s, stops: Int64s, basic: int, counts: Int64s) ->
         if starts[i] < 0:
             return i
         if starts[i] > 0:
-            count = _container(starts[i], stops[i], basic)[0]
-            if count == -2:
+            count = _container(starts[i], stops[i], basic).count
+            if count == _BAD_CONTAINER:
                 return i
             counts[i] = count
     return -1
@@ -255,21 +291,24 @@ def find_children(
     out_parents: Int64s,
     out_ids: Int64s,
 ) -> int:
-    """Every field or element, in order; a field with its dictionary id. Returns the first malformed position, or -1.
+    """Find every field or element, in order; a field with its dictionary id.
 
-    ``sizes`` is the number of names of each metadata. Children that share bytes are refused: a few bytes could stand
-    for any number of values otherwise.
+    Returns the first malformed position, or -1.
+
+    ``sizes`` is the number of names of each metadata. Children that share bytes are refused, because a few bytes could
+    otherwise represent any number of values.
     """
     for i in range(len(starts)):
         at = offsets[i]
         if offsets[i + 1] == at:
             continue
-        count, ids_at, id_size, offsets_at, offset_size, values_at, end = _container(starts[i], stops[i], basic)
+        children = _container(starts[i], stops[i], basic)
+        end = children.end
         names = sizes[metas[i]] if basic == 2 and metas[i] >= 0 else 0
-        room = end - values_at
-        for j in range(count):
-            child = values_at + load_uint(offsets_at + j * offset_size, offset_size)
-            if child >= end:
+        room = end - children.values
+        for j in range(children.count):
+            child = _child(children, j)
+            if child == BROKEN:
                 return i
             child_end = value_end(child, end)
             room -= child_end - child
@@ -279,7 +318,7 @@ def find_children(
             out_stops[at + j] = end
             out_parents[at + j] = i
             if basic == 2:
-                out_ids[at + j] = load_uint(ids_at + j * id_size, id_size)
+                out_ids[at + j] = load_uint(children.ids + j * children.id_width, children.id_width)
                 if out_ids[at + j] >= names:
                     return i
     return -1
@@ -287,14 +326,14 @@ def find_children(
 
 @kernel
 def value_end(at: int, stop: int) -> int:
-    """Where the value at an address ends; -1 if it is malformed or ends after ``stop``."""
+    """Return where the value at an address ends; -1 if it is malformed or ends after ``stop``."""
     size = value_size(at, stop)
     return -1 if size < 0 else at + size
 
 
 @kernel
 def measure(starts: Int64s, stops: Int64s, sizes: Int64s) -> int:
-    """The size of each value, 0 where there is none. Returns the first malformed position, or -1."""
+    """Fill the size of each value, 0 for an absent value. Returns the first malformed position, or -1."""
     for i in range(len(starts)):
         sizes[i] = 0
         if starts[i] != ABSENT:

@@ -1,6 +1,6 @@
-"""Values under other dictionaries: the least metadata for each value.
+"""Minimal metadata for each value: only the names that the value uses.
 
-Owns making it, and the sizes of metadata. Leaves the values with other ids to `canonical_nodes`.
+Owns making the metadata, and the sizes of metadata. Leaves encoding values with other ids to `canonical_nodes`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 @kernel
 def metadata_sizes(starts: Int64s, stops: Int64s, sizes: Int64s) -> None:
-    """Bytes of the metadata that each combined binary begins with; -1 where it has no end. Null where start is -1."""
+    """Fill the bytes of the metadata at the start of each binary; -1 if its end is missing. Null where start is -1."""
     for i in range(len(starts)):
         sizes[i] = 0
         if starts[i] >= 0:
@@ -45,12 +45,12 @@ def least_names(
     name_starts: Int64s,
     sizes: Int64s,
 ) -> tuple[int, int]:
-    """Number the names that each value uses, and put the new ids into its nodes, which have ranks as ids.
+    """Number the names that each value uses, and store the new ids in its nodes, whose ids are ranks.
 
-    ``starts``, ``order`` and ``length`` are those of a `NameTable`. Fills ``name_starts`` (values + 1) and the bytes of
-    each metadata; returns the ranks of the names, value by value, for `adopt`.
+    ``starts``, ``order`` and ``length`` are columns of a `NameTable`. Fills ``name_starts`` (one more than values) and
+    the bytes of each metadata; returns the ranks of the names, value by value, for `adopt`.
     """
-    used = new_vector(1024)
+    name_ranks = new_vector(1024)
     count = 0
     widest = 0
     for d in range(len(starts) - 1):
@@ -69,17 +69,17 @@ def least_names(
                 rank = nodes[kid, 0] >> 16
                 if stamp[rank] != row:
                     stamp[rank] = row
-                    if count + 1 > len(used):
-                        used = reserve(used, count + 1)
-                    used[count] = rank
+                    if count + 1 > len(name_ranks):
+                        name_ranks = reserve(name_ranks, count + 1)
+                    name_ranks[count] = rank
                     count += 1
                 kid = nodes[kid, 3]
-        sort_run(used, name_starts[row], count)
+        sort_run(name_ranks, name_starts[row], count)
         first = starts[dictionary_of[row]]
         data = 0
         for j in range(name_starts[row], count):
-            number[used[j]] = j - name_starts[row]
-            data += length[first + order[first + used[j]]]
+            number[name_ranks[j]] = j - name_starts[row]
+            data += length[first + order[first + name_ranks[j]]]
         names = count - name_starts[row]
         sizes[row] = 1 + (names + 2) * uint_width(max(names, data)) + data
         for i in range(row_start[row], row_start[row + 1]):
@@ -92,7 +92,7 @@ def least_names(
     name_starts[len(row_start) - 1] = count
     free(number)
     free(stamp)
-    return export_vector(used, count)
+    return export_vector(name_ranks, count)
 
 
 @kernel
@@ -139,7 +139,7 @@ def least_metadata(
     names: NameTable,
     valid: npt.NDArray[np.uint8] | None = None,
 ) -> pa.Array:
-    """Metadata for each value of just the names that it uses, whose ids its nodes get for their ranks."""
+    """Return metadata with only the names that each value uses; the ranks in its nodes become ids of that metadata."""
     rows = len(dictionary_of)
     name_starts, sizes = np.empty(rows + 1, np.int64), np.empty(rows, np.int64)
     exported = least_names(nodes, row_start, dictionary_of, names.starts, names.order, names.length, name_starts, sizes)

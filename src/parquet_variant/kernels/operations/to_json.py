@@ -1,10 +1,12 @@
-"""Variant bytes to JSON text; the twin of `encoding.json_writer`.
+"""Write Variant bytes as JSON text; the counterpart of `encoding.json_writer`.
 
-Owns the walk over a value and the escaping of strings. Leaves the spelling of scalars to `json.scalar_text`, and rows
-that are malformed, too deep or hold floats to the scalar fallback: the kernel marks them and goes on.
+Owns the walk over a value and the escaping of strings. Leaves the spelling of scalars to `json.scalar_text`. Rows that
+are malformed, too deep or contain floats are marked for the scalar fallback.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,34 +29,48 @@ from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, stops_of_32, store_u8, store_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
 from parquet_variant.kernels.values.name_tables import UNUSABLE
-from parquet_variant.kernels.values.reading import MALFORMED, scalar_of_size, value_size
+from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, scalar_of_size, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, child_id, open_container, take_bytes
+from parquet_variant.machine_code.interpreting.registered_memory import reads_whole_blocks
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 _MICROS, _NANOS = 1_000_000, 1_000_000_000
 _MAX_SCALE = 38
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8).copy()
-# Short escapes of control characters; 0 where there is none.
+# Letters of short escapes of control characters; 0 for characters without one.
 _SHORT = np.zeros(32, np.uint8)
 _SHORT[8], _SHORT[9], _SHORT[10], _SHORT[12], _SHORT[13] = b"btnfr"
 
-# No smaller one exists: memory can be read up to the end of the page that a byte of it is in.
+# The smallest page of any platform: if one byte of a page can be read, all of them can.
 _PAGE = 4096
 
-# Columns of a frame that the walk adds: the bracket that closes it, and the rank of the key before. Frames of nodes use
-# the bracket and END alone.
+# The checked mode lets these read up to the end of such a page.
+reads_whole_blocks("_escaped")
+
+# Columns that the walk adds to a frame: the closing bracket, and the rank of the previous key. For nodes, a frame uses
+# only the closing bracket and END.
 _CLOSING, _RANK = OWN, OWN + 1
-# In place of a rank: the keys are not in order, and have been compared with each other.
+# Rank in an object whose keys are not in order, and have been compared with each other.
 _COMPARED = -2
 _MAX_COMPARED = 256
 
 
+class _Names(NamedTuple):
+    """The names of one dictionary as in JSON (see `quote_names`)."""
+
+    base: int  # Number of the first name.
+    count: int  # type: ignore[assignment]
+    starts: Int64s
+    address: int
+    ranks: Int64s  # Of all names, as in a `NameTable`.
+
+
 @kernel
 def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, int]:
-    """Write every name as it stands in JSON, quotes and colon included; returns address and size for `adopt_bytes`.
+    """Write every name as in JSON, with quotes and colon; return address and size for `adopt_bytes`.
 
-    Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``; it is empty where the name is not UTF-8. Eight bytes
+    Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``, which is empty if the name is not UTF-8. Eight bytes
     after the end may be read.
     """
     room = 1024
@@ -76,18 +92,18 @@ def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, i
 
 
 @helper
-def _escaped(at, pos, end):
-    """Write text with its escapes; returns the address after it, or -1 if the text is not UTF-8.
+def _escaped(at: int, pos: int, end: int) -> int:
+    """Write text with escapes; return the address after it, or -1 if the text is not UTF-8.
 
-    32 bytes more than the text may be written; as many may be read, where they are in the page that its end is in.
+    Up to 32 bytes after the text may be written; as many may be read, if they are in the page in which the text ends.
     """
     while pos < end:
-        left = end - pos
-        if left >= 32 or (pos & _PAGE - 1) <= _PAGE - 32:
+        remaining = end - pos
+        if remaining >= 32 or (pos & _PAGE - 1) <= _PAGE - 32:
             stops = stops_of_32(pos)
             copy(at, pos, 32)
-            if left < 32:
-                stops |= 1 << left
+            if remaining < 32:
+                stops |= 1 << remaining
             if stops == 0:
                 at += 32
                 pos += 32
@@ -95,7 +111,7 @@ def _escaped(at, pos, end):
             plain = trailing_zeros(stops)
             at += plain
             pos += plain
-            if plain == left:
+            if plain == remaining:
                 break
         byte = load_u8(pos)
         if byte >= 0x80:
@@ -129,7 +145,7 @@ def _escaped(at, pos, end):
 
 
 @helper
-def _scalar_text(at, kind, a, b, scale):
+def _scalar_text(at: int, kind: int, a: int, b: int, scale: int) -> int:
     """Write a scalar that is neither a string nor a float; the buffer has room."""
     if KIND.INT8 <= kind <= KIND.INT64:
         return int_text(at, a)
@@ -158,8 +174,8 @@ def _scalar_text(at, kind, a, b, scale):
 
 
 @helper
-def _string_text(out, room, used, a, b):
-    """``(ok, out, room, used)`` after a string in its quotes; not ok if it is not UTF-8."""
+def _string_text(out: int, room: int, used: int, a: int, b: int) -> tuple[bool, int, int, int]:
+    """Write a string in quotes; return ``(ok, out, room, used)``, not ok if the string is not UTF-8."""
     out, room = reserve_bytes(out, room, used + 6 * b + SCALAR_ROOM)
     at = out + used
     store_u8(at, 0x22)
@@ -171,8 +187,8 @@ def _string_text(out, room, used, a, b):
 
 
 @helper
-def _leaf_text(out, room, used, kind, a, b, scale):
-    """``(ok, out, room, used)`` after a scalar; not ok where the scalar fallback has to write it."""
+def _leaf_text(out: int, room: int, used: int, kind: int, a: int, b: int, scale: int) -> tuple[bool, int, int, int]:
+    """Write a scalar; return ``(ok, out, room, used)``, not ok if the scalar fallback must write it."""
     if kind == KIND.STRING:
         return _string_text(out, room, used, a, b)
     if kind == KIND.FLOAT or scale > _MAX_SCALE or (kind == KIND.TIME and not 0 <= a < MICROS_PER_DAY):
@@ -182,47 +198,50 @@ def _leaf_text(out, room, used, kind, a, b, scale):
 
 
 @helper(inline=True)
-def _byte_text(out, room, used, byte):
-    """``(out, room, used)`` after a bracket or a comma."""
+def _byte_text(out: int, room: int, used: int, byte: int) -> tuple[int, int, int]:
+    """Write a bracket or a comma; return ``(out, room, used)``."""
     out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
     store_u8(out + used, byte)
     return out, room, used + 1
 
 
 @helper
-def _name_text(out, room, used, first, name_starts, name_address, name):
-    """``(ok, out, room, used)`` after the comma, unless it is the first field, and the name; not ok without a name."""
-    begin = name_starts[name]
-    size = name_starts[name + 1] - begin
+def _name_text(out: int, room: int, used: int, first: bool, names: _Names, name: int) -> tuple[bool, int, int, int]:
+    """Write a comma, unless it is the first field, and a name; return ``(ok, out, room, used)``.
+
+    The result is not ok if the name is not UTF-8.
+    """
+    begin = names.starts[names.base + name]
+    size = names.starts[names.base + name + 1] - begin
     out, room = reserve_bytes(out, room, used + size + SCALAR_ROOM)
     if not first:
         store_u8(out + used, 0x2C)
         used += 1
     for chunk in range(0, size, 8):
-        store_u64(out + used + chunk, load_u64(name_address + begin + chunk))
+        store_u64(out + used + chunk, load_u64(names.address + begin + chunk))
     return size > 0, out, room, used + size
 
 
 @helper(inline=True)
-def _key_is_new(stack, top, rank, ranks, base, names):
-    """Return whether the key with a rank comes after the key before, or is different from all others in the object."""
+def _key_is_new(stack: Int64Table, top: int, rank: int, names: _Names) -> bool:
+    """Return whether a key sorts after the previous key, or differs from all other keys of the object."""
     previous = stack[top, _RANK]
     if rank > previous and previous != _COMPARED:
         stack[top, _RANK] = rank
         return True
-    return previous == _COMPARED or _keys_differ(stack, top, ranks, base, names)
+    return previous == _COMPARED or _keys_differ(stack, top, names)
 
 
 @helper
-def _keys_differ(stack, top, ranks, base, names):
-    """Return whether an object whose keys are not in order has each key once; not for an object with many keys."""
-    count = stack[top, COUNT]
+def _keys_differ(stack: Int64Table, top: int, names: _Names) -> bool:
+    """Return whether the unordered keys of an object are unique; False for an object with many keys."""
+    count, base, ranks = stack[top, COUNT], names.base, names.ranks
     stack[top, _RANK] = _COMPARED
     if count > _MAX_COMPARED:
         return False
     for i in range(count):
         field_id = child_id(stack, top, i)
-        if field_id >= names:
+        if field_id >= names.count:
             return False
         for j in range(i):
             if ranks[base + child_id(stack, top, j)] == ranks[base + field_id]:
@@ -231,11 +250,16 @@ def _keys_differ(stack, top, ranks, base, names):
 
 
 @helper
-def _value_text(out, room, used, begin, end, base, names, name_starts, name_address, ranks, stack, lowest):
-    """``(ok, out, room, used)`` after an encoded value; open containers are on the stack from ``lowest`` on."""
+def _value_text(
+    out: int, room: int, used: int, begin: int, end: int, names: _Names, stack: Int64Table, lowest: int
+) -> tuple[bool, int, int, int]:
+    """Write an encoded value; return ``(ok, out, room, used)``.
+
+    The frames of its open containers are on the stack from ``lowest`` on.
+    """
     depth = lowest
     while True:
-        # One value from `begin`.
+        # One value starts at `begin`.
         size = value_size(begin, end)
         if size == MALFORMED or (depth > lowest and not take_bytes(stack, depth, size)):
             return False, out, room, used
@@ -243,7 +267,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
         if first:
             if depth == len(stack):
                 return False, out, room, used
-            _, _, _, id_width, _, _, _ = open_container(stack, depth, begin, end)
+            id_width = open_container(stack, depth, begin, end).id_width
             out, room, used = _byte_text(out, room, used, 0x7B if id_width > 0 else 0x5B)
             stack[depth, _CLOSING] = 0x7D if id_width > 0 else 0x5D
             stack[depth, _RANK] = -1
@@ -265,9 +289,9 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
         stack[top, NEXT] = i + 1
         field_id = child_id(stack, top, i)
         if field_id >= 0:
-            if field_id >= names or not _key_is_new(stack, top, ranks[base + field_id], ranks, base, names):
+            if field_id >= names.count or not _key_is_new(stack, top, names.ranks[names.base + field_id], names):
                 return False, out, room, used
-            ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + field_id)
+            ok, out, room, used = _name_text(out, room, used, first, names, field_id)
             if not ok:
                 return False, out, room, used
         elif not first:
@@ -277,11 +301,7 @@ def _value_text(out, room, used, begin, end, base, names, name_starts, name_addr
 
 @kernel
 def write_json_rows(
-    rows: int,
-    row_valid: UInt8s,
-    value_offsets: Int64s,
-    value_address: int,
-    dictionary_of: ReadOnlyInt32s,
+    values: EncodedValues,
     starts: Int64s,
     state: UInt8s,
     ranks: Int64s,
@@ -291,26 +311,26 @@ def write_json_rows(
     refused: UInt8s,
     max_depth: int,
 ) -> tuple[int, int]:
-    """Write the text of every row, which ``offsets`` says where; returns address and size for `adopt_bytes`.
+    """Write the text of every row and fill ``offsets``; return address and size for `adopt_bytes`.
 
-    ``starts``, ``state`` and ``ranks`` are those of a `NameTable`; ``name_starts`` and ``name_address`` come from
+    ``starts``, ``state`` and ``ranks`` are columns of a `NameTable`; ``name_starts`` and ``name_address`` come from
     `quote_names`.
     """
-    room = max(1024, 2 * (value_offsets[rows] - value_offsets[0]))
+    rows = len(values.dictionary_of)
+    room = max(1024, 2 * (values.offsets[rows] - values.offsets[0]))
     out = reallocate(0, room)
     used = 0
     stack = new_table(max_depth, OWN + 2)
     for row in range(rows):
         offsets[row] = used
-        if len(row_valid) > 0 and row_valid[row] == 0:
+        if len(values.valid) > 0 and values.valid[row] == 0:
             continue
-        d = dictionary_of[row]
+        d = values.dictionary_of[row]
         ok = d >= 0 and state[d] != UNUSABLE
         if ok:
-            ok, out, room, used = _value_text(
-                out, room, used, value_address + value_offsets[row], value_address + value_offsets[row + 1], starts[d],
-                starts[d + 1] - starts[d], name_starts, name_address, ranks, stack, 0,
-            )  # fmt: skip
+            names = _Names(starts[d], starts[d + 1] - starts[d], name_starts, name_address, ranks)
+            begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
+            ok, out, room, used = _value_text(out, room, used, begin, end, names, stack, 0)
         if not ok:
             refused[row] = 1
             used = offsets[row]
@@ -320,8 +340,17 @@ def write_json_rows(
 
 
 @helper(inline=True)
-def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_starts, name_address, ranks, stack):
-    """``(ok, out, room, used)`` after a row that is there as nodes."""
+def _row_text(
+    out: int,
+    room: int,
+    used: int,
+    first_node: int,
+    last_node: int,
+    nodes: Int64Table,
+    names: _Names,
+    stack: Int64Table,
+) -> tuple[bool, int, int, int]:
+    """Write a row that consists of nodes; return ``(ok, out, room, used)``."""
     depth = 0
     first = ok = True
     for i in range(first_node, last_node):
@@ -331,7 +360,7 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
             first = False
         tag = nodes[i, 0]
         if depth > 0 and stack[depth - 1, _CLOSING] == 0x7D:
-            ok, out, room, used = _name_text(out, room, used, first, name_starts, name_address, base + (tag >> 16))
+            ok, out, room, used = _name_text(out, room, used, first, names, tag >> 16)
         elif not first:
             out, room, used = _byte_text(out, room, used, 0x2C)
         first = False
@@ -345,10 +374,8 @@ def _row_text(out, room, used, first_node, last_node, nodes, base, names, name_s
                 depth += 1
                 first = True
         elif ok and kind == RAW:
-            ok, out, room, used = _value_text(
-                out, room, used, nodes[i, 1], nodes[i, 1] + nodes[i, 2], base, names, name_starts, name_address,
-                ranks, stack, depth,
-            )  # fmt: skip
+            begin = nodes[i, 1]
+            ok, out, room, used = _value_text(out, room, used, begin, begin + nodes[i, 2], names, stack, depth)
         elif ok:
             ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
         if not ok:
@@ -372,7 +399,10 @@ def write_json_nodes(
     refused: UInt8s,
     max_depth: int,
 ) -> tuple[int, int]:
-    """The same of rows that `unshred.assemble` has put together as nodes: their bytes need not be written first."""
+    """Write the text of rows that `unshred.assemble` has made as nodes, so that their bytes are not written first.
+
+    Arguments and result are those of `write_json_rows`.
+    """
     rows = len(row_start) - 1
     room = 1024
     out = reallocate(0, room)
@@ -382,11 +412,9 @@ def write_json_nodes(
         offsets[row] = used
         if row_start[row] == row_start[row + 1]:
             continue
-        base = starts[dictionary_of[row]]
-        ok, out, room, used = _row_text(
-            out, room, used, row_start[row], row_start[row + 1], nodes, base,
-            starts[dictionary_of[row] + 1] - base, name_starts, name_address, ranks, stack,
-        )  # fmt: skip
+        d = dictionary_of[row]
+        names = _Names(starts[d], starts[d + 1] - starts[d], name_starts, name_address, ranks)
+        ok, out, room, used = _row_text(out, room, used, row_start[row], row_start[row + 1], nodes, names, stack)
         if not ok:
             refused[row] = 1
             used = offsets[row]

@@ -1,11 +1,13 @@
-"""The type of each value as text; the fast twin of `encoding.schema_of`.
+"""Write the type of each value as text; the fast counterpart of `encoding.schema_of`.
 
-Owns merging the types of a value's parts, and writing the outcome. Takes nodes as `canonical_nodes` makes them,
-with names numbered in the order in which they are written. Leaves which scalars merge to what, and how types and names
-are spelled, to tables that it is given; and values that are nested too deep to the scalar fallback.
+Owns merging the types of the parts of a value, and writing the result. Takes nodes as `canonical_nodes` makes them,
+with names numbered in the order in which they are written. The caller passes tables of the types that scalar types
+merge to, and of the spelling of types and names. Values that are nested too deep are left to the scalar fallback.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of, divide_small, negate
@@ -16,11 +18,11 @@ from parquet_variant.kernels.native_vectors import free, new_table, reallocate, 
 from parquet_variant.kernels.values.reading import scalar
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
-# The types that the kernel knows by number; those after them only stand in the tables.
+# Types that the kernel knows by number; other types only occur in the tables.
 CODES = ("VOID", "BIGINT", "DECIMAL", "DOUBLE", "ARRAY", "OBJECT", "VARIANT")
 _VOID, _BIGINT, _DECIMAL, _DOUBLE, _ARRAY, _OBJECT, _VARIANT = range(len(CODES))
 _MAX_DIGITS = 38
-# Room for what is written between two looks at the buffer, names aside: the longest word, numbers, punctuation.
+# Room for the text written between two checks of the buffer, except names: the longest word, numbers, punctuation.
 _ROOM = 96
 # Columns of the table of types: digits before and after the point, the first part (-1: none) and the next one of the
 # same object, and the number of the name.
@@ -30,26 +32,33 @@ _END, _TYPE, _LAST = range(3)
 _COMMA, _SPACE, _OPEN, _CLOSE, _LESS, _GREATER = (ord(sign) for sign in ", ()<>")
 
 
+class Texts(NamedTuple):
+    """Strings that follow each other: their address, and the start of each and the end of the last one."""
+
+    address: int
+    starts: Int64s
+
+
 @helper
-def _decimal_digits(high, low, scale):
-    """Digits before and after the point of a number without the zeros at the end of its fraction."""
+def _decimal_digits(high: int, low: int, scale: int) -> tuple[int, int]:
+    """Return the digits before and after the point of a number without trailing zeros in its fraction."""
     if scale == 0:
         return digits_of(high, low), 0
     if high < 0:
         high, low = negate(high, low)
     while scale > 0:
         if high == 0 and low >= 0:
-            quotient_high, quotient_low, rest = 0, low // 10, low % 10
+            quotient_high, quotient_low, remainder = 0, low // 10, low % 10
         else:
-            quotient_high, quotient_low, rest = divide_small(high, low, 10)
-        if rest != 0:
+            quotient_high, quotient_low, remainder = divide_small(high, low, 10)
+        if remainder != 0:
             break
         high, low, scale = quotient_high, quotient_low, scale - 1
     return max(digits_of(high, low), scale) - scale, scale
 
 
 @helper
-def _merge(types, t, code, whole, scale, merged):
+def _merge(types: Int64Table, t: int, code: int, whole: int, scale: int, merged: Int64Table) -> None:
     """Merge a scalar type into type ``t``."""
     earlier = types[t, _CODE]
     if earlier == _VOID:
@@ -67,8 +76,8 @@ def _merge(types, t, code, whole, scale, merged):
 
 
 @helper
-def _part(types, used, parent, last, name):
-    """``(type, used)``: the part of an array or object type with a name, made if there is none."""
+def _part(types: Int64Table, used: int, parent: int, last: int, name: int) -> tuple[int, int]:
+    """Find or add the part of an array or object type with a name; return ``(type, used)``."""
     part = types[parent, _FIRST] if last < 0 else types[last, _NEXT]
     while part >= 0 and types[part, _NAME] < name:
         last, part = part, types[part, _NEXT]
@@ -86,8 +95,17 @@ def _part(types, used, parent, last, name):
 
 
 @helper
-def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types):
-    """``(ok, types)``: the merged type of a row's nodes, as type 0 of the table; not ok if they are too deep."""
+def _merge_row(
+    nodes: Int64Table,
+    first: int,
+    stop: int,
+    code_of_kind: Int64s,
+    merged: Int64Table,
+    bigint_digits: int,
+    stack: Int64Table,
+    types: Int64Table,
+) -> tuple[bool, Int64Table]:
+    """Merge the types of a row's nodes into type 0 of the table; return ``(ok, types)``, not ok if nested too deep."""
     types[0, _CODE] = _VOID
     types[0, _FIRST] = types[0, _NEXT] = -1
     used = 1
@@ -134,22 +152,24 @@ def _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, t
 
 
 @helper(inline=True)
-def _words_at(target, source, size):
-    """Copy short text, eight bytes at a time: up to seven bytes more are read and written."""
+def _words_at(target: int, source: int, size: int) -> None:
+    """Copy short text in words of eight bytes; up to seven bytes more are read and written."""
     for i in range(0, size, 8):
         store_u64(target + i, load_u64(source + i))
 
 
 @helper
-def _write_row(types, words, word_starts, names, name_starts, stack, out, room, used):
-    """Append the text of type 0; returns ``(out, room, used)``, the buffer grown as needed."""
+def _write_row(
+    types: Int64Table, words: Texts, names: Texts, stack: Int64Table, out: int, room: int, used: int
+) -> tuple[int, int, int]:
+    """Append the text of type 0; return ``(out, room, used)`` of the buffer, which grows as needed."""
     depth = 0
     t = 0
     while True:
         out, room = reserve_bytes(out, room, used + _ROOM)
         code = types[t, _CODE]
-        size = word_starts[code + 1] - word_starts[code]
-        _words_at(out + used, words + word_starts[code], size)
+        size = words.starts[code + 1] - words.starts[code]
+        _words_at(out + used, words.address + words.starts[code], size)
         used += size
         if code == _DECIMAL:
             store_u8(out + used, _OPEN)
@@ -174,8 +194,8 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, room, 
                 break
             out, room = reserve_bytes(out, room, used + _ROOM)
             if types[parent, _CODE] == _ARRAY and last < 0:
-                size = word_starts[_VOID + 1] - word_starts[_VOID]
-                _words_at(out + used, words + word_starts[_VOID], size)
+                size = words.starts[_VOID + 1] - words.starts[_VOID]
+                _words_at(out + used, words.address + words.starts[_VOID], size)
                 used += size
             store_u8(out + used, _GREATER)
             used += 1
@@ -184,13 +204,13 @@ def _write_row(types, words, word_starts, names, name_starts, stack, out, room, 
             return out, room, used
         if types[parent, _CODE] == _OBJECT:
             name = types[part, _NAME]
-            size = name_starts[name + 1] - name_starts[name]
+            size = names.starts[name + 1] - names.starts[name]
             out, room = reserve_bytes(out, room, used + size + _ROOM)
             if last >= 0:
                 store_u8(out + used, _COMMA)
                 store_u8(out + used + 1, _SPACE)
                 used += 2
-            _words_at(out + used, names + name_starts[name], size)
+            _words_at(out + used, names.address + names.starts[name], size)
             used += size
         t = part
 
@@ -203,21 +223,18 @@ def write_types(
     merged: Int64Table,
     bigint_digits: int,
     max_depth: int,
-    words: int,
-    word_starts: Int64s,
-    names: int,
-    name_starts: Int64s,
+    words: Texts,
+    names: Texts,
     offsets: Int64s,
     refused: UInt8s,
 ) -> tuple[int, int]:
-    """Write the type of every row; returns address and size of the text of all, whose ``offsets`` are filled.
+    """Write the type of every row; return address and size of the text of all rows, and fill ``offsets``.
 
     `nodes` and `row_start`: the values; a row without nodes has no text.
     `code_of_kind`: the number of the type of each kind of scalar.
-    `merged`: the number of the type that holds two scalar types.
-    `words` and `word_starts`: address of the words of all types, and where each starts; eight bytes after the last may
-      be read.
-    `names` and `name_starts`: the same of the names as they are written, with what separates them from their type.
+    `merged`: the number of the type to which two scalar types merge.
+    `words`: the words of all types; eight bytes after the last word may be read.
+    `names`: the names as they are written, including the separator before the type; likewise.
     `refused`: set for rows that are nested deeper than ``max_depth``.
     """
     types, stack = new_table(64, 6), new_table(max_depth, 3)
@@ -231,7 +248,7 @@ def write_types(
             continue
         ok, types = _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types)
         if ok:
-            out, room, used = _write_row(types, words, word_starts, names, name_starts, stack, out, room, used)
+            out, room, used = _write_row(types, words, names, stack, out, room, used)
         else:
             refused[row] = 1
     offsets[len(refused)] = used

@@ -1,8 +1,8 @@
-"""Which values have no structural fault; the fast twin of `encoding.validate`.
+"""Mark values without structural fault; the fast counterpart of `encoding.validate`.
 
-Owns the yes: a row that is marked has no fault. Leaves all others to the scalar fallback, which says what is wrong:
-rows with faults, and rows whose dictionary has a name twice without being flagged as sorted, which is no fault by
-itself.
+Owns the positive answer: a marked row has no fault. Leaves all other rows to the scalar fallback, which names the
+fault: rows with faults, and rows whose dictionary has a duplicate name without being flagged as sorted, which is not a
+fault by itself.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
-from parquet_variant.kernels.values.reading import MALFORMED, metadata_header, scalar, value_kind, value_size
+from parquet_variant.kernels.values.reading import MALFORMED, Container, metadata_header, scalar, value_kind, value_size
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, open_container
-from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt8s
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 _MAX_SCALE = 38
 
 
 @helper
-def scalar_is_valid(kind, a, b, scale, digits):
-    """Whether the payload of a scalar is one that its type allows; ``digits`` asks for those of decimals too."""
+def scalar_is_valid(kind: int, a: int, b: int, scale: int, digits: bool) -> bool:
+    """Return whether the payload of a scalar is valid for its type; ``digits`` includes the digits of decimals."""
     if kind == KIND.STRING:
         return is_utf8(a, a + b)
     if kind == KIND.TIME:
@@ -34,14 +34,14 @@ def scalar_is_valid(kind, a, b, scale, digits):
         if scale > _MAX_SCALE:
             return False
         if digits:
-            most = 9 if kind == KIND.DECIMAL4 else (18 if kind == KIND.DECIMAL8 else 38)
-            return digits_of(b, a) <= most
+            max_digits = 9 if kind == KIND.DECIMAL4 else (18 if kind == KIND.DECIMAL8 else 38)
+            return digits_of(b, a) <= max_digits
     return True
 
 
 @kernel
 def mark_valid_dictionaries(base: int, offsets: Int64s, state: UInt8s, valid: UInt8s) -> None:
-    """Mark the metadata without fault. ``state`` is that of a `NameTable`."""
+    """Mark the metadata without fault. ``state`` is the column of a `NameTable`."""
     for d in range(len(valid)):
         valid[d] = 0 if state[d] == UNUSABLE else 1
         if valid[d] == 0:
@@ -55,38 +55,39 @@ def mark_valid_dictionaries(base: int, offsets: Int64s, state: UInt8s, valid: UI
 
 
 @helper
-def _children_are_apart(at, end, count, offsets, width, values, scratch):
-    """Whether the values of a container lie one beside the other, in any order, without a gap."""
-    place = values
+def _children_are_apart(parts: Container, end: int, scratch: Int64s) -> tuple[bool, Int64s]:
+    """Return whether the values of a container fill its bytes, in any order, without gaps; and the scratch."""
+    count, offsets, width, values = parts.count, parts.offsets, parts.offset_width, parts.values
+    next_start = values
     for i in range(count):
         start = values + load_uint(offsets + i * width, width)
-        if start != place:
+        if start != next_start:
             break
         size = value_size(start, end)
         if size == MALFORMED:
             return False, scratch
-        place = start + size
+        next_start = start + size
     else:
-        return place == end, scratch
-    # Not in order: look at them sorted.
+        return next_start == end, scratch
+    # Not in order: check them sorted.
     scratch = reserve(scratch, count)
     for i in range(count):
         scratch[i] = values + load_uint(offsets + i * width, width)
     sort_run(scratch, 0, count)
-    place = values
+    next_start = values
     for i in range(count):
-        if scratch[i] != place:
+        if scratch[i] != next_start:
             return False, scratch
         size = value_size(scratch[i], end)
         if size == MALFORMED:
             return False, scratch
-        place += size
-    return place == end, scratch
+        next_start += size
+    return next_start == end, scratch
 
 
 @helper(inline=True)
-def _names_ascend(ids, id_width, count, rank):
-    """Whether the fields of an object have names, in their order, each once."""
+def _names_ascend(ids: int, id_width: int, count: int, rank: Int64s) -> bool:
+    """Return whether the fields of an object have unique names in ascending order."""
     last = -1
     for i in range(count):
         field_id = load_uint(ids + i * id_width, id_width)
@@ -97,8 +98,10 @@ def _names_ascend(ids, id_width, count, rank):
 
 
 @helper(inline=True)
-def _is_valid(at, end, ranks, stack, scratch, max_depth):
-    """``(ok, stack, scratch)`` after a value whose metadata has names of these ranks."""
+def _is_valid(
+    at: int, end: int, ranks: Int64s, stack: Int64Table, scratch: Int64s, max_depth: int
+) -> tuple[bool, Int64Table, Int64s]:
+    """Validate a value whose metadata has names of some ranks; return ``(ok, stack, scratch)``."""
     depth = 0
     if value_size(at, end) != end - at:
         return False, stack, scratch
@@ -107,11 +110,11 @@ def _is_valid(at, end, ranks, stack, scratch, max_depth):
         if kind >= KIND.ARRAY:
             if depth + 1 > len(stack):
                 stack = reserve_rows(stack, depth + 1)
-            _, count, ids, id_width, offsets, width, values = open_container(stack, depth, at, end)
-            apart, scratch = _children_are_apart(at, stack[depth, END], count, offsets, width, values, scratch)
+            parts = open_container(stack, depth, at, end)
+            apart, scratch = _children_are_apart(parts, stack[depth, END], scratch)
             if depth == max_depth or not apart:
                 return False, stack, scratch
-            if kind == KIND.OBJECT and not _names_ascend(ids, id_width, count, ranks):
+            if kind == KIND.OBJECT and not _names_ascend(parts.ids, parts.id_width, parts.count, ranks):
                 return False, stack, scratch
             depth += 1
         elif (
@@ -146,7 +149,7 @@ def mark_valid_rows(
     valid: UInt8s,
     max_depth: int,
 ) -> None:
-    """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are those of a `NameTable`."""
+    """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are columns of a `NameTable`."""
     stack, scratch = new_table(32, OWN), new_vector(64)
     for row in range(rows):
         valid[row] = 1

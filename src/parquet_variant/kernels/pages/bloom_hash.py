@@ -1,7 +1,7 @@
-"""The hashes that bloom filters take: XXH64 of values as PLAIN stores them, without their length.
+"""The hashes of bloom filters: XXH64 of values as PLAIN stores them, without their length.
 
-Owns hashing many values and setting the bits of a split-block filter. Leaves sizes and headers to
-`parquet.pages.bloom_filter`, reading to `parquet.format.bloom`. Spec: ``BloomFilter.md``.
+Owns hashing many values, and setting the bits of a split-block filter. Leaves sizes and headers to
+`parquet.pages.bloom_filter`, and reading to `parquet.format.bloom`. Spec: ``BloomFilter.md``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, store_u32
 from parquet_variant.machine_code.signatures import Int32s, Int64s
 
-# Signed, since kernels count in int64; multiplication wraps around all the same.
+# Signed, because kernels compute in int64; multiplication wraps around in the same way.
 _P1, _P2, _P3, _P4, _P5 = (
     int(np.uint64(prime).astype(np.int64))
     for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
@@ -21,23 +21,26 @@ _SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B,
 
 
 @helper
-def _rotated(number, bits):
+def _rotated(number: int, bits: int) -> int:
+    """Rotate the bits of a number to the left."""
     return (number << bits) | ((number >> (64 - bits)) & ((1 << bits) - 1))
 
 
 @helper
-def _shifted(number, bits):
-    """Shift right, as if unsigned."""
+def _shifted(number: int, bits: int) -> int:
+    """Shift the bits of an unsigned number to the right."""
     return (number >> bits) & ((1 << (64 - bits)) - 1)
 
 
 @helper
-def _round(lane, word):
+def _round(lane: int, word: int) -> int:
+    """Mix a word into a lane."""
     return _rotated(lane + word * _P2, 31) * _P1
 
 
 @helper
-def _xxh64(at, size):
+def _xxh64(at: int, size: int) -> int:
+    """Return the XXH64 hash of bytes."""
     stop = at + size
     if size >= 32:
         one, two, three, four = _P1 + _P2, _P2, 0, -_P1
@@ -78,7 +81,7 @@ def hash_values(source: int, width: int, hashes: Int64s) -> None:
 
 @kernel
 def hash_byte_arrays(data: int, lengths: Int32s, hashes: Int64s) -> None:
-    """Hash byte arrays, one after the other."""
+    """Hash byte arrays that follow each other."""
     for i in range(len(lengths)):
         hashes[i] = _xxh64(data, lengths[i])
         data += lengths[i]
@@ -86,7 +89,7 @@ def hash_byte_arrays(data: int, lengths: Int32s, hashes: Int64s) -> None:
 
 @kernel
 def set_blocks(hashes: Int64s, blocks: int, bitset: int) -> None:
-    """Set the bits of values in a filter of so many blocks of 32 bytes at an address."""
+    """Set the bits of values in a filter of ``blocks`` blocks of 32 bytes at an address."""
     for i in range(len(hashes)):
         block = bitset + ((_shifted(hashes[i], 32) * blocks) >> 32) * 32
         key = hashes[i] & 0xFFFFFFFF

@@ -14,7 +14,7 @@ _HIGH_BITS = -0x7F7F7F7F7F7F7F80
 
 
 @helper
-def _is_ascii(at, size):
+def _is_ascii(at: int, size: int) -> bool:
     high, stop = 0, at + size
     while at + 8 <= stop:
         high |= load_u64(at)

@@ -1,12 +1,14 @@
-"""Column chunks: the values of all their pages by one call, a row each.
+"""Column chunks: the values of all their pages in one call, one per row.
 
-Owns levels, and values that are PLAIN, in a dictionary, or numbers in deltas. A row of a table of pages has the entries
-that are named here. Every bound is checked before a byte is read; the rows of the pages are in ``valid``, which says of
-each whether it has a value, and in what is filled. Leaves byte arrays in deltas to `deltas`, headers and compression of
-pages to `parquet.reading.chunk_pages`.
+Owns levels, and values that are PLAIN, in a dictionary, or numbers in deltas. The columns of a table of pages are named
+below. Every bound is checked before a byte is read. Fills ``valid``, which marks the rows that have a value, and the
+values. Leaves byte arrays in deltas to `deltas`, and headers and compression of pages to `parquet.reading.chunk_pages`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy, load_u8, load_u32, load_u64, store_u8, store_u32, store_u64
@@ -15,23 +17,23 @@ from parquet_variant.kernels.pages.deltas import read_deltas
 from parquet_variant.kernels.pages.run_reading import packed_value, read_indices, read_levels
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
-# A page: its rows, its encoding, where levels and values start and stop, and how many values it has, which is filled.
+# Columns of a table of pages: rows, encoding, start and stop of levels and values, and number of values (filled).
 FIRST, COUNT, ENCODING, LEVELS, LEVELS_STOP, VALUES, STOP, PRESENT = range(8)
 # Encodings of values, by Parquet's numbers.
 PLAIN, PLAIN_DICTIONARY, RLE, DELTAS, SIZED, PREFIXED, RLE_DICTIONARY = 0, 2, 3, 5, 6, 7, 8
 
 
 @helper
-def _read_levels(pages, most, valid):
-    """Fill which rows have a value, and how many of each page do; whether its levels are sound."""
+def _read_levels(pages: Int64Table, max_level: int, valid: UInt8s) -> bool:
+    """Mark the rows that have a value, and fill their number in each page; return whether the levels are valid."""
     for page in range(len(pages)):
         first, count = pages[page, FIRST], pages[page, COUNT]
         present = count
-        if most == 0:
+        if max_level == 0:
             for row in range(first, first + count):
                 valid[row] = 1
         else:
-            present = read_levels(pages[page, LEVELS], pages[page, LEVELS_STOP], most, valid, first, count)
+            present = read_levels(pages[page, LEVELS], pages[page, LEVELS_STOP], max_level, valid, first, count)
         if present < 0:
             return False
         pages[page, PRESENT] = present
@@ -39,16 +41,25 @@ def _read_levels(pages, most, valid):
 
 
 @helper
-def _is_indexed(pages, page):
+def _is_indexed(pages: Int64Table, page: int) -> bool:
+    """Return whether the values of a page are dictionary indices."""
     return pages[page, ENCODING] == RLE_DICTIONARY or pages[page, ENCODING] == PLAIN_DICTIONARY
 
 
 @helper(inline=True)
-def _spread(load, store, size, pages, page, valid, target):
-    """Move the values of a page, which stand one after the other, to their rows; the others become 0."""
+def _spread(
+    load: Callable[..., Any],
+    store: Callable[..., Any],
+    size: int,
+    pages: Int64Table,
+    page: int,
+    valid: UInt8s,
+    target: int,
+) -> None:
+    """Move the values of a page, which are one after the other, to their rows; null rows become 0."""
     first, done = pages[page, FIRST], pages[page, PRESENT]
     row = pages[page, COUNT] - 1
-    while done <= row:  # The values before are where they belong.
+    while done <= row:  # The values before are in their rows.
         value = 0
         if valid[first + row]:
             done -= 1
@@ -58,12 +69,14 @@ def _spread(load, store, size, pages, page, valid, target):
 
 
 @helper
-def _spread_32(pages, page, valid, target):
+def _spread_32(pages: Int64Table, page: int, valid: UInt8s, target: int) -> None:
+    """Spread values of four bytes."""
     _spread(load_u32, store_u32, 4, pages, page, valid, target)
 
 
 @helper
-def _page_indices(pages, page, entries, valid, indices):
+def _page_indices(pages: Int64Table, page: int, entries: int, valid: UInt8s, indices: Int32s) -> bool:
+    """Fill the indices of a page; return whether they are valid."""
     present = pages[page, PRESENT]
     target = address_in(indices) + 4 * pages[page, FIRST]
     is_sound = present == 0 or read_indices(pages[page, VALUES], pages[page, STOP], entries, present, target, 4)
@@ -72,17 +85,17 @@ def _page_indices(pages, page, entries, valid, indices):
 
 
 @kernel
-def chunk_indices(pages: Int64Table, most: int, entries: int, valid: UInt8s, indices: Int32s) -> bool:
-    """Fill the indices of pages into a dictionary of some entries, 0 for a row without; whether they are sound."""
-    is_sound = _read_levels(pages, most, valid)
+def chunk_indices(pages: Int64Table, max_level: int, entries: int, valid: UInt8s, indices: Int32s) -> bool:
+    """Fill the indices of pages into a dictionary of some entries, 0 for null rows; return whether they are valid."""
+    is_sound = _read_levels(pages, max_level, valid)
     for page in range(len(pages)):
         is_sound = is_sound and _is_indexed(pages, page) and _page_indices(pages, page, entries, valid, indices)
     return is_sound
 
 
 @helper
-def _plain_spans(at, stop, valid, first, count, starts, sizes):
-    """Where the texts of a PLAIN page lie; their bytes, or -1 if they do not fill it, no more and no less."""
+def _plain_spans(at: int, stop: int, valid: UInt8s, first: int, count: int, starts: Int64s, sizes: Int64s) -> int:
+    """Fill the spans of the byte arrays of a PLAIN page; return their bytes, or -1 if they do not fill it exactly."""
     total = 0
     for row in range(first, first + count):
         starts[row] = sizes[row] = 0
@@ -101,8 +114,17 @@ def _plain_spans(at, stop, valid, first, count, starts, sizes):
 
 
 @helper
-def _entry_spans(indices, data, offsets, valid, first, count, starts, sizes):
-    """Where the entries of a dictionary lie that rows have; their bytes."""
+def _entry_spans(
+    indices: Int32s,
+    data: int,
+    offsets: ReadOnlyInt32s,
+    valid: UInt8s,
+    first: int,
+    count: int,
+    starts: Int64s,
+    sizes: Int64s,
+) -> int:
+    """Fill the spans of the dictionary entries of rows; return their bytes."""
     total = 0
     for row in range(first, first + count):
         starts[row] = sizes[row] = 0
@@ -116,15 +138,21 @@ def _entry_spans(indices, data, offsets, valid, first, count, starts, sizes):
 
 @kernel
 def chunk_spans(
-    pages: Int64Table, most: int, data: int, offsets: ReadOnlyInt32s, indices: Int32s, valid: UInt8s, starts: Int64s,
+    pages: Int64Table,
+    max_level: int,
+    data: int,
+    offsets: ReadOnlyInt32s,
+    indices: Int32s,
+    valid: UInt8s,
+    starts: Int64s,
     sizes: Int64s,
-) -> int:  # fmt: skip
-    """Where the byte arrays of pages lie, and their sizes, 0 for a row without; their bytes, or -1 if damaged.
+) -> int:
+    """Fill the spans of the byte arrays of pages, 0 bytes for null rows; return their bytes, or -1 if damaged.
 
-    The entries of their dictionary lie at ``data``, each from one of ``offsets`` to the next; ``indices`` is room for
-    those of pages that have some. Of pages in deltas only the levels are read.
+    The entries of the dictionary are at ``data``, each from one of ``offsets`` to the next; ``indices`` is scratch
+    space for pages with indices. Only the levels of pages in deltas are read.
     """
-    total = 0 if _read_levels(pages, most, valid) else -1
+    total = 0 if _read_levels(pages, max_level, valid) else -1
     for page in range(len(pages)):
         first, count, size = pages[page, FIRST], pages[page, COUNT], 0
         if total < 0:
@@ -142,8 +170,8 @@ def chunk_spans(
 
 
 @helper
-def _read_entries(at, stop, dictionary, entries, count, target, width):
-    """Write the entries of a dictionary that some indices stand for; whether these are sound."""
+def _read_entries(at: int, stop: int, dictionary: int, entries: int, count: int, target: int, width: int) -> bool:
+    """Write the dictionary entries of some indices; return whether the indices are valid."""
     if not read_indices(at, stop, entries, count, target, width):
         return False
     for k in range(count):
@@ -156,13 +184,13 @@ def _read_entries(at, stop, dictionary, entries, count, target, width):
 
 @kernel
 def chunk_numbers(
-    pages: Int64Table, most: int, dictionary: int, entries: int, width: int, valid: UInt8s, target: int
+    pages: Int64Table, max_level: int, dictionary: int, entries: int, width: int, valid: UInt8s, target: int
 ) -> bool:
-    """Write numbers of 4 or 8 bytes, 0 for a row without; whether all pages are sound.
+    """Write numbers of 4 or 8 bytes, 0 for null rows; return whether all pages are valid.
 
-    Their dictionary has so many entries, at an address.
+    Their dictionary has ``entries`` entries at the address ``dictionary``.
     """
-    if not _read_levels(pages, most, valid):
+    if not _read_levels(pages, max_level, valid):
         return False
     for page in range(len(pages)):
         at, stop, present = pages[page, VALUES], pages[page, STOP], pages[page, PRESENT]
@@ -188,9 +216,9 @@ def chunk_numbers(
 
 
 @kernel
-def chunk_booleans(pages: Int64Table, most: int, valid: UInt8s, booleans: UInt8s) -> bool:
-    """Fill booleans, a byte each, 0 for a row without; whether all pages are sound."""
-    if not _read_levels(pages, most, valid):
+def chunk_booleans(pages: Int64Table, max_level: int, valid: UInt8s, booleans: UInt8s) -> bool:
+    """Fill booleans of one byte each, 0 for null rows; return whether all pages are valid."""
+    if not _read_levels(pages, max_level, valid):
         return False
     for page in range(len(pages)):
         at, stop, present = pages[page, VALUES], pages[page, STOP], pages[page, PRESENT]

@@ -1,7 +1,7 @@
-"""Pages whose values are stored in deltas: integers, sizes of byte arrays, and byte arrays that share their beginnings.
+"""Read pages whose values are stored as deltas: integers, sizes of byte arrays, and byte arrays with shared prefixes.
 
 Owns reading DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY. Every bound is checked before a byte is
-read or written. Leaves the other encodings to `chunks`. Of ``valid``, no entries mean that every row has a value.
+read or written. Leaves the other encodings to `chunks`. An empty ``valid`` means that every row has a value.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from parquet_variant.machine_code.signatures import Int64s, UInt8s
 
 
 @helper
-def _varint(at, stop):
-    """An unsigned number and where it ends; -1 if it does not."""
+def _varint(at: int, stop: int) -> tuple[int, int]:
+    """Return an unsigned number and where it ends; -1 if it does not end."""
     value = shift = 0
     while at < stop and shift < 64:
         byte = load_u8(at)
@@ -28,21 +28,22 @@ def _varint(at, stop):
 
 
 @helper
-def _signed(value):
-    """A zigzag number, of which all 64 bits may be set."""
+def _signed(value: int) -> int:
+    """Return the number of a zigzag encoding, all of whose 64 bits may be set."""
     return ((value >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1)
 
 
 @helper
-def _wide(at, stop, bit, width):
-    """The value of `width` bits, up to 64, that starts at a bit of some bytes."""
+def _wide(at: int, stop: int, bit: int, width: int) -> int:
+    """Return the value of up to 64 bits at a bit position."""
     if width <= 32:
         return packed_value(at, stop, bit, width)
     return packed_value(at, stop, bit, 32) | (packed_value(at, stop, bit + 32, width - 32) << 32)
 
 
 @helper
-def _store(target, i, value, width):
+def _store(target: int, i: int, value: int, width: int) -> None:
+    """Store a value of 4 or 8 bytes."""
     if width == 8:
         store_u64(target + 8 * i, value)
     else:
@@ -50,8 +51,8 @@ def _store(target, i, value, width):
 
 
 @helper
-def read_deltas(at, stop, expected, target, each):
-    """Write so many DELTA_BINARY_PACKED values, ``each`` in 4 or 8 bytes; returns where they end, -1 if malformed."""
+def read_deltas(at: int, stop: int, expected: int, target: int, item_bytes: int) -> int:
+    """Write DELTA_BINARY_PACKED values of 4 or 8 bytes (``item_bytes``); return where they end, -1 if malformed."""
     block, at = _varint(at, stop)
     if at < 0:
         return -1
@@ -69,7 +70,7 @@ def read_deltas(at, stop, expected, target, each):
         return -1
     value = _signed(first)
     if count:
-        _store(target, 0, value, each)
+        _store(target, 0, value, item_bytes)
     done = 1
     while done < count:
         least, at = _varint(at, stop)
@@ -87,7 +88,7 @@ def read_deltas(at, stop, expected, target, each):
                 return -1
             for k in range(min(size, count - done)):
                 value += least + (_wide(at, stop, k * width, width) if width else 0)
-                _store(target, done, value, each)
+                _store(target, done, value, item_bytes)
                 done += 1
             at += length
     return at
@@ -95,15 +96,15 @@ def read_deltas(at, stop, expected, target, each):
 
 @kernel
 def delta_values(at: int, stop: int, values: Int64s) -> int:
-    """Fill DELTA_BINARY_PACKED values, and return where they end; -1 if there are not just so many, or malformed."""
+    """Fill DELTA_BINARY_PACKED values; return where they end, or -1 if their number differs or they are malformed."""
     return read_deltas(at, stop, len(values), address_in(values), 8)
 
 
 @kernel
 def sized_spans(at: int, stop: int, lengths: Int64s, valid: UInt8s, starts: Int64s, sizes: Int64s) -> bool:
-    """Where each value of a DELTA_LENGTH_BYTE_ARRAY page starts, and its size, 0 for a row without.
+    """Fill start and size of each value of a DELTA_LENGTH_BYTE_ARRAY page; the size of a null row is 0.
 
-    The bytes start at ``at``, behind the lengths. Tells whether they fill the page, no more and no less.
+    The bytes start at ``at``, behind the lengths. Returns whether they fill the page exactly.
     """
     done = 0
     for row in range(len(starts)):
@@ -123,9 +124,10 @@ def sized_spans(at: int, stop: int, lengths: Int64s, valid: UInt8s, starts: Int6
 
 @kernel
 def joined_prefixes(starts: Int64s, sizes: Int64s, prefixes: Int64s, valid: UInt8s, target: int, room: int) -> bool:
-    """Write the values of a DELTA_BYTE_ARRAY page one after the other, and change the suffixes' spans to theirs.
+    """Write the values of a DELTA_BYTE_ARRAY page one after the other, and replace the spans of the suffixes by theirs.
 
-    Each is a prefix of the one before and its suffix. Tells whether every prefix is one, and all fit into the ``room``.
+    A value is a prefix of the previous value and a suffix. Returns whether every prefix is valid, and all values fit
+    into the ``room``.
     """
     done = before = size_before = 0
     for row in range(len(starts)):

@@ -1,7 +1,8 @@
-"""Dictionaries that grow while values are met.
+"""Dictionaries that grow as values occur.
 
-Owns the hash tables of a column's distinct values, of 8 bytes or of any length. Leaves their memory to
-`parquet.pages.dictionary`: a kernel stops where there is no more room, and goes on when it is called again with more.
+Owns the hash tables of the distinct values of a column, of 8 bytes or of any length. Leaves their memory to
+`parquet.pages.dictionary`: a kernel stops when a table is full, and continues when it is called again with a larger
+one.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _HASH, _SIZE, _START = range(3)
 
 
 @helper
-def _hash_text(address, size, seed):
-    """A hash of some bytes; of long ones four words at a time, since none of the four has to wait for the others."""
+def _hash_text(address: int, size: int, seed: int) -> int:
+    """Hash bytes; long ones four words at a time, because the four hashes do not depend on each other."""
     if size < 32:
         return hash_bytes(address, size, seed)
     one, two, three, four = seed, seed ^ 0x2545F4914F6CDD1D, seed + size, seed * 0x2127599BF4325C37
@@ -41,7 +42,8 @@ def _hash_text(address, size, seed):
 
 
 @helper(inline=True)
-def _hash_word(word, seed):
+def _hash_word(word: int, seed: int) -> int:
+    """Hash a word."""
     value = (word ^ seed) * 0x2127599BF4325C37
     value ^= (value >> 32) & 0xFFFFFFFF
     value *= 0x2545F4914F6CDD1D
@@ -60,9 +62,9 @@ def index_words(
     words: Int64s,
     indices: Int32s,
 ) -> tuple[int, int]:
-    """Number values of 4 or 8 bytes, new ones in order; returns ``(numbered up to, entries)``.
+    """Number values of 4 or 8 bytes, new ones in order; return ``(numbered up to, entries)``.
 
-    ``slots`` (a power of two, -1 for none) has room for twice as many as ``words``.
+    ``slots`` (a power of two, -1 for free) has room for twice as many entries as ``words``.
     """
     mask = len(slots) - 1
     for i in range(first, count):
@@ -82,7 +84,7 @@ def index_words(
 
 @kernel
 def rehash_words(words: Int64s, entries: int, seed: int, slots: Int64s) -> None:
-    """Enter values that are known into empty slots."""
+    """Store known values in empty slots."""
     mask = len(slots) - 1
     for entry in range(entries):
         at = _hash_word(words[entry], seed) & mask
@@ -102,23 +104,23 @@ class KnownTexts(NamedTuple):
 
 @kernel
 def index_bytes(
-    texts: ByteArrays, known: KnownTexts, slot: int, entries: int, used: int, indices: Int32s, numbered: int
+    texts: ByteArrays, distinct: KnownTexts, slot: int, entries: int, used: int, indices: Int32s, numbered: int
 ) -> tuple[int, int, int, int, int]:
-    """Number the byte arrays that are there, new ones in order, from a ``slot`` on.
+    """Number the byte arrays that are not null, new ones in order, from ``slot`` on.
 
-    Returns ``(slot of what comes next, numbered, bytes of those, entries, bytes of the arena used)``. An entry is its
-    hash, its size and where it starts in the arena. ``numbered`` are those before, to which ``indices`` go on.
+    Returns ``(next slot, numbered, bytes of those, entries, used bytes of the arena)``. An entry is the hash, the size
+    and the start in the arena. ``numbered`` is the number of indices before, after which ``indices`` continue.
     """
-    slots, table = known.slots, known.table
-    mask, arena, total, entry = len(slots) - 1, address_in(known.arena), 0, -1
+    slots, table = distinct.slots, distinct.table
+    mask, arena, total, entry = len(slots) - 1, address_in(distinct.arena), 0, -1
     while slot < texts.rows:
         if is_set(texts.bits, texts.first + slot):
             start = offset_at(texts.offsets, slot, texts.width)
             size = offset_at(texts.offsets, slot + 1, texts.width) - start
             text = texts.data + start
-            # What repeats often follows itself: that takes no hash.
+            # Repeated values often follow each other, and then need no hash.
             if entry < 0 or table[entry, _SIZE] != size or not equal(arena + table[entry, _START], text, size):
-                hashed = _hash_text(text, size, known.seed)
+                hashed = _hash_text(text, size, distinct.seed)
                 at = hashed & mask
                 while slots[at] >= 0:
                     entry = slots[at]
@@ -130,7 +132,7 @@ def index_bytes(
                         break
                     at = (at + 1) & mask
                 if slots[at] < 0:
-                    if entries == len(table) or used + size > len(known.arena):
+                    if entries == len(table) or used + size > len(distinct.arena):
                         break
                     table[entries, _HASH], table[entries, _SIZE], table[entries, _START] = hashed, size, used
                     copy(arena + used, text, size)
@@ -146,7 +148,7 @@ def index_bytes(
 
 @kernel
 def rehash_bytes(table: Int64Table, entries: int, slots: Int64s) -> None:
-    """Enter values that are known into empty slots."""
+    """Store known values in empty slots."""
     mask = len(slots) - 1
     for entry in range(entries):
         at = table[entry, _HASH] & mask
@@ -157,6 +159,6 @@ def rehash_bytes(table: Int64Table, entries: int, slots: Int64s) -> None:
 
 @kernel
 def mark_used(indices: Int32s, used: UInt8s) -> None:
-    """Set ``used`` to 1 for each entry that an index names."""
+    """Set ``used`` to 1 for each entry that has an index."""
     for i in range(len(indices)):
         used[indices[i]] = 1

@@ -1,10 +1,11 @@
-"""Whether the column chunks of a Parquet footer agree with its schema, before pyarrow looks at them.
+"""Check that the column chunks of a Parquet footer agree with its schema, before pyarrow reads the footer.
 
-pyarrow 26 ends the process, instead of raising, where a chunk has another type than its column, size statistics that
-do not fit it, bounds that are shorter than its values, or a codec that Parquet does not have, and where a column is
-encrypted. It takes memory for the rows that a row group claims, so these must be those of the file. A second schema is
-the one that pyarrow takes, and we do not. Owns the walk over the footer's Thrift (compact protocol) that finds those.
-Leaves reading footers to `parquet.format`, whose `thrift` is the readable form. Spec: ``parquet.thrift``.
+pyarrow 26 aborts the process, instead of raising an error, in these cases: a chunk has another type than its column,
+size statistics do not fit it, bounds are shorter than its values, the codec is unknown, or a column is encrypted. It
+also allocates memory for the rows that a row group claims, so these must be the rows of the file. Of two schemas,
+pyarrow takes the second and this library the first, so a second schema is refused. Owns the walk over the footer's
+Thrift (compact protocol) that finds these cases. Leaves reading footers to `parquet.format`, whose `thrift` is the
+readable form. Spec: ``parquet.thrift``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import helper, kernel
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyUInt8s, UInt8s
 
 _TRUE, _FALSE, _I8, _I16, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 4, 6, 7, 8, 9, 10, 12
 _BYTE_ARRAY = 6
 _LAST_CODEC = 7  # LZ4_RAW
-# The structs that are walked into, and the field of each that leads to the next: FileMetaData.row_groups,
+# The nested structs, and the field of each that leads to the next: FileMetaData.row_groups,
 # RowGroup.columns, ColumnChunk.meta_data, ColumnMetaData.size_statistics.
 _CHUNK, _META, _SIZE, _LEVELS = 2, 3, 4, 5
 _INTO = (4, 1, 3, 16)
@@ -37,8 +38,8 @@ _DAMAGED, _SOUND, _ENCRYPTED = range(3)
 
 
 @helper
-def _number(data, at):
-    """An unsigned number of the compact protocol, and where it ends; -1 if it does not."""
+def _number(data: UInt8s, at: int) -> tuple[int, int]:
+    """Return an unsigned number of the compact protocol and where it ends; -1 if it does not end."""
     value, shift = 0, 0
     while at < len(data) and shift < 64:
         byte = int(data[at])
@@ -51,8 +52,8 @@ def _number(data, at):
 
 
 @helper
-def _field(data, at, last):
-    """The next field of a struct: its type (0 at the end), its id, and where its value begins; -1 for none."""
+def _field(data: UInt8s, at: int, last: int) -> tuple[int, int, int]:
+    """Return type (0 at the end), id and start of the value of a struct's next field; -1 if it is malformed."""
     if at < 0 or at >= len(data):
         return 0, 0, -1
     byte = int(data[at])
@@ -66,8 +67,8 @@ def _field(data, at, last):
 
 
 @helper
-def _items(data, at):
-    """Number and type of the items of a list, and where the first one begins; -1 if there is none."""
+def _items(data: UInt8s, at: int) -> tuple[int, int, int]:
+    """Return number and type of the items of a list, and where the first one starts; -1 if malformed."""
     if at < 0 or at >= len(data):
         return 0, 0, -1
     byte = int(data[at])
@@ -81,8 +82,11 @@ def _items(data, at):
 
 
 @helper
-def _skipped(data, at, kind, stack):
-    """Where a value ends; -1 if it does not. The stack has what is open: items left (-1 in a struct) and their type."""
+def _skipped(data: UInt8s, at: int, kind: int, stack: Int64s) -> int:
+    """Return where a value ends; -1 if it is malformed.
+
+    The stack holds the open containers: remaining items (-1 in a struct) and their type.
+    """
     if kind == _TRUE or kind == _FALSE:
         return at
     depth = 1
@@ -133,27 +137,27 @@ def _skipped(data, at, kind, stack):
 
 
 @helper
-def _bounds_fit(data, at, width, stack):
-    """Whether the bounds of a chunk's statistics are as long as a value, where both are there; width 0 takes all."""
-    field = there = short = 0
+def _bounds_fit(data: UInt8s, at: int, width: int, stack: Int64s) -> bool:
+    """Return whether the bounds of a chunk's statistics are as long as a value; a width of 0 accepts all lengths."""
+    field = present = short = 0
     while True:
         kind, field, at = _field(data, at, field)
         if at < 0 or kind == 0:
-            # pyarrow looks at bounds in pairs.
-            old = short & _OLD_BOUNDS and there & _OLD_BOUNDS == _OLD_BOUNDS
-            new = short & _NEW_BOUNDS and there & _NEW_BOUNDS == _NEW_BOUNDS
+            # pyarrow reads bounds in pairs.
+            old = short & _OLD_BOUNDS and present & _OLD_BOUNDS == _OLD_BOUNDS
+            new = short & _NEW_BOUNDS and present & _NEW_BOUNDS == _NEW_BOUNDS
             return at >= 0 and not old and not new
         if kind == _BINARY and field in _BOUNDS:
             size, _ = _number(data, at)
-            there |= 1 << field
+            present |= 1 << field
             if size < width:
                 short |= 1 << field
         at = _skipped(data, at, kind, stack)
 
 
 @helper
-def _fits(data, at, level, field, kind, column, stack):
-    """Whether a field of a chunk's metadata or size statistics fits its column."""
+def _fits(data: UInt8s, at: int, level: int, field: int, kind: int, column: Int64s, stack: Int64s) -> bool:
+    """Return whether a field of a chunk's metadata or size statistics fits its column."""
     physical, repetition, definition, width = column[0], column[1], column[2], column[3]
     if level == _META and field == _STATISTICS and kind == _STRUCT:
         return _bounds_fit(data, at, width, stack)
@@ -171,22 +175,24 @@ def _fits(data, at, level, field, kind, column, stack):
 
 @kernel
 def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
-    """Whether every column chunk fits its column, or one is encrypted."""
-    open_fields, left = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
-    open_fields[0] = left[0] = 0
+    """Return whether every column chunk fits its column, or one is encrypted."""
+    open_fields, remaining = stack[:_LEVELS], stack[_LEVELS : 2 * _LEVELS]
+    open_fields[0] = remaining[0] = 0
     at = level = leaf = schemas = rows = claimed = 0
     while True:
         kind, field, at = _field(data, at, open_fields[level])
         if at < 0:
             return _DAMAGED
         open_fields[level] = field
-        if kind == 0:  # the end of a struct: on to the next one of its list, or up
+        if kind == 0:  # the end of a struct: continue with the next item of its list, or with the parent
             open_fields[level] = 0
-            if left[level] > 0:
-                left[level] -= 1
+            if remaining[level] > 0:
+                remaining[level] -= 1
                 leaf = leaf + 1 if level == _CHUNK else 0
             elif level == 0:
-                return _SOUND if claimed == 0 or claimed == rows else _DAMAGED  # parquet-rs 0.3 said 0 of every file.
+                return (
+                    _SOUND if claimed == 0 or claimed == rows else _DAMAGED
+                )  # parquet-rs 0.3 writes 0 rows for every file.
             else:
                 level -= 1
             continue
@@ -219,14 +225,14 @@ def _agree(data: ReadOnlyUInt8s, columns: Int64Table, stack: Int64s) -> int:
             leaf = 0
         if count > 0:
             level += 1
-            open_fields[level], left[level] = 0, count - 1
+            open_fields[level], remaining[level] = 0, count - 1
 
 
 def what_is_wrong(footer: bytes, columns: npt.NDArray[np.int64]) -> Literal["damaged", "encrypted"] | None:
-    """None if every column chunk of a footer has the type of its column, statistics that fit it, and a known codec.
+    """Return None if every column chunk of a footer has the type of its column, fitting statistics and a known codec.
 
-    A row of ``columns`` tells of each its physical type, its largest levels (repetition, definition), and the
-    bytes of a value (0 where values differ in length, or have no bounds).
+    A row of ``columns`` has the physical type of a column, its largest levels (repetition, definition), and the bytes
+    of a value (0 if values differ in length, or have no bounds).
     """
     stack = np.zeros(2 * _LEVELS + 2 * _DEEPEST + 2, np.int64)
     state = _agree(np.frombuffer(footer, np.uint8), columns, stack)

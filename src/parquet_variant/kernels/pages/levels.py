@@ -1,9 +1,9 @@
-"""Definition and repetition levels of Arrow columns, a byte each, and the slots of Arrow arrays by their addresses.
+"""Definition and repetition levels of Arrow columns, one byte each, and slots of Arrow arrays by address.
 
-Owns reading validity bits and offsets, and going one step down from a struct, a list or a leaf to what it holds. Leaves
-the walk over the columns to `parquet.pages.levels`, and levels as runs to `pages.runs`. Entries are what levels are
-written for; those whose definition level is at least ``least`` have a slot in the Arrow array, in order. ``most`` is
-the level of what is there.
+Owns reading validity bits and offsets, and one step down from a struct, a list or a leaf to its content. Leaves the
+walk over the columns to `parquet.pages.levels`, and levels as runs to `pages.runs`. Levels are written for entries. An
+entry whose definition level is at least ``least`` has a slot in the Arrow array, in order. ``most`` is the level of an
+entry that is not null.
 """
 
 from __future__ import annotations
@@ -19,39 +19,49 @@ class ByteArrays(NamedTuple):
     """The byte arrays of an Arrow array, by the addresses of its buffers."""
 
     data: int
-    offsets: int  # Of the first slot's offset.
+    offsets: int  # Address of the first slot's offset.
     width: int  # Bytes of an offset.
-    # Of the validity, 0 where all are there, and the bit of the first slot.
+    # Address of the validity, 0 if all slots are valid, and the bit of the first slot.
     bits: int
     first: int
-    rows: int  # How many slots there are.
+    rows: int  # Number of slots.
+
+
+class Lists(NamedTuple):
+    """The lists of an Arrow array, by the addresses of its buffers."""
+
+    # Address of the validity, 0 if all lists are valid, and the bit of the first list.
+    bits: int
+    first: int
+    offsets: int  # Address of the first list's offset.
+    width: int  # Bytes of an offset.
 
 
 @helper
-def is_set(bits, at):
-    """Whether a slot is there, by the address of the validity; 0 where all are."""
+def is_set(bits: int, at: int) -> bool:
+    """Return whether a slot is not null, given the address of the validity bits; 0 if all slots are valid."""
     return bits == 0 or (load_u8(bits + (at >> 3)) >> (at & 7)) & 1 == 1
 
 
 @helper
-def offset_at(offsets, slot, width):
-    """The offset of a slot, of 4 or 8 bytes."""
+def offset_at(offsets: int, slot: int, width: int) -> int:
+    """Return the offset of a slot, which has 4 or 8 bytes."""
     return load_s32(offsets + slot * 4) if width == 4 else load_u64(offsets + slot * 8)
 
 
 @kernel
 def optional_levels(above: UInt8s, least: int, most: int, bits: int, first: int, levels: UInt8s) -> int:
-    """Fill the levels of an optional field; returns how many entries are there.
+    """Fill the levels of an optional field; return the number of entries that are not null.
 
-    ``above`` are the levels of what holds it (no entries: all are ``most``), ``bits`` the address of its validity (0:
-    all valid), whose first bit is ``first``.
+    ``above`` are the levels of its parent (empty: all are ``most``). ``bits`` is the address of its validity (0: all
+    valid), whose first bit is ``first``.
     """
     present = 0
     if len(above) == 0:
         for i in range(len(levels)):
-            there = is_set(bits, first + i)
-            levels[i] = most + there
-            present += there
+            is_present = is_set(bits, first + i)
+            levels[i] = most + is_present
+            present += is_present
         return present
     slot = first
     for i in range(len(levels)):
@@ -73,19 +83,16 @@ def list_levels(
     least: int,
     most: int,
     empty: int,
-    bits: int,
-    first: int,
-    offsets: int,
-    width: int,
+    lists: Lists,
     depth: int,
     levels: UInt8s,
     repetition: UInt8s,
 ) -> tuple[int, int]:
-    """Fill the levels of a list's elements; returns ``(entries, elements)``.
+    """Fill the levels of a list's elements; return ``(entries, elements)``.
 
-    ``repeated`` are the repetition levels of what holds the list (no entries: all are 0), ``empty`` the definition
-    level of a list that is there and has no element, ``offsets`` and ``width`` where its offsets are and their bytes,
-    ``depth`` the repetition level of its elements.
+    ``repeated`` are the repetition levels of the list's parent (empty: all are 0), ``empty`` is the definition level of
+    an empty list, ``offsets`` and ``width`` are the address of its offsets and their bytes, and ``depth`` is the
+    repetition level of its elements.
     """
     slot = entries = elements = 0
     for i in range(count):
@@ -93,9 +100,9 @@ def list_levels(
         before = repeated[i] if len(repeated) else 0
         size = 0
         if level >= least:
-            if level == most and is_set(bits, first + slot):
+            if level == most and is_set(lists.bits, lists.first + slot):
                 level = empty
-                size = offset_at(offsets, slot + 1, width) - offset_at(offsets, slot, width)
+                size = offset_at(lists.offsets, slot + 1, lists.width) - offset_at(lists.offsets, slot, lists.width)
             slot += 1
         if size > 0:
             for k in range(size):
@@ -112,16 +119,15 @@ def list_levels(
 
 
 @kernel
-def list_positions(
-    above: UInt8s, count: int, least: int, most: int, bits: int, first: int, offsets: int, width: int, positions: Int64s
-) -> int:
-    """Fill where the elements of the lists that are there stand, where others stand between them."""
+def list_positions(above: UInt8s, count: int, least: int, most: int, lists: Lists, positions: Int64s) -> int:
+    """Fill the positions of the elements of lists that are not null, if other elements are between them."""
     slot = elements = 0
     for i in range(count):
         level = above[i] if len(above) else most
         if level >= least:
-            if level == most and is_set(bits, first + slot):
-                for at in range(offset_at(offsets, slot, width), offset_at(offsets, slot + 1, width)):
+            if level == most and is_set(lists.bits, lists.first + slot):
+                stop = offset_at(lists.offsets, slot + 1, lists.width)
+                for at in range(offset_at(lists.offsets, slot, lists.width), stop):
                     positions[elements] = at
                     elements += 1
             slot += 1
@@ -130,7 +136,7 @@ def list_positions(
 
 @kernel
 def present_slots(levels: UInt8s, least: int, most: int, positions: Int64s) -> int:
-    """Fill the slots whose level is ``most``: where values lie under what is not there."""
+    """Fill the slots whose level is ``most``, which are not null."""
     slot = count = 0
     for i in range(len(levels)):
         if levels[i] >= least:

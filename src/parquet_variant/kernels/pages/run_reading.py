@@ -1,18 +1,19 @@
-"""Runs of small numbers as Parquet stores them, read: RLE and bit-packed groups of levels and dictionary indices.
+"""Read runs of small numbers as Parquet stores them: RLE and bit-packed groups of levels and dictionary indices.
 
-Owns the way from one run to the next. Every bound is checked before a byte is read. Leaves which pages they are in to
-`chunks`, writing to `runs`.
+Owns the way from one run to the next. Every bound is checked before a byte is read. Leaves pages to `chunks`, and
+writing to `runs`.
 """
 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.memory import load_u8, load_u64, store_u32, store_u64
+from parquet_variant.machine_code.signatures import UInt8s
 
 
 @helper
-def _run(at, stop, width):
-    """The next run: where its bytes start and stop, its values (-1 if malformed), and whether they are packed."""
+def _run(at: int, stop: int, width: int) -> tuple[int, int, int, bool]:
+    """Return ``(start, stop, values, packed)`` of the next run; the number of values is -1 if it is malformed."""
     header = shift = 0
     more = True
     while more:
@@ -32,8 +33,8 @@ def _run(at, stop, width):
 
 
 @helper
-def packed_value(at, stop, bit, width):
-    """The value of `width` bits that starts at a bit of some bytes; no byte at or after `stop` is read."""
+def packed_value(at: int, stop: int, bit: int, width: int) -> int:
+    """Return the value of `width` bits at a bit position; no byte at or after `stop` is read."""
     first = at + (bit >> 3)
     if first + 8 <= stop:
         return (load_u64(first) >> (bit & 7)) & ((1 << width) - 1)
@@ -44,10 +45,10 @@ def packed_value(at, stop, bit, width):
 
 
 @helper
-def read_levels(at, stop, most, valid, first, count):
-    """Fill which of so many rows have a value, those whose level is ``most``; returns how many, or -1 if malformed."""
+def read_levels(at: int, stop: int, max_level: int, valid: UInt8s, first: int, count: int) -> int:
+    """Mark the rows whose level is ``max_level`` as having a value; return their number, or -1 if malformed."""
     width = 0
-    while most >> width:
+    while max_level >> width:
         width += 1
     done = present = 0
     while done < count:
@@ -58,24 +59,26 @@ def read_levels(at, stop, most, valid, first, count):
         row = first + done
         if packed:
             for k in range(run):
-                there = packed_value(at, end, k * width, width) == most
-                valid[row + k] = there
-                present += there
+                is_present = packed_value(at, end, k * width, width) == max_level
+                valid[row + k] = is_present
+                present += is_present
         else:
-            there = packed_value(at, end, 0, width) == most
+            is_present = packed_value(at, end, 0, width) == max_level
             for k in range(run):
-                valid[row + k] = there
-            present += run * there
+                valid[row + k] = is_present
+            present += run * is_present
         done += run
         at = end
     return present
 
 
 @helper
-def read_indices(at, stop, entries, count, target, size):
-    """Write so many indices into a dictionary of some entries, in 4 or 8 bytes each; whether all are there, in bounds.
+def read_indices(at: int, stop: int, entries: int, count: int, target: int, size: int) -> bool:
+    """Write ``count`` indices into a dictionary of some entries, in 4 or 8 bytes each.
 
-    They stand after a byte that says how many bits each has.
+    Return whether all are in bounds.
+
+    The bytes start with the bit width of an index.
     """
     if at >= stop:
         return count == 0
@@ -83,7 +86,7 @@ def read_indices(at, stop, entries, count, target, size):
     if width > 32:
         return False
     at += 1
-    done = greatest = 0
+    done = largest = 0
     while done < count:
         at, end, run, packed = _run(at, stop, width)
         if run < 0:
@@ -93,7 +96,7 @@ def read_indices(at, stop, entries, count, target, size):
         for k in range(run):
             if packed:
                 index = packed_value(at, end, k * width, width)
-            greatest = max(greatest, index)
+            largest = max(largest, index)
             if size == 4:
                 store_u32(target, index)
             else:
@@ -101,4 +104,4 @@ def read_indices(at, stop, entries, count, target, size):
             target += size
         done += run
         at = end
-    return count == 0 or greatest < entries
+    return count == 0 or largest < entries

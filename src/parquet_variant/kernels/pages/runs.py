@@ -1,34 +1,37 @@
-"""Runs of small numbers as Parquet stores them: RLE and bit-packed groups, and deltas in blocks.
+"""Write small numbers as Parquet stores them: RLE and bit-packed groups, and deltas in blocks.
 
-Owns packing bits, the hybrid of runs for levels and dictionary indices, and DELTA_BINARY_PACKED. Leaves which numbers
-they are to `pages.levels` and `pages.dictionary`. Spec: ``Encodings.md``. Every output needs the room that
-`most_run_bytes` and `most_delta_bytes` tell.
+Owns packing bits, the hybrid of runs for levels and dictionary indices, and DELTA_BINARY_PACKED. Leaves computing the
+numbers to `pages.levels` and `pages.dictionary`. Spec: ``Encodings.md``. Every output needs the room that
+`most_run_bytes` and `most_delta_bytes` return.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import load_s32, load_u8, load_u32, load_u64, store_u8, store_u64
 from parquet_variant.machine_code.signatures import Int64s
 
 _BLOCK, _MINIBLOCK = 128, 32
-# Equal numbers in a row that make a run of their own: one interrupts the packed groups around it.
+# Number of equal numbers from which a run pays off, because it interrupts the packed groups around it.
 _LEAST_RUN, _LEAST_NARROW_RUN, _NARROW = 8, 24, 2
 
 
 def most_run_bytes(count: int, width: int) -> int:
-    """Bytes that so many numbers of a width may take as runs."""
+    """Return the maximum bytes of ``count`` numbers of a bit width as runs."""
     return (count // 8 + 2) * (width + 7) + 32
 
 
 def most_delta_bytes(count: int, width: int) -> int:
-    """Bytes that so many numbers of 4 or 8 bytes may take as deltas."""
+    """Return the maximum bytes of ``count`` numbers of 4 or 8 bytes as deltas."""
     return 64 + (count // _BLOCK + 1) * (_BLOCK * width + 16)
 
 
 @helper
-def _put_varint(at, number):
-    """Write a number of up to 64 bits; returns where it ends."""
+def _put_varint(at: int, number: int) -> int:
+    """Write a number of up to 64 bits; return where it ends."""
     while number & ~0x7F:
         store_u8(at, number & 0x7F | 0x80)
         number = (number >> 7) & 0x1FFFFFFFFFFFFFF
@@ -38,8 +41,8 @@ def _put_varint(at, number):
 
 
 @helper
-def _put_bits(at, word, filled, number, width):
-    """``(at, word, filled)`` after a number of some bits: ``word``, of which some are filled, comes at ``at``."""
+def _put_bits(at: int, word: int, filled: int, number: int, width: int) -> tuple[int, int, int]:
+    """Append a number to a word that is partly filled and is written at ``at``; return ``(at, word, filled)``."""
     word |= number << filled
     filled += width
     if filled >= 64:
@@ -54,8 +57,8 @@ def _put_bits(at, word, filled, number, width):
 
 
 @helper(inline=True)
-def _pack(load, source, size, count, width, at):
-    """Write the low bits of numbers, padded with zeros to a multiple of eight of them; returns where they end."""
+def _pack(load: Callable[..., Any], source: int, size: int, count: int, width: int, at: int) -> int:
+    """Write the low bits of numbers, padded with zeros to a multiple of eight numbers; return where they end."""
     word = filled = 0
     for i in range(count):
         at, word, filled = _put_bits(at, word, filled, load(source + i * size), width)
@@ -69,30 +72,44 @@ def _pack(load, source, size, count, width, at):
 
 
 @helper
-def _pack_levels(source, count, width, at):
+def _pack_levels(source: int, count: int, width: int, at: int) -> int:
+    """Pack levels of one byte each."""
     return _pack(load_u8, source, 1, count, width, at)
 
 
 @helper
-def _pack_indices(source, count, width, at):
+def _pack_indices(source: int, count: int, width: int, at: int) -> int:
+    """Pack indices of four bytes each."""
     return _pack(load_u32, source, 4, count, width, at)
 
 
 @helper
-def _count_run(counts, number, size):
+def _count_run(counts: Int64s, number: int, size: int) -> None:
+    """Add a run to the counts of numbers."""
     counts[number] += size
 
 
 @helper
-def _ignore_run(counts, number, size):
-    pass
+def _ignore_run(counts: int, number: int, size: int) -> None:
+    """Do nothing with a run."""
 
 
 @helper(inline=True)
-def _runs(load, pack, note, counts, source, size, count, width, out):
+def _runs(
+    load: Callable[..., Any],
+    pack: Callable[..., Any],
+    note: Callable[..., Any],
+    counts: Int64s | int,
+    source: int,
+    size: int,
+    count: int,
+    width: int,
+    out: int,
+) -> int:
+    """Write numbers as runs; return the bytes written."""
     at = out
     least = _LEAST_NARROW_RUN if width <= _NARROW else _LEAST_RUN
-    literal = i = 0  # the first number that is not written yet, and the one looked at
+    literal = i = 0  # the first number that is not written yet, and the current one
     while i < count:
         number = load(source + i * size)
         stop = i + 1
@@ -103,7 +120,7 @@ def _runs(load, pack, note, counts, source, size, count, width, out):
         while stop < count and load(source + stop * size) == number:
             stop += 1
         note(counts, number, stop - i)
-        start = i + (-(i - literal) & 7)  # packed groups are whole ones
+        start = i + (-(i - literal) & 7)  # packed groups have eight numbers
         if stop - start >= least or (literal == i and stop == count):
             if start > literal:
                 at = _put_varint(at, ((start - literal) >> 3) << 1 | 1)
@@ -121,24 +138,28 @@ def _runs(load, pack, note, counts, source, size, count, width, out):
 
 @kernel
 def level_runs(source: int, count: int, width: int, out: int, counts: Int64s) -> int:
-    """Write levels, a byte each, as runs, and add to ``counts`` how often each occurs; returns the bytes written."""
+    """Write levels of one byte each as runs, and add the occurrences of each to ``counts``.
+
+    Return the bytes written.
+    """
     return _runs(load_u8, _pack_levels, _count_run, counts, source, 1, count, width, out)
 
 
 @kernel
 def index_runs(source: int, count: int, width: int, out: int) -> int:
-    """Write dictionary indices, four bytes each, as runs; returns the bytes written."""
+    """Write dictionary indices of four bytes each as runs; return the bytes written."""
     return _runs(load_u32, _pack_indices, _ignore_run, 0, source, 4, count, width, out)
 
 
 @helper
-def _zigzag(number):
+def _zigzag(number: int) -> int:
+    """Return the zigzag encoding of a number."""
     return (number << 1) ^ (number >> 63)
 
 
 @helper
-def _bits(number):
-    """Bits that an unsigned number needs."""
+def _bits(number: int) -> int:
+    """Return the number of bits of an unsigned number."""
     bits = 0
     while number != 0:
         number = (number >> 1) & 0x7FFFFFFFFFFFFFFF
@@ -147,20 +168,22 @@ def _bits(number):
 
 
 @helper
-def _signed_32(number):
+def _signed_32(number: int) -> int:
+    """Return the low 32 bits as a signed number."""
     return ((number & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 @helper
-def _load(source, i, size):
+def _load(source: int, i: int, size: int) -> int:
+    """Load an integer of 4 or 8 bytes."""
     return load_u64(source + i * 8) if size == 8 else load_s32(source + i * 4)
 
 
 @helper
-def put_deltas(source, size, count, deltas, out):
-    """Write integers of ``size`` bytes (4 or 8) as DELTA_BINARY_PACKED; returns where they end.
+def put_deltas(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
+    """Write integers of ``size`` bytes (4 or 8) as DELTA_BINARY_PACKED; return where they end.
 
-    ``deltas`` is room for a block of ``int64``. Differences wrap around as the type does.
+    ``deltas`` is scratch space for a block of ``int64``. Differences wrap around as the type does.
     """
     at = _put_varint(_put_varint(_put_varint(out, _BLOCK), _BLOCK // _MINIBLOCK), count)
     before = _load(source, 0, size) if count else 0
@@ -186,10 +209,10 @@ def put_deltas(source, size, count, deltas, out):
         widths = at
         at += _BLOCK // _MINIBLOCK
         for part in range(_BLOCK // _MINIBLOCK):
-            used = 0
+            all_bits = 0
             for i in range(_MINIBLOCK):
-                used |= deltas[part * _MINIBLOCK + i]
-            width = _bits(used)
+                all_bits |= deltas[part * _MINIBLOCK + i]
+            width = _bits(all_bits)
             store_u8(widths + part, width)
             if width > 0:
                 at = _pack_block(deltas, part * _MINIBLOCK, width, at)
@@ -198,7 +221,8 @@ def put_deltas(source, size, count, deltas, out):
 
 
 @helper
-def _pack_block(deltas, first, width, at):
+def _pack_block(deltas: Int64s, first: int, width: int, at: int) -> int:
+    """Pack the deltas of a miniblock."""
     word = filled = 0
     for i in range(first, first + _MINIBLOCK):
         at, word, filled = _put_bits(at, word, filled, deltas[i], width)
@@ -210,5 +234,5 @@ def _pack_block(deltas, first, width, at):
 
 @kernel
 def delta_packed(source: int, size: int, count: int, deltas: Int64s, out: int) -> int:
-    """Bytes written by `put_deltas`."""
+    """Write integers with `put_deltas`; return the bytes written."""
     return put_deltas(source, size, count, deltas, out) - out

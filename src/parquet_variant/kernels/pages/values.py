@@ -1,8 +1,8 @@
-"""Values of Arrow columns as Parquet's pages store them, and the least and greatest of texts.
+"""Values of Arrow columns as Parquet's pages store them, and the smallest and largest byte arrays.
 
-Owns leaving nulls out, and the encodings of byte arrays: PLAIN and DELTA_BYTE_ARRAY.
-Leaves levels, indices and deltas to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths
-(``int32``) and the address of their bytes, one value after the other. Whoever calls has made sure of the room.
+Owns leaving out nulls, and the encodings of byte arrays: PLAIN and DELTA_BYTE_ARRAY. Leaves levels, indices and deltas
+to `pages.levels`, `pages.dictionary` and `pages.runs`. Byte arrays are lengths (``int32``) and the address of their
+bytes, one value after the other. The caller provides enough room.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parquet_variant.machine_code.signatures import Int32s, Int64s
 
 @kernel
 def valid_values(source: int, width: int, bits: int, first: int, count: int, target: int) -> int:
-    """Copy the values of a width whose bits are set, one after the other; returns how many there are."""
+    """Copy the values whose bits are set, one after the other; return their number."""
     at = target
     for i in range(count):
         if is_set(bits, first + i):
@@ -27,7 +27,7 @@ def valid_values(source: int, width: int, bits: int, first: int, count: int, tar
 
 @kernel
 def valid_lengths(texts: ByteArrays, lengths: Int32s) -> tuple[int, int]:
-    """Fill the lengths of the byte arrays that are there; returns ``(values, bytes)``."""
+    """Fill the lengths of the byte arrays that are not null; return ``(values, bytes)``."""
     values = total = 0
     for i in range(texts.rows):
         if is_set(texts.bits, texts.first + i):
@@ -40,7 +40,7 @@ def valid_lengths(texts: ByteArrays, lengths: Int32s) -> tuple[int, int]:
 
 @kernel
 def gather_bytes(texts: ByteArrays, target: int) -> None:
-    """Copy the byte arrays that are there, where others lie between them."""
+    """Copy the byte arrays that are not null, if other byte arrays are between them."""
     for i in range(texts.rows):
         if is_set(texts.bits, texts.first + i):
             start = offset_at(texts.offsets, i, texts.width)
@@ -51,7 +51,7 @@ def gather_bytes(texts: ByteArrays, target: int) -> None:
 
 @kernel
 def plain_bytes(data: int, lengths: Int32s, out: int) -> int:
-    """Write byte arrays as PLAIN; returns the bytes written."""
+    """Write byte arrays as PLAIN; return the bytes written."""
     at, source = out, data
     for i in range(len(lengths)):
         length = lengths[i]
@@ -63,15 +63,15 @@ def plain_bytes(data: int, lengths: Int32s, out: int) -> int:
 
 
 @helper
-def _shared(left, right, most):
-    """Bytes that two texts have in common at their start."""
+def _shared(left: int, right: int, limit: int) -> int:
+    """Return the number of bytes that two byte arrays share at their start."""
     i = 0
-    while i + 8 <= most:
+    while i + 8 <= limit:
         differing = load_u64(left + i) ^ load_u64(right + i)
         if differing != 0:
             return i + (trailing_zeros(differing) >> 3)
         i += 8
-    while i < most and load_u8(left + i) == load_u8(right + i):
+    while i < limit and load_u8(left + i) == load_u8(right + i):
         i += 1
     return i
 
@@ -87,7 +87,10 @@ def delta_bytes(
     deltas: Int64s,
     out: int,
 ) -> int:
-    """Write byte arrays as DELTA_BYTE_ARRAY; returns the bytes written. ``prefixes`` and ``suffixes`` are room."""
+    """Write byte arrays as DELTA_BYTE_ARRAY; return the bytes written.
+
+    ``prefixes`` and ``suffixes`` are scratch space.
+    """
     source = before = data
     for i in range(len(lengths)):
         prefix = 0 if i == 0 else _shared(before, source, min(lengths[i - 1], lengths[i]))
@@ -106,18 +109,21 @@ def delta_bytes(
 
 
 @helper
-def _is_before(left, left_size, right, right_size):
-    """Whether bytes come before others, compared as unsigned."""
-    most = min(left_size, right_size)
-    shared = _shared(left, right, most)
-    if shared == most:
+def _is_before(left: int, left_size: int, right: int, right_size: int) -> bool:
+    """Return whether a byte array sorts before another one (unsigned bytes)."""
+    shorter_size = min(left_size, right_size)
+    shared = _shared(left, right, shorter_size)
+    if shared == shorter_size:
         return left_size < right_size
     return load_u8(left + shared) < load_u8(right + shared)
 
 
 @kernel
 def byte_bounds(data: int, lengths: Int32s) -> tuple[int, int, int, int]:
-    """``(start, length)`` of the first and of the last text in the order of unsigned bytes, relative to ``data``."""
+    """Return ``(start, length)`` of the smallest and of the largest byte array, relative to ``data``.
+
+    The order is that of unsigned bytes.
+    """
     low, low_size = data, lengths[0]
     high, high_size = low, low_size
     at = data

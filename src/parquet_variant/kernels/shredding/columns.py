@@ -1,7 +1,7 @@
-"""The buffers of shredded values, and what is made of them: Arrow arrays, or the leaves of a file.
+"""The buffers of shredded values, as Arrow arrays or as the leaves of a file.
 
-Owns allocation of the buffers, their assembly into Arrow structs, and which of them a leaf column has. Leaves filling
-them to `shred_tape` and `shred`, which share the count and address tables, and levels to `node_levels`.
+Owns allocation of the buffers, their assembly into Arrow structs, and the choice of buffers for each leaf column.
+Leaves filling them to `shred_tape` and `shred`, which share the count and address tables, and levels to `node_levels`.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _NOTHING, _NO_LENGTHS = np.zeros(0, np.uint8), np.zeros(0, np.int32)
 
 
 class NodeLeaf(NamedTuple):
-    """A leaf column of shredded nodes: its entries, as `node_levels` has them, and its values, one after the other."""
+    """A leaf column of shredded nodes: its entries (see `node_levels`), and its values, one after the other."""
 
     entries: tuple[int, ...]
-    width: int  # Bytes of a value; 0 for byte arrays.
+    width: int  # Bytes of one value; 0 for byte arrays.
     data: npt.NDArray[np.uint8]
-    lengths: npt.NDArray[np.int32] | None = None  # Of byte arrays.
+    lengths: npt.NDArray[np.int32] | None = None  # Lengths of byte arrays.
 
 
 class NodeLeaves(NamedTuple):
-    """The levels of all entries, the entries of the rows, and the leaves but for the metadata, in a file's order."""
+    """The levels of all entries, the entries of the rows, and the leaves except metadata, in the order of a file."""
 
     levels: npt.NDArray[np.uint8]
     group: tuple[int, ...]
@@ -61,22 +61,22 @@ class NodeLeaves(NamedTuple):
 
 
 class ColumnBuffers:
-    """The buffers of one shredded storage, before they become Arrow.
+    """The buffers of one shredded storage, before they become Arrow arrays.
 
-    `counts` is ``int64[schema nodes, 4]``, as `measure` fills it; `levels` has the entries of each level. Raises
-    `VariantError` with reason ``too-large``, if one column would hold more than 2 GiB: the caller works on fewer rows.
+    `counts` is ``int64[schema nodes, 4]``, as filled by `measure`; `levels` has the entries of each level. Raises
+    `VariantError` with reason ``too-large`` if one column would hold more than 2 GiB: the caller works on fewer rows.
     """
 
     def __init__(self, table: SchemaTable, counts: Int64s, levels: Int64s) -> None:
         self.table = table
         self._count_table, self._slots = counts, levels
         self.counts: list[list[int]] = counts.tolist()
-        # As lists: a number of an array takes five times as long.
+        # Lists, because indexing a NumPy array from Python is five times slower.
         self._entries: list[int] = levels[table.nodes[:, S.LEVEL]].tolist()
         self._kinds: list[int] = table.nodes[:, S.KIND].tolist()
         self._widths: list[int] = table.nodes[:, S.WIDTH].tolist()
-        # Each is let go once it is in an array.
-        self._kept: dict[tuple[int, int], npt.NDArray[Any]] = {}
+        # Each buffer is released when it becomes part of an array.
+        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {}
         self._nulls: dict[tuple[int, int], pa.Array] = {}
         self.addresses = np.zeros((len(table.nodes), 7), np.int64)
         if counts[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
@@ -102,25 +102,27 @@ class ColumnBuffers:
                 self._allocate(s, BUFFERS.CELLS, np.zeros(entries * width, np.uint8))
 
     def _allocate(self, s: int, column: int, array: npt.NDArray[Any]) -> None:
-        self._kept[s, column] = array
+        self._buffers[s, column] = array
         self.addresses[s, column] = address_of(array)
 
     def _is_required(self, s: int) -> bool:
-        """Whether the ``value`` column may not be null: where nothing is shredded at all."""
+        """Return whether the ``value`` column must not be null, because nothing is shredded."""
         return s == 0 and self.table.schema.kind == "variant"
 
     def _value(self, s: int) -> pa.Array:
         if self._is_required(s):
-            return binary_array(self._kept[s, BUFFERS.VALUE_LENGTHS], self._kept[s, BUFFERS.VALUE_DATA], None, _BLOB)
+            return binary_array(
+                self._buffers[s, BUFFERS.VALUE_LENGTHS], self._buffers[s, BUFFERS.VALUE_DATA], None, _BLOB
+            )
         if not self.counts[s][COUNTS.VALUE_COUNT]:
             return self._nothing(s, _BLOB)
-        valid = self._kept.pop((s, BUFFERS.VALUE_VALID))
+        valid = self._buffers.pop((s, BUFFERS.VALUE_VALID))
         is_full = self.counts[s][COUNTS.VALUE_COUNT] == self._entries[s]
-        lengths, data = self._kept.pop((s, BUFFERS.VALUE_LENGTHS)), self._kept.pop((s, BUFFERS.VALUE_DATA))
+        lengths, data = self._buffers.pop((s, BUFFERS.VALUE_LENGTHS)), self._buffers.pop((s, BUFFERS.VALUE_DATA))
         return binary_array(lengths, data, None if is_full else valid, _BLOB)
 
     def _nothing(self, s: int, kind: pa.DataType) -> pa.Array:
-        """A column without values; those of a level share one."""
+        """Return a column without values; such columns of a level and type are shared."""
         # A type's own hash is slow, and the table keeps the type alive.
         key = self._entries[s], id(kind)
         if key not in self._nulls:
@@ -129,7 +131,7 @@ class ColumnBuffers:
 
     def _typed(self, s: int) -> pa.Array:
         node_type, entries = self.table.typed[s], self._entries[s]
-        valid = self._kept.pop((s, BUFFERS.TYPED_VALID), None)
+        valid = self._buffers.pop((s, BUFFERS.TYPED_VALID), None)
         kind = self._kinds[s]
         if kind == OBJECT_NODE:
             groups = [self._group(c) for c in self.table.children[s]]
@@ -138,7 +140,7 @@ class ColumnBuffers:
             return pa.Array.from_buffers(node_type, entries, [bitmap(valid)], children=groups)
         if kind == ARRAY_NODE:
             element = self._group(self.table.children[s][0])
-            lengths = self._kept.pop((s, BUFFERS.LENGTHS), None)
+            lengths = self._buffers.pop((s, BUFFERS.LENGTHS), None)
             if lengths is None:
                 lengths, valid = np.zeros(entries, np.int32), np.zeros(entries, np.uint8)
             buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths).astype(np.int32))]
@@ -147,9 +149,9 @@ class ColumnBuffers:
             return self._nothing(s, node_type)
         if self._widths[s] == 0:
             return binary_array(
-                self._kept.pop((s, BUFFERS.LENGTHS)), self._kept.pop((s, BUFFERS.TYPED_DATA)), valid, node_type
+                self._buffers.pop((s, BUFFERS.LENGTHS)), self._buffers.pop((s, BUFFERS.TYPED_DATA)), valid, node_type
             )
-        slots = self._kept.pop((s, BUFFERS.CELLS))
+        slots = self._buffers.pop((s, BUFFERS.CELLS))
         if node_type == pa.bool_():
             return pa.Array.from_buffers(node_type, entries, [bitmap(valid), bitmap(slots)])
         storage = node_type.storage_type if isinstance(node_type, pa.BaseExtensionType) else node_type
@@ -163,9 +165,9 @@ class ColumnBuffers:
         return pa.Array.from_buffers(self.table.groups[s], self._entries[s], [None], children=arrays)
 
     def storage(self, metadata: pa.Array, valid: npt.NDArray[np.uint8] | None) -> pa.StructArray:
-        """The whole storage struct: metadata, value and, unless nothing is shredded, typed_value.
+        """Return the whole storage struct: metadata, value and, unless nothing is shredded, typed_value.
 
-        ``valid`` is a byte a row, 0 for SQL NULL; None if there is none.
+        ``valid`` is one byte per row, 0 for SQL NULL; None if no row is NULL.
         """
         group = self._group(0)
         names = [field.name for field in group.type]
@@ -175,23 +177,23 @@ class ColumnBuffers:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the Arrow storage takes, without its metadata."""
+        """Approximate bytes of the Arrow storage, without its metadata."""
         entries = self._slots[self.table.nodes[:, S.LEVEL]]
         return int(entries @ self.table.slot_bytes) + int(
             self._count_table[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].sum()
         )
 
     def leaves(self, valid: npt.NDArray[np.uint8] | None) -> NodeLeaves:
-        """The leaf columns of a file. `valid` is as in `storage`.
+        """Return the leaf columns of a file. `valid` is the same as in `storage`.
 
-        The buffers are changed: nothing else can be made of them then.
+        The buffers are changed, so that nothing else can be made of them afterwards.
         """
         entries = np.empty((ENTRY_ROWS * len(self._kinds), ENTRY_COLUMNS), np.int64)
         columns = FilledColumns(self.table.nodes, self._count_table, self.addresses, self._slots)
         address = 0 if valid is None else address_of(valid)
         levels = adopt_bytes(*node_levels(columns, address, self._is_required(0), entries))
         rows = list(map(tuple, entries[:, :LEAF_COLUMNS].tolist()))
-        leaves, pop = [], self._kept.pop
+        leaves, pop = [], self._buffers.pop
         for s, (kind, width) in enumerate(zip(self._kinds, self._widths, strict=True)):
             value, typed = rows[ENTRY_ROWS * s + E_VALUE], rows[ENTRY_ROWS * s + E_TYPED]
             lengths = pop((s, BUFFERS.VALUE_LENGTHS), _NO_LENGTHS)[: value[E_PRESENT]]

@@ -1,8 +1,8 @@
-"""From JSON text to a tape, and from a tape to a storage: what calls the kernels and raises their errors.
+"""From JSON text to a tape, and from a tape to a storage: the callers of the kernels, which raise their errors.
 
-Owns allocation and the rounding of the doubles that the kernel leaves as text.
-Leaves the work to `tapes.parse_json`, `tapes.dictionaries` and `shred_tape`, and the wording of errors to
-`encoding.json_reader`, which reads a refused row again.
+Owns allocation, and rounding the doubles that the kernel leaves as text. Leaves the work to `tapes.parse_json`,
+`tapes.dictionaries` and `shred_tape`, and the wording of errors to `encoding.json_reader`, which reads a refused row
+again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
 from parquet_variant.kernels.json.scan import STATUS
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
 from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_table
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, map_paths, measure
@@ -41,14 +42,14 @@ _SMALLEST_EXACT = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
-    """How JSON text is read; the defaults of `parse_json`."""
+    """How JSON text is read; the defaults are those of `parse_json`."""
 
     # ``"decimal"``: numbers with a fraction are exact decimals where they fit; ``"double"``: they are doubles.
     floats: str = "decimal"
     on_duplicate_key: str = "last"  # ``"last"`` keeps the last value, ``"error"`` refuses the row.
     on_lone_surrogate: str = "error"  # ``"error"`` refuses the row, ``"replace"`` puts U+FFFD.
-    max_depth: int = 1000  # Deepest nesting of arrays and objects, 0 to 1,000,000.
-    max_size: int = MAX_SIZE  # Longest text of a row in bytes.
+    max_depth: int = 1000  # Maximum nesting of arrays and objects, 0 to 1,000,000.
+    max_size: int = MAX_SIZE  # Maximum bytes of the text of a row.
 
     def __post_init__(self) -> None:
         check_options(self.floats, self.on_duplicate_key, self.on_lone_surrogate, self.max_depth, self.max_size)
@@ -56,7 +57,7 @@ class JsonOptions:
 
 @dataclass(frozen=True, eq=False)
 class ParsedRows:
-    """A tape, and the rows that could not be parsed (null in the tape).
+    """A tape, and the errors of rows that could not be parsed (null on the tape).
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class ParsedRows:
 
 
 def _fault(text: bytes, row: int, options: JsonOptions) -> JsonError:
-    """The error of a row that the kernel refused, worded by the scalar fallback."""
+    """Return the error of a row that the kernel refused, worded by the scalar reader."""
     try:
         parse_json(text, **asdict(options))
     except JsonError as error:
@@ -93,29 +94,30 @@ def parse_text(
     null_on_error: bool = False,
     first_row: int = 0,
 ) -> ParsedRows:
-    """Parse stretches of a text, one a row.
+    """Parse spans of a text, one per row.
 
     `data`: the text of all rows.
-    `starts` and `stops`: ``int64[rows]``: where each row's text lies in ``data``.
-    `valid`: a byte a row, 0 for SQL NULL.
-    `options`: how to read.
+    `starts` and `stops`: ``int64[rows]``: where the text of each row is in ``data``.
+    `valid`: one byte per row, 0 for SQL NULL.
+    `options`: how to read the text.
     `null_on_error`: whether a bad row becomes null and is listed, or raises.
     `first_row`: the number of the first row, for errors.
+
     Raises `JsonError` for the first bad row, unless ``null_on_error``.
     """
     options = options or JsonOptions()
     rows = len(starts)
     data = np.ascontiguousarray(data)
     sizes = stops - starts
-    total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused unread
-    # A value takes at least a character, and another one parts it from the next, or closes it if it ever is closed.
+    total = int(sizes[sizes <= options.max_size].sum()) if rows else 0  # longer rows are refused without being read
+    # A value takes at least one character, plus one that separates it from the next value or closes it.
     nodes = acquire(np.int64, total // 2 + rows + 2 + min(options.max_depth, total), 4)
     scratch = np.empty(total + 8, np.uint8)
     row_start = np.empty(rows + 1, np.int64)
     status = np.zeros(rows, np.int32)
     doubles = acquire(np.int64, total // 2 + rows + 2)
     _, count, double_count, dropped, tables = parse_rows(
-        Texts(data.ctypes.data, starts, stops, _NO_BYTES if valid is None else valid, scratch.ctypes.data),
+        Texts(address_of(data), starts, stops, _NO_BYTES if valid is None else valid, address_of(scratch)),
         ParsedNodes(nodes, row_start, status, doubles),
         Rules(
             as_double=options.floats == "double",
@@ -141,13 +143,13 @@ def parse_text(
     ]
     release(doubles[:double_count])
     if dropped:
-        count, tables = compact(nodes, row_start, paths, shapes)
-        paths, shapes = starmap(adopt, tables)
+        count, compacted = compact(nodes, row_start, paths, shapes)
+        paths, shapes = starmap(adopt, compacted)
     return ParsedRows(Tape(nodes[:count], row_start, keys, paths, shapes, (data, scratch)), faults, inexact)
 
 
 def _round_doubles(nodes: Int64s, which: Int64s, data: npt.NDArray[np.uint8]) -> list[tuple[int, bytes]]:
-    """Replace text by the bits of the nearest double; Python's `float` is the definition.
+    """Replace the text of doubles by the bits of the nearest double, as defined by Python's `float`.
 
     Returns ``(node, text)`` of each number that differs from the shortest text of its double.
     """
@@ -181,42 +183,42 @@ def _is_exact(text: bytes, value: float) -> bool:
 
 
 def _name_keys(table: SchemaTable, tape: Tape) -> Int64s:
-    """Key id of each schema node's name; -1 for array elements, -2 for names that the batch does not have."""
-    known = {name: key for key, name in enumerate(tape.key_list)} if len(table.names) > 1 else {}
+    """Return the key id of each schema node's name; -1 for array elements, -2 for names that the batch lacks."""
+    key_of_name = {name: key for key, name in enumerate(tape.key_list)} if len(table.names) > 1 else {}
     keys = np.full(len(table.names), -1, np.int64)
     for s, name in enumerate(table.names):
         if name is not None:
-            keys[s] = known.get(name.encode(), -2)
+            keys[s] = key_of_name.get(name.encode(), -2)
     return keys
 
 
 @dataclass(frozen=True, eq=False)
 class ShreddedRows:
-    """Rows of a tape under a schema, in buffers of which one thing can be made: a storage, or the leaves of a file."""
+    """Rows of a tape under a schema, in buffers that become either a storage or the leaves of a file."""
 
     buffers: ColumnBuffers
     metadata: pa.DictionaryArray
-    valid: npt.NDArray[np.uint8] | None  # A byte a row, 0 for SQL NULL; None if there is none.
+    valid: npt.NDArray[np.uint8] | None  # One byte per row, 0 for SQL NULL; None if no row is NULL.
 
     def __len__(self) -> int:
         return len(self.metadata)
 
     @property
     def table(self) -> SchemaTable:
-        """The schema; one object for equal ones."""
+        """The schema; equal schemas share one table."""
         return self.buffers.table
 
     @property
     def null_count(self) -> int:
-        """How many rows are SQL NULL."""
+        """Number of SQL NULL rows."""
         return 0 if self.valid is None else len(self) - int(self.valid.sum())
 
     def storage(self) -> pa.StructArray:
-        """The rows as an Arrow storage."""
+        """Return the rows as an Arrow storage."""
         return self.buffers.storage(self.metadata, self.valid)
 
     def leaves(self) -> NodeLeaves:
-        """The rows as leaf columns of a file."""
+        """Return the rows as leaf columns of a file."""
         return self.buffers.leaves(self.valid)
 
 
@@ -227,12 +229,13 @@ def shredded_rows(
     per_batch: bool = False,
     first_row: int = 0,
 ) -> ShreddedRows:
-    """Encode a tape as it is, or shred it under a schema.
+    """Encode a tape without shredding, or shred it under a schema.
 
     `tape`: the values.
-    `schema`: what to shred; nothing if None.
-    `per_batch`: one metadata for all rows, or one for each distinct key set.
+    `schema`: the shredding schema; None shreds nothing.
+    `per_batch`: one metadata for all rows, instead of one for each distinct key set.
     `first_row`: the number of the first row, for errors.
+
     Raises `VariantError` with reason ``too-large`` and the row, for a value that would take 2 GiB.
     """
     table = schema_table(schema or ShreddingSchema.variant())
@@ -255,7 +258,7 @@ def shredded_rows(
 
 
 def metadata_array(dictionaries: Dictionaries) -> pa.DictionaryArray:
-    """The metadata column: each distinct dictionary once."""
+    """Return the metadata column with each distinct dictionary once."""
     buffers = [None, pa.py_buffer(dictionaries.offsets), pa.py_buffer(dictionaries.data)]
     values = pa.Array.from_buffers(pa.binary(), len(dictionaries.offsets) - 1, buffers)
     return pa.DictionaryArray.from_arrays(from_numpy(dictionaries.of_row), values)

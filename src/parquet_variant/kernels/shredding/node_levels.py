@@ -1,9 +1,9 @@
-"""Definition and repetition levels of the columns of shredded nodes, all in one call, and their values without gaps.
+"""Definition and repetition levels of the columns of shredded nodes, and their values without gaps, in one call.
 
-Owns the way from the buffers that `shred_tape.fill` has filled to what pages are made of, without Arrow arrays in
-between. Levels are as `pages.levels` makes them of Arrow columns, and are made once where columns share them: fields
-that no object lacks have those of the object, and so have fields that every object lacks. Leaves the buffers to
-`columns` and pages to `parquet.pages`.
+Owns the way from the buffers that `shred_tape.fill` has filled to the input of pages, without Arrow arrays in between.
+Levels are the same as `pages.levels` makes of Arrow columns, and are shared by columns where possible: a field that no
+object lacks, and a field that every object lacks, have the levels of the object. Leaves the buffers to `columns` and
+pages to `parquet.pages`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE
 from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
-# Rows of the table of entries: three a schema node, of its group and of the two columns in it.
+# Rows of the table of entries: three per schema node, for its group and for the two columns of the group.
 E_GROUP, E_VALUE, E_TYPED = range(3)
 ENTRY_ROWS = 3
-# Its columns. Levels are where they start among all levels; -1 - level if all are the same. LEAST and MOST as in
-# `pages.levels`; FILLED are the levels of an optional field that is never null, -1 if nobody has asked for them.
+# Columns of the table of entries. Levels are positions among all levels, or -1 - level if all levels are the same.
+# LEAST
+# and MOST are those of `pages.levels`; FILLED are the levels of an optional field that is never null, -1 until needed.
 E_COUNT, E_DEFINITION, E_REPETITION, E_LEAST, E_MOST, E_PRESENT, E_DEPTH, E_FILLED = range(8)
 ENTRY_COLUMNS = 8
-LEAF_COLUMNS = E_PRESENT + 1  # What is left to know of a leaf.
-# All levels: their address, how many bytes are there, and how many of them are used.
+LEAF_COLUMNS = E_PRESENT + 1  # Columns that a leaf needs.
+# The buffer of all levels: its address, its bytes, and the bytes in use.
 L_ADDRESS, L_ROOM, L_USED = range(3)
 
 
 class FilledColumns(NamedTuple):
-    """What `shred_tape.fill` has filled: the schema's nodes, counts and addresses of each, and slots of each level."""
+    """The output of `shred_tape.fill`: the schema's nodes, counts and addresses of each, and slots of each level."""
 
     table: Int64Table
     counts: Int64Table
@@ -39,8 +40,8 @@ class FilledColumns(NamedTuple):
 
 
 @helper
-def _room(levels, size):
-    """Where the next so many levels go, counted from the first of all."""
+def _reserve_levels(levels: Int64s, size: int) -> int:
+    """Reserve room for the next levels; return their position, counted from the first level."""
     used = levels[L_USED]
     levels[L_ADDRESS], levels[L_ROOM] = reserve_bytes(levels[L_ADDRESS], levels[L_ROOM], used + size)
     levels[L_USED] = used + size
@@ -48,16 +49,19 @@ def _room(levels, size):
 
 
 @helper
-def _same(entries, row, above, most, present):
-    """Entries with the levels of those above."""
+def _copy_levels(entries: Int64Table, row: int, above: int, most: int, present: int) -> None:
+    """Fill entries with the levels of the entries above them."""
     for column in range(E_FILLED):
         entries[row, column] = entries[above, column]
     entries[row, E_MOST], entries[row, E_PRESENT], entries[row, E_FILLED] = most, present, -1
 
 
 @helper
-def _below(address, entries, above, valid, start):
-    """Write the levels of an optional field, whose slots are there by a byte each (0: all); returns how many are."""
+def _write_optional_levels(address: int, entries: Int64Table, above: int, valid: int, start: int) -> int:
+    """Write the levels of an optional field, with one validity byte per slot (0: all valid).
+
+    Return the number of values.
+    """
     source, least, most = entries[above, E_DEFINITION], entries[above, E_LEAST], entries[above, E_MOST]
     slot = present = 0
     for i in range(entries[above, E_COUNT]):
@@ -72,30 +76,32 @@ def _below(address, entries, above, valid, start):
 
 
 @helper
-def _optional(levels, entries, above, row, there, slots, valid):
-    """Fill in the entries of an optional field, of whose ``slots`` so many are there."""
+def _optional(levels: Int64s, entries: Int64Table, above: int, row: int, present: int, slots: int, valid: int) -> None:
+    """Fill the entries of an optional field, of whose ``slots`` ``present`` are not null."""
     most = entries[above, E_MOST]
-    if there == 0 or entries[above, E_PRESENT] == 0:
-        _same(entries, row, above, most + 1, 0)
+    if present == 0 or entries[above, E_PRESENT] == 0:
+        _copy_levels(entries, row, above, most + 1, 0)
         return
-    is_filled = there == slots
-    _same(entries, row, above, most + 1, entries[above, E_PRESENT])
+    is_filled = present == slots
+    _copy_levels(entries, row, above, most + 1, entries[above, E_PRESENT])
     if is_filled and entries[above, E_DEFINITION] < 0:
         entries[row, E_DEFINITION] = -2 - most
     elif is_filled and entries[above, E_FILLED] >= 0:
         entries[row, E_DEFINITION] = entries[above, E_FILLED]
     else:
-        start = _room(levels, entries[above, E_COUNT])
+        start = _reserve_levels(levels, entries[above, E_COUNT])
         bits = 0 if is_filled else valid
-        entries[row, E_PRESENT] = _below(levels[L_ADDRESS], entries, above, bits, start)
+        entries[row, E_PRESENT] = _write_optional_levels(levels[L_ADDRESS], entries, above, bits, start)
         entries[row, E_DEFINITION] = start
         if is_filled:
             entries[above, E_FILLED] = start
 
 
 @helper
-def _expand(address, entries, above, lengths, start, repetition):
-    """Write the levels of a list's elements from ``start`` and ``repetition`` on; returns ``(entries, elements)``."""
+def _expand(
+    address: int, entries: Int64Table, above: int, lengths: int, start: int, repetition: int
+) -> tuple[int, int]:
+    """Write the levels of a list's elements from ``start`` and ``repetition`` on; return ``(entries, elements)``."""
     source, repeated = entries[above, E_DEFINITION], entries[above, E_REPETITION]
     least, most, depth = entries[above, E_LEAST], entries[above, E_MOST], entries[above, E_DEPTH] + 1
     slot = count = elements = 0
@@ -119,38 +125,38 @@ def _expand(address, entries, above, lengths, start, repetition):
 
 
 @helper
-def _elements(levels, entries, above, row, lengths, slots):
-    """Fill in the entries of the elements of lists, of which there are ``slots``."""
+def _elements(levels: Int64s, entries: Int64Table, above: int, row: int, lengths: int, slots: int) -> None:
+    """Fill the entries of the elements of lists; the lists have ``slots`` elements."""
     most = entries[above, E_MOST] + 1
-    _same(entries, row, above, most, 0)
+    _copy_levels(entries, row, above, most, 0)
     entries[row, E_LEAST] = most
     entries[row, E_DEPTH] += 1
     if entries[above, E_PRESENT] == 0:
         return
     longest = entries[above, E_COUNT] + slots
-    start = _room(levels, 2 * longest)
+    start = _reserve_levels(levels, 2 * longest)
     count, elements = _expand(levels[L_ADDRESS], entries, above, lengths, start, start + longest)
     entries[row, E_COUNT], entries[row, E_PRESENT] = count, elements
     entries[row, E_DEFINITION], entries[row, E_REPETITION] = start, start + longest
 
 
 @helper
-def _root(levels, entries, rows, valid):
-    """Fill in the entries of the rows, of which those are there that are not SQL NULL."""
+def _root(levels: Int64s, entries: Int64Table, rows: int, valid: int) -> None:
+    """Fill the entries of the rows that are not SQL NULL."""
     for column in range(ENTRY_COLUMNS):
         entries[E_TYPED, column] = 0
-    entries[E_TYPED, E_COUNT] = entries[E_TYPED, E_PRESENT] = there = rows
+    entries[E_TYPED, E_COUNT] = entries[E_TYPED, E_PRESENT] = present = rows
     entries[E_TYPED, E_DEFINITION] = entries[E_TYPED, E_REPETITION] = entries[E_TYPED, E_FILLED] = -1
     if valid != 0:
-        there = 0
+        present = 0
         for row in range(rows):
-            there += load_u8(valid + row)
-    _optional(levels, entries, E_TYPED, E_GROUP, there, rows, valid)
+            present += load_u8(valid + row)
+    _optional(levels, entries, E_TYPED, E_GROUP, present, rows, valid)
 
 
 @helper
-def _close_gaps(start, width, valid, slots):
-    """Move the values that are there, by a byte each, to the first slots."""
+def _close_gaps(start: int, width: int, valid: int, slots: int) -> None:
+    """Move the values whose validity byte is set to the first slots."""
     at = start
     for slot in range(slots):
         if load_u8(valid + slot) != 0:
@@ -167,7 +173,7 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
     """
     table, counts, addresses = columns.table, columns.counts, columns.addresses
     levels = filled_vector(3, 0)
-    _room(levels, 4 * columns.slots[0] + 64)
+    _reserve_levels(levels, 4 * columns.slots[0] + 64)
     levels[L_USED] = 0
     _root(levels, entries, columns.slots[0], valid)
     for s in range(len(table)):
@@ -179,7 +185,7 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
             _elements(levels, entries, ENTRY_ROWS * above + E_TYPED, group, addresses[above, BUFFERS.LENGTHS], slots)
         there, bits = counts[s, COUNTS.VALUE_COUNT], addresses[s, BUFFERS.VALUE_VALID]
         if s == 0 and is_required:
-            _same(entries, E_VALUE, E_GROUP, entries[E_GROUP, E_MOST], entries[E_GROUP, E_PRESENT])
+            _copy_levels(entries, E_VALUE, E_GROUP, entries[E_GROUP, E_MOST], entries[E_GROUP, E_PRESENT])
         else:
             _optional(levels, entries, group, row + E_VALUE, there, slots, bits)
         if 0 < there < slots:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.compiling import numbered
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 from parquet_variant.path import WILDCARD
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -108,7 +109,7 @@ class SchemaTable:
         """The nodes with their names."""
         owner = [np.frombuffer((name or "").encode() + b"\0", np.uint8) for name in self.names]
         lengths = [-1 if name is None else len(text) - 1 for name, text in zip(self.names, owner, strict=True)]
-        addresses = np.array([text.ctypes.data for text in owner], np.int64)
+        addresses = np.array([address_of(text) for text in owner], np.int64)
         return NamedNodes(self.nodes, addresses, np.array(lengths, np.int64), owner)
 
 

@@ -1,13 +1,14 @@
-"""Variant bytes to typed columns (final layout), guided by the schema: what is not shredded is never looked into.
+"""From Variant bytes to typed columns (final layout), guided by the schema.
 
-Owns the walk. Leaves slots to `scalar_slots`, buffers to `columns`, and rows that are malformed to the scalar fallback:
-the kernel marks them and goes on. The same walk runs twice, first to count (see `measure` in `shred_tape`), then to
-write.
+Values that are not shredded are not walked.
+
+Owns the walk. Leaves slots to `scalar_slots` and buffers to `columns`. Malformed rows are marked for the scalar
+fallback. The same walk runs twice, first to count (see `measure` in `shred_tape`), then to write.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel
@@ -19,23 +20,31 @@ from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NO
 from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.kernels.values.containers import begin_object, object_size
 from parquet_variant.kernels.values.name_tables import UNUSABLE, NameTable, resolve_names
-from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, container, scalar_of_size, value_size
+from parquet_variant.kernels.values.reading import (
+    MALFORMED,
+    Container,
+    EncodedValues,
+    container,
+    scalar_of_size,
+    value_size,
+)
 from parquet_variant.kernels.values.scalar_slots import exact_slot, store_slot
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
-# Columns of an entry of the work stack: a container to take apart (LEFT is -1), or elements, of which LEFT are left.
+# Columns of the work stack: a container to shred (LEFT is -1), or elements, of which LEFT remain.
 _SCHEMA, _AT, _BEGIN, _END, _LEFT, _OFFSETS, _WIDTH, _ROOM = range(8)
 
 
 @helper
-def _copy_counts(to_counts, to_entry, counts, entry):
+def _copy_counts(to_counts: Int64Table, to_entry: Int64s, counts: Int64Table, entry: Int64s) -> None:
+    """Copy counts and entries."""
     copy(address_in(to_counts), address_in(counts), counts.size * 8)
     copy(address_in(to_entry), address_in(entry), entry.size * 8)
 
 
 @helper
-def _sort_fields(fields, count):
-    """Sort by rank; they nearly always are."""
+def _sort_fields(fields: Int64Table, count: int) -> None:
+    """Sort fields by rank; they are nearly always sorted."""
     for i in range(1, count):
         j = i
         while j > 0 and fields[j - 1, 0] > fields[j, 0]:
@@ -45,7 +54,8 @@ def _sort_fields(fields, count):
 
 
 @helper
-def _put_value(addresses, s, at, begin, size):
+def _put_value(addresses: Int64Table, s: int, at: int, begin: int, size: int) -> None:
+    """Write a value to the ``value`` column of a schema node."""
     store_u32(addresses[s, BUFFERS.VALUE_LENGTHS] + at * 4, size)
     store_u8(addresses[s, BUFFERS.VALUE_VALID] + at, 1)
     copy(addresses[s, BUFFERS.VALUE_DATA], begin, size)
@@ -53,8 +63,8 @@ def _put_value(addresses, s, at, begin, size):
 
 
 @helper
-def _put_object(addresses, s, at, residual):
-    """Write what is left of an object."""
+def _put_object(addresses: Int64Table, s: int, at: int, residual: _Residual) -> None:
+    """Write the residual of an object."""
     fields, count = residual.fields, residual.count
     size = object_size(count, residual.largest_id, residual.bytes)
     store_u32(addresses[s, BUFFERS.VALUE_LENGTHS] + at * 4, size)
@@ -75,7 +85,7 @@ def _put_object(addresses, s, at, residual):
 
 
 class ShreddedColumns(NamedTuple):
-    """What is counted into (see `measure` in `shred_tape`), or written to if ``filling``."""
+    """The counts to update (see `measure` in `shred_tape`), or the buffers to write if ``filling``."""
 
     counts: Int64Table
     levels: Int64s
@@ -86,31 +96,34 @@ class ShreddedColumns(NamedTuple):
 class _Fields(NamedTuple):
     """The fields of the schema by their ids in the dictionary of a row.
 
-    ``first_of_id`` and ``next_of_node`` chain the schema nodes of one name. ``seen`` is the object that each schema
-    node was last seen in: seen twice in one, its name stands there twice. Objects are numbered by its last entry.
+    ``first_of_id`` and ``next_of_node`` chain the schema nodes of one name. ``seen`` is the number of the object in
+    which each schema node was last seen, to detect duplicate names. Its last entry counts the objects.
     """
 
-    ids: Any
-    first_of_id: Any
-    next_of_node: Any
-    seen: Any
+    ids: Int64s
+    first_of_id: Int64s
+    next_of_node: Int64s
+    seen: Int64s
 
 
 class _Residual(NamedTuple):
     """Fields of an object that are not shredded: rank, id, address and size of each."""
 
-    fields: Any
-    count: Any
-    bytes: Any
-    largest_id: Any
-    is_sorted: Any
+    fields: Int64Table
+    count: int  # type: ignore[assignment]
+    bytes: int
+    largest_id: int
+    is_sorted: bool
 
 
 @helper(inline=True)
-def _fitting_slot(nodes, s, begin, size):
-    """``(fits, sound, a, b, low, high)`` of a scalar in a primitive node's column; a text's bytes are b at a."""
+def _fitting_slot(nodes: Int64Table, s: int, begin: int, size: int) -> tuple[bool, bool, int, int, int, int]:
+    """Return ``(fits, sound, a, b, low, high)`` of a scalar in a primitive column.
+
+    A string has ``b`` bytes at ``a``.
+    """
     code, header = nodes[s, S.CODE], load_u8(begin)
-    if code == KIND.STRING:  # most columns: not by `scalar_of_size`
+    if code == KIND.STRING:  # most columns are strings, so `scalar_of_size` is avoided
         a = begin + (1 if header & 3 == 1 else 5)
         return header & 3 == 1 or header == KIND.STRING << 2, True, a, begin + size - a, 0, 0
     kind, a, b, scale = scalar_of_size(begin, size)
@@ -121,8 +134,10 @@ def _fitting_slot(nodes, s, begin, size):
 
 
 @helper(inline=True)
-def _put_slot(nodes, s, at, a, b, low, high, columns):
-    """Count or write a typed value; False if its text is malformed."""
+def _put_slot(
+    nodes: Int64Table, s: int, at: int, a: int, b: int, low: int, high: int, columns: ShreddedColumns
+) -> bool:
+    """Count or write a typed value; return False if it is a malformed string."""
     code, counts, addresses = nodes[s, S.CODE], columns.counts, columns.addresses
     if not columns.filling:
         if code == KIND.STRING and not is_utf8(a, a + b):
@@ -145,8 +160,8 @@ def _put_slot(nodes, s, at, a, b, low, high, columns):
 
 
 @helper(inline=True)
-def _put_leaf(nodes, s, at, begin, size, columns):
-    """Count or write a value that is not taken apart: in its typed column, or else as bytes; False if malformed."""
+def _put_leaf(nodes: Int64Table, s: int, at: int, begin: int, size: int, columns: ShreddedColumns) -> bool:
+    """Count or write a value that is not walked, in its typed column or as bytes; return False if it is malformed."""
     if nodes[s, S.KIND] == PRIMITIVE_NODE and load_u8(begin) & 2 == 0:
         fits, sound, a, b, low, high = _fitting_slot(nodes, s, begin, size)
         if not sound:
@@ -162,16 +177,16 @@ def _put_leaf(nodes, s, at, begin, size, columns):
 
 
 @helper(inline=True)
-def _is_taken_apart(nodes, s, begin):
-    """Whether the value is a container that the schema shreds."""
+def _is_taken_apart(nodes: Int64Table, s: int, begin: int) -> bool:
+    """Return whether the value is a container that the schema shreds."""
     shape = nodes[s, S.KIND]
     basic = load_u8(begin) & 3
     return (shape == OBJECT_NODE and basic == 2) or (shape == ARRAY_NODE and basic == 3)
 
 
 @helper(inline=True)
-def _push(stack, depth, s, at, begin, end):
-    """Put a container on the stack, that goes to an entry of schema node ``s``."""
+def _push(stack: Int64Table, depth: int, s: int, at: int, begin: int, end: int) -> None:
+    """Push a container that is stored in an entry of schema node ``s``."""
     stack[depth, _SCHEMA] = s
     stack[depth, _AT] = at
     stack[depth, _BEGIN] = begin
@@ -180,8 +195,13 @@ def _push(stack, depth, s, at, begin, end):
 
 
 @helper(inline=True)
-def _push_elements(stack, depth, s, at, begin, end, count, offsets, width):
-    """Put elements on the stack, that lie between two addresses and go to entries of schema node ``s`` from ``at``."""
+def _push_elements(
+    stack: Int64Table, depth: int, s: int, at: int, begin: int, end: int, count: int, offsets: int, width: int
+) -> None:
+    """Push elements that are stored in entries of schema node ``s`` from ``at`` on.
+
+    They are between the addresses ``begin`` and ``end``.
+    """
     _push(stack, depth, s, at, begin, end)
     stack[depth, _LEFT] = count
     stack[depth, _OFFSETS] = offsets
@@ -190,21 +210,21 @@ def _push_elements(stack, depth, s, at, begin, end, count, offsets, width):
 
 
 @helper(inline=True)
-def _put_elements(stack, top, nodes, columns):
-    """``(ok, depth)`` after the elements at the top of the stack, up to the next one that is taken apart."""
+def _put_elements(stack: Int64Table, top: int, nodes: Int64Table, columns: ShreddedColumns) -> tuple[bool, int]:
+    """Store the elements at the top up to the next container that the schema shreds; return ``(ok, depth)``."""
     s, at, begin, end = stack[top, _SCHEMA], stack[top, _AT], stack[top, _BEGIN], stack[top, _END]
-    left, offsets, width, room = stack[top, _LEFT], stack[top, _OFFSETS], stack[top, _WIDTH], stack[top, _ROOM]
-    while left > 0:
+    remaining, offsets, width, room = stack[top, _LEFT], stack[top, _OFFSETS], stack[top, _WIDTH], stack[top, _ROOM]
+    while remaining > 0:
         element = begin + load_uint(offsets, width)
         size = value_size(element, end)
-        # Elements that share bytes could stand for any number of values.
+        # Elements that share bytes could represent any number of values.
         if size == MALFORMED or size > room:
             return False, top
         offsets += width
         room -= size
-        left -= 1
+        remaining -= 1
         if _is_taken_apart(nodes, s, element):
-            stack[top, _LEFT] = left
+            stack[top, _LEFT] = remaining
             stack[top, _AT] = at + 1
             stack[top, _OFFSETS] = offsets
             stack[top, _ROOM] = room
@@ -217,8 +237,8 @@ def _put_elements(stack, top, nodes, columns):
 
 
 @helper
-def _chain_children(fields):
-    """Chain the schema nodes that have the same name, by its field id; `_child_of` follows the chain."""
+def _chain_children(fields: _Fields) -> None:
+    """Chain the schema nodes of the same name, by its field id; `_child_of` follows the chain."""
     for s in range(len(fields.ids)):
         if fields.ids[s] >= 0:
             fields.next_of_node[s] = fields.first_of_id[fields.ids[s]]
@@ -226,15 +246,16 @@ def _chain_children(fields):
 
 
 @helper
-def _unchain_children(fields):
+def _unchain_children(fields: _Fields) -> None:
+    """Undo `_chain_children`."""
     for s in range(len(fields.ids)):
         if fields.ids[s] >= 0:
             fields.first_of_id[fields.ids[s]] = -1
 
 
 @helper(inline=True)
-def _child_of(nodes, s, field_id, fields):
-    """The schema node of a field of schema node ``s``; -1 where it has none."""
+def _child_of(nodes: Int64Table, s: int, field_id: int, fields: _Fields) -> int:
+    """Return the schema node of a field of schema node ``s``; -1 if the field is not shredded."""
     child = fields.first_of_id[field_id]
     while child >= 0 and nodes[child, S.PARENT] != s:
         child = fields.next_of_node[child]
@@ -242,8 +263,8 @@ def _child_of(nodes, s, field_id, fields):
 
 
 @helper(inline=True)
-def _keep_field(residual, rank, field_id, begin, size):
-    """The residual with one more field."""
+def _keep_field(residual: _Residual, rank: int, field_id: int, begin: int, size: int) -> _Residual:
+    """Return the residual with one more field."""
     fields, count = residual.fields, residual.count
     if count + 1 > len(fields):
         fields = reserve_rows(fields, count + 1)
@@ -256,13 +277,28 @@ def _keep_field(residual, rank, field_id, begin, size):
 
 
 @helper(inline=True)
-def _put_fields(stack, depth, s, at, parts, ranks, fields, nodes, columns, residual):
-    """``(ok, stack, depth, residual)`` after the fields of an object; those that are taken apart are on the stack."""
-    _, count, field_ids, id_width, offsets, width, values, room = parts
+def _put_fields(
+    stack: Int64Table,
+    depth: int,
+    s: int,
+    at: int,
+    parts: Container,
+    ranks: Int64s,
+    fields: _Fields,
+    nodes: Int64Table,
+    columns: ShreddedColumns,
+    residual: _Residual,
+) -> tuple[bool, Int64Table, int, _Residual]:
+    """Store the fields of an object, and push the containers that the schema shreds.
+
+    Returns ``(ok, stack, depth, residual)``.
+    """
+    field_ids, id_width, offsets, width = parts.ids, parts.id_width, parts.offsets, parts.offset_width
+    values, room = parts.values, parts.size
     end = values + room
     fields.seen[len(nodes)] += 1
     serial = fields.seen[len(nodes)]
-    for j in range(count):
+    for j in range(parts.count):
         field_id = load_uint(field_ids + j * id_width, id_width)
         begin = values + load_uint(offsets + j * width, width)
         size = value_size(begin, end)
@@ -287,8 +323,8 @@ def _put_fields(stack, depth, s, at, parts, ranks, fields, nodes, columns, resid
 
 
 @helper(inline=True)
-def _put_residual(residual, s, at, columns):
-    """Count or write what is left of an object; False if a field is there twice."""
+def _put_residual(residual: _Residual, s: int, at: int, columns: ShreddedColumns) -> bool:
+    """Count or write the residual of an object; return False if a field is duplicated."""
     if not residual.is_sorted:
         _sort_fields(residual.fields, residual.count)
         for j in range(1, residual.count):
@@ -304,8 +340,16 @@ def _put_residual(residual, s, at, columns):
 
 
 @helper(inline=True)
-def _shred_row(stack, nodes, ranks, fields, columns, entry, scratch):
-    """``(ok, stack, scratch)`` after the row that is on the stack; ``scratch`` is room for fields of residuals."""
+def _shred_row(
+    stack: Int64Table,
+    nodes: Int64Table,
+    ranks: Int64s,
+    fields: _Fields,
+    columns: ShreddedColumns,
+    entry: Int64s,
+    scratch: Int64Table,
+) -> tuple[bool, Int64Table, Int64Table]:
+    """Shred the row on the stack; return ``(ok, stack, scratch)``, room for the fields of residuals."""
     depth = 1
     while depth > 0:
         if depth + 2 > len(stack):
@@ -324,11 +368,13 @@ def _shred_row(stack, nodes, ranks, fields, columns, entry, scratch):
         elif columns.addresses[s, BUFFERS.TYPED_VALID] != 0:
             store_u8(columns.addresses[s, BUFFERS.TYPED_VALID] + at, 1)
         if nodes[s, S.KIND] == ARRAY_NODE:
-            _, count, _, _, offsets, width, values, size = parts
+            count, values = parts.count, parts.values
             level = nodes[s + 1, S.LEVEL]
             if columns.filling:
                 store_u32(columns.addresses[s, BUFFERS.LENGTHS] + at * 4, count)
-            _push_elements(stack, top, s + 1, entry[level], values, values + size, count, offsets, width)
+            _push_elements(
+                stack, top, s + 1, entry[level], values, values + parts.size, count, parts.offsets, parts.offset_width
+            )
             entry[level] += count
             depth += 1
             continue
@@ -341,7 +387,8 @@ def _shred_row(stack, nodes, ranks, fields, columns, entry, scratch):
 
 
 @helper
-def _widest(names):
+def _widest(names: NameTable) -> int:
+    """Return the number of names of the largest dictionary."""
     widest = 1
     for d in range(len(names.state)):
         widest = max(widest, names.starts[d + 1] - names.starts[d])
@@ -352,9 +399,9 @@ def _widest(names):
 def shred_rows(
     values: EncodedValues, schema: NamedNodes, names: NameTable, refused: UInt8s, columns: ShreddedColumns
 ) -> None:
-    """Shred every row: count, or, if filling, write.
+    """Count every row, or write it if ``filling``.
 
-    Counting marks the rows that it cannot walk in ``refused``; filling leaves them out.
+    Counting marks malformed rows in ``refused``; filling skips them.
     """
     nodes, counts, levels = schema.nodes, columns.counts, columns.levels
     ids, field_ranks = filled_vector(len(nodes), -1), new_vector(len(nodes))
@@ -383,7 +430,7 @@ def shred_rows(
         if not columns.filling:
             _copy_counts(saved_counts, saved_entry, counts, entry)
         begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
-        # A row is taken apart like a list of one element.
+        # A row is shredded like a list of one element.
         _push_elements(stack, 0, 0, row, begin, end, 1, address_in(zero), 1)
         ranks = names.rank[names.starts[d] : names.starts[d + 1]]
         ok, stack, scratch = _shred_row(stack, nodes, ranks, fields, columns, entry, scratch)

@@ -1,17 +1,17 @@
 """From a tape to Variant bytes and typed columns, under any shredding schema, in two passes.
 
-Owns where every node of the tape goes: into a typed slot, into a `value` blob, or into the blob of an ancestor. With
-the schema that shreds nothing this is the plain encoder. Leaves the layout of the Arrow arrays to `columns` and scalars
-to `values.scalar_slots`.
+Owns the destination of every node of the tape: a typed slot, a `value` blob, or the blob of an ancestor. With the
+schema that shreds nothing this is the plain encoder. Leaves the layout of Arrow arrays to `columns` and scalars to
+`values.scalar_slots`.
 
-Pass one (`measure`) walks the nodes backwards, children before parents: sizes of all blobs, counts for all columns.
-Pass two (`fill`) walks them forwards, parents before children: an object writes its header and tells each field where
-its value goes, so that nothing is moved twice.
+Pass one (`measure`) walks the nodes backwards, children before parents, and computes the sizes of blobs and the counts
+of columns. Pass two (`fill`) walks them forwards, parents before children: an object writes its header and assigns the
+place of each field, so that no value is moved.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
@@ -25,17 +25,17 @@ from parquet_variant.kernels.values.containers import array_size, begin_array, b
 from parquet_variant.kernels.values.scalar_slots import exact_slot, scalar_size, store_slot, write_scalar
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table
 
-# Columns of the counts table that `measure` fills, one row a schema node.
+# Columns of the counts table that `measure` fills; it has one row per schema node.
 COUNTS = numbered("VALUE_COUNT VALUE_BYTES TYPED_COUNT TYPED_BYTES")
-# Columns of the address table that `fill` takes: where each schema node's buffers are; 0 where there is none.
+# Columns of the address table of `fill`: the buffers of each schema node; 0 for missing buffers.
 BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA")
 
-# Sizes that are not sizes: the node is wholly in typed columns.
+# Size of a node that is stored in typed columns only.
 _TYPED = -1
 
 
 class ShreddedTape(NamedTuple):
-    """A tape, the schema node of each of its paths (-1: none), and the schema's nodes."""
+    """A tape, the schema node of each of its paths (-1 for none), and the nodes of the schema."""
 
     nodes: Int64Table
     row_start: Int64s
@@ -45,7 +45,7 @@ class ShreddedTape(NamedTuple):
 
 
 class RowKeys(NamedTuple):
-    """The dictionary of each row, and the key ids of each dictionary; ``key_count`` is of all keys."""
+    """The dictionary of each row, and the key ids of each dictionary; ``key_count`` is the number of all keys."""
 
     of_row: Int32s
     starts: Int64s
@@ -54,12 +54,12 @@ class RowKeys(NamedTuple):
 
 
 class _Objects(NamedTuple):
-    """What the fields of objects are told by: the nodes, and the field id of each key in the row's dictionary."""
+    """What identifies the fields of objects: the nodes, and the field id of each key in the dictionary of the row."""
 
-    nodes: Any
-    schema_of: Any
-    paths: Any
-    local: Any
+    nodes: Int64Table
+    schema_of: Int64s
+    paths: Int64Table
+    local: Int64s
 
 
 @kernel
@@ -85,8 +85,11 @@ def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s,
 
 
 @helper(inline=True)
-def _fields_left(node, objects, sizes, partial):
-    """``(count, largest id, bytes)`` of an object's fields, or of those that are left when the shredded are gone."""
+def _fields_left(node: int, objects: _Objects, sizes: Int32s, partial: bool) -> tuple[int, int, int]:
+    """Return ``(count, largest id, bytes)`` of the fields of an object that go into its blob.
+
+    If ``partial``, shredded fields are excluded.
+    """
     count = data = largest = 0
     kid = node + 1
     end = objects.nodes[node, 3]
@@ -103,7 +106,8 @@ def _fields_left(node, objects, sizes, partial):
 
 
 @helper(inline=True)
-def _elements_size(node, nodes, sizes):
+def _elements_size(node: int, nodes: Int64Table, sizes: Int32s) -> int:
+    """Return the bytes of the elements of an array."""
     data = 0
     kid = node + 1
     end = nodes[node, 3]
@@ -114,14 +118,18 @@ def _elements_size(node, nodes, sizes):
 
 
 @helper
-def _field_ids(dictionary, keys, local):
+def _field_ids(dictionary: int, keys: RowKeys, local: Int64s) -> None:
+    """Fill the field id of each key of a dictionary."""
     for i in range(keys.starts[dictionary], keys.starts[dictionary + 1]):
         local[keys.keys[i]] = i - keys.starts[dictionary]
 
 
 @helper(inline=True)
-def _measure_typed(i, s, tape, counts, levels):
-    """``(typed, partial)``: whether a node of a schema node is wholly in typed columns, or an object partly."""
+def _measure_typed(i: int, s: int, tape: ShreddedTape, counts: Int64Table, levels: Int64s) -> tuple[bool, bool]:
+    """Count a node of a schema node; return ``(typed, partial)``.
+
+    ``typed``: the node is stored in typed columns only. ``partial``: the node is an object that is shredded in part.
+    """
     tag = tape.nodes[i, 0]
     kind, shape = kind_of(tag), tape.table[s, S.KIND]
     if tape.paths[path_of(tag), PATH.KEY] < 0 and s > 0:
@@ -142,8 +150,8 @@ def _measure_typed(i, s, tape, counts, levels):
 
 
 @helper(inline=True)
-def _exact_slot_of(i, s, tape):
-    """``(ok, low, high)`` of a scalar node as the type of a schema node."""
+def _exact_slot_of(i: int, s: int, tape: ShreddedTape) -> tuple[bool, int, int]:
+    """Return ``(ok, low, high)`` of a scalar node as the type of a schema node."""
     tag = tape.nodes[i, 0]
     return exact_slot(
         kind_of(tag), tape.nodes[i, 1], tape.nodes[i, 2], scale_of(tag),
@@ -155,7 +163,10 @@ def _exact_slot_of(i, s, tape):
 def measure(
     tape: ShreddedTape, keys: RowKeys, max_size: int, sizes: Int32s, counts: Int64Table, levels: Int64s
 ) -> tuple[int, int]:
-    """Fill ``sizes`` (a node), ``counts`` (a schema node) and ``levels`` (entries); returns ``(status, row)``."""
+    """Fill ``sizes`` (one per node), ``counts`` (one row per schema node) and ``levels`` (entries).
+
+    Returns ``(status, row)``; the row is the first one that is too large.
+    """
     nodes, row_start, schema_of = tape.nodes, tape.row_start, tape.schema_of
     local = filled_vector(keys.key_count + 1, 0)
     objects = _Objects(nodes, schema_of, tape.paths, local)
@@ -199,8 +210,13 @@ def measure(
 
 
 @helper
-def _shape_order(shape, count, shapes, rank, orders, order_start, used):
-    """``(orders, used)``: ``orders[order_start[shape] + j]`` is now the source position of the j-th field by name."""
+def _shape_order(
+    shape: int, count: int, shapes: Int64Table, rank: Int64s, orders: Int64s, order_start: Int64s, used: int
+) -> tuple[Int64s, int]:
+    """Store the order of a shape's fields: ``orders[order_start[shape] + j]`` is the position of field j by name.
+
+    Returns ``(orders, used)``.
+    """
     orders = reserve(orders, used + 2 * count)  # the second half is for the ranks
     at = shape
     for j in range(count - 1, -1, -1):
@@ -213,16 +229,25 @@ def _shape_order(shape, count, shapes, rank, orders, order_start, used):
 
 
 @helper(inline=True)
-def _write_object(node, address, objects, sizes, places, partial, kids, order):
-    """Write an object's header and offsets at ``address`` and give its fields their places."""
+def _write_object(
+    node: int,
+    address: int,
+    objects: _Objects,
+    sizes: Int32s,
+    places: Int64s,
+    partial: bool,
+    kids: Int64s,
+    order: Int64s,
+) -> None:
+    """Write an object's header and offsets at ``address``, and assign the places of its fields."""
     nodes, schema_of, paths, local = objects.nodes, objects.schema_of, objects.paths, objects.local
     count = nodes[node, 1]
     kid = node + 1
     for j in range(count):
         kids[j] = kid
         kid = nodes[kid, 3]
-    kept, largest, data = _fields_left(node, objects, sizes, partial)
-    ids, id_width, offsets, offset_width, values = begin_object(address, kept, largest, data)
+    field_count, largest, data = _fields_left(node, objects, sizes, partial)
+    ids, id_width, offsets, offset_width, values = begin_object(address, field_count, largest, data)
     at = 0
     for j in range(count):
         kid = kids[order[j]]
@@ -238,8 +263,8 @@ def _write_object(node, address, objects, sizes, places, partial, kids, order):
 
 
 @helper(inline=True)
-def _write_array(node, address, nodes, sizes, places):
-    """Write an array's header and offsets at ``address`` and give its elements their places."""
+def _write_array(node: int, address: int, nodes: Int64Table, sizes: Int32s, places: Int64s) -> None:
+    """Write an array's header and offsets at ``address``, and assign the places of its elements."""
     end = nodes[node, 3]
     offsets, width, values = begin_array(address, nodes[node, 1], _elements_size(node, nodes, sizes))
     at = 0
@@ -254,8 +279,8 @@ def _write_array(node, address, nodes, sizes, places):
 
 
 @helper(inline=True)
-def _store_typed(i, s, at, tape, addresses):
-    """Write a node into the typed column of a schema node, as its entry ``at``."""
+def _store_typed(i: int, s: int, at: int, tape: ShreddedTape, addresses: Int64Table) -> None:
+    """Write a node to the typed column of a schema node, as entry ``at``."""
     nodes, shape = tape.nodes, tape.table[s, S.KIND]
     if addresses[s, BUFFERS.TYPED_VALID] != 0:
         store_u8(addresses[s, BUFFERS.TYPED_VALID] + at, 1)
@@ -285,7 +310,7 @@ def fill(
     addresses: Int64Table,
     level_count: int,
 ) -> None:
-    """Write every node into the buffers at ``addresses`` (changed: data addresses move on as blobs are written)."""
+    """Write every node to the buffers at ``addresses``, which advance as blobs are written."""
     nodes, row_start = tape.nodes, tape.row_start
     local = filled_vector(keys.key_count + 1, 0)
     objects = _Objects(nodes, tape.schema_of, tape.paths, local)

@@ -10,7 +10,7 @@ so are residuals.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.kernels.compiling import helper, kernel, numbered
@@ -33,67 +33,72 @@ from parquet_variant.kernels.values.reading import MALFORMED, container, load_fi
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
-# Columns of the input table, one row a schema node: addresses of buffers, 0 where there is none. Validity is a byte an
-# entry, 0 in the table if all are valid, -1 if none is (or the column is missing); offsets are int64.
+# Columns of the input table, which has one row per schema node: addresses of buffers, 0 for missing buffers. Validity
+# is
+# one byte per entry; its address is 0 if all entries are valid, and -1 if none is valid (or the column is missing).
+# Offsets are int64.
 INPUT = numbered("VALUE_VALID VALUE_OFFSETS VALUE_DATA TYPED_VALID TYPED_OFFSETS TYPED_DATA SLOTS GROUP_VALID")
 
-# DuckDB writes the fields of objects in any order. More of them in one object are left to the scalar fallback.
+# DuckDB writes the fields of objects in any order. Larger unsorted objects are left to the scalar fallback.
 _MOST_UNSORTED = 4096
-# Columns of a frame of an open container in `assemble`. Of all: schema node, the entry (of an array the next one), the
-# next schema node to look at (of an array the entry to stop at), the node, the number of children. Of objects: where
-# the fields of the residual lie from the next one on, how many they are, and how many bytes they may still take.
+# Columns of the frame of an open container in `assemble`. All containers: schema node, entry (in an array the next
+# entry), next schema node (in an array the entry after the last), node, and number of children. Objects: the remaining
+# fields of the residual, their number, and the bytes that they may still take.
 _SCHEMA, _AT, _STOP, _NODE, _COUNT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
     range(13)
 )
-# What to do next: visit a place, ask again, close the container at the top, or leave the row to the scalar fallback.
+# Steps: visit a place, ask again, close the container at the top, or leave the row to the scalar fallback.
 _ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
 
 
 class ShreddedRows(NamedTuple):
     """A shredded storage."""
 
-    valid: UInt8s  # A byte a row, 0 for SQL NULL; empty if all are valid.
-    dictionary_of: ReadOnlyInt32s  # For each row the index of its metadata; -1 for null.
-    inputs: Int64Table  # Its columns, as described above.
+    valid: UInt8s  # One byte per row, 0 for SQL NULL; empty if all rows are valid.
+    dictionary_of: ReadOnlyInt32s  # Index of the metadata of each row; -1 for null.
+    inputs: Int64Table  # Columns as described above.
 
 
 class _Columns(NamedTuple):
-    nodes: Any
-    inputs: Any
+    nodes: Int64Table
+    inputs: Int64Table
 
 
 class _Fields(NamedTuple):
-    """Field id and rank of each schema node's name in the dictionary of a row; -1 where it lacks the name."""
+    """Field id and rank of each schema node's name in the dictionary of a row; -1 for names that it lacks."""
 
-    ids: Any
-    ranks: Any
+    ids: Int64s
+    ranks: Int64s
 
 
 class _Place(NamedTuple):
-    """An entry of a schema node, the field id of its value, and whether one must be there."""
+    """An entry of a schema node, the field id of its value, and whether a value is required."""
 
-    s: Any
-    at: Any
-    field: Any
-    required: Any
+    s: int
+    at: int
+    field: int
+    required: bool
 
 
 class _Scratch(NamedTuple):
     """Addresses of unused bytes."""
 
-    at: Any
-    end: Any
+    at: int
+    end: int
 
 
 @helper(inline=True)
-def _is_set(address, at):
-    """Whether an entry of a validity column is set."""
+def _is_set(address: int, at: int) -> bool:
+    """Return whether an entry of a validity column is set."""
     return address == 0 or (address != -1 and load_u8(address + at) != 0)
 
 
 @helper(inline=True)
-def _slot(s, at, table, inputs):
-    """``(kind, a, b, scale)`` of a typed slot; kind is MALFORMED where the column's type cannot hold it."""
+def _slot(s: int, at: int, table: Int64Table, inputs: Int64Table) -> tuple[int, int, int, int]:
+    """Return ``(kind, a, b, scale)`` of a typed slot.
+
+    The kind is MALFORMED if the type of the column cannot hold it.
+    """
     code = table[s, S.CODE]
     width = table[s, S.WIDTH]
     if width == 0:
@@ -116,16 +121,16 @@ def _slot(s, at, table, inputs):
 
 
 @helper(inline=True)
-def _value_at(inputs, s, at):
-    """``(begin, size)`` of an entry of a `value` column that is set; the size is MALFORMED where it is no value."""
+def _value_at(inputs: Int64Table, s: int, at: int) -> tuple[int, int]:
+    """Return ``(begin, size)`` of a set entry of a `value` column; the size is MALFORMED if it is not a value."""
     data, offsets = inputs[s, INPUT.VALUE_DATA], inputs[s, INPUT.VALUE_OFFSETS]
     begin = data + load_u64(offsets + at * 8)
     return begin, value_size(begin, data + load_u64(offsets + at * 8 + 8))
 
 
 @helper
-def _sort_residual(stack, top, ranks, room):
-    """Sort ids and offsets of a residual's fields by name, into ``room``; False if a field is there twice."""
+def _sort_residual(stack: Int64Table, top: int, ranks: Int64s, room: int) -> bool:
+    """Sort ids and offsets of a residual's fields by name into ``room``; return False for a duplicate field."""
     count = stack[top, _RESIDUAL]
     ids, id_width = stack[top, _IDS], stack[top, _ID_WIDTH]
     offsets, width = stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH]
@@ -152,8 +157,8 @@ def _sort_residual(stack, top, ranks, room):
 
 
 @helper(inline=True)
-def _order_of_residual(ids, id_width, count, ranks):
-    """Whether fields come sorted, each once, as they must to be merged: SORTED, UNSORTED or MALFORMED."""
+def _order_of_residual(ids: int, id_width: int, count: int, ranks: Int64s) -> int:
+    """Return SORTED if fields are sorted and unique (required for merging), else UNSORTED or MALFORMED."""
     previous = -1
     for j in range(count):
         field_id = load_uint(ids + j * id_width, id_width)
@@ -166,20 +171,26 @@ def _order_of_residual(ids, id_width, count, ranks):
 
 
 @helper(inline=True)
-def _open_residual(stack, top, begin, size, ranks, scratch):
-    """``(ok, scratch)``: note the fields of a partial object in its frame, sorted in ``scratch`` if they are not."""
+def _open_residual(
+    stack: Int64Table, top: int, begin: int, size: int, ranks: Int64s, scratch: _Scratch
+) -> tuple[bool, _Scratch]:
+    """Store the fields of a partial object in its frame, sorted in ``scratch`` if needed.
+
+    Returns ``(ok, scratch)``.
+    """
     if value_kind(load_u8(begin)) != KIND.OBJECT:
         return False, scratch
-    _, count, ids, id_width, offsets, width, values, data = container(begin, begin + size)
+    parts = container(begin, begin + size)
+    count = parts.count
     stack[top, _RESIDUAL] = count
-    stack[top, _IDS] = ids
-    stack[top, _ID_WIDTH] = id_width
-    stack[top, _OFFSETS] = offsets
-    stack[top, _OFFSET_WIDTH] = width
-    stack[top, _VALUES] = values
-    stack[top, _VALUES_END] = values + data
-    stack[top, _ROOM] = data
-    order = _order_of_residual(ids, id_width, count, ranks)
+    stack[top, _IDS] = parts.ids
+    stack[top, _ID_WIDTH] = parts.id_width
+    stack[top, _OFFSETS] = parts.offsets
+    stack[top, _OFFSET_WIDTH] = parts.offset_width
+    stack[top, _VALUES] = parts.values
+    stack[top, _VALUES_END] = parts.values + parts.size
+    stack[top, _ROOM] = parts.size
+    order = _order_of_residual(parts.ids, parts.id_width, count, ranks)
     if order != UNSORTED:
         return order == SORTED, scratch
     ok = (
@@ -191,8 +202,8 @@ def _open_residual(stack, top, begin, size, ranks, scratch):
 
 
 @helper(inline=True)
-def _put_untyped(place, shape, begin, size, nodes, n):
-    """``(ok, n)`` of an entry that has no typed value, but a value of some bytes, or none at all (0)."""
+def _put_untyped(place: _Place, shape: int, begin: int, size: int, nodes: Int64Table, n: int) -> tuple[bool, int]:
+    """Write the node of an entry without typed value, whose value has ``size`` bytes; return ``(ok, n)``."""
     if size > 0:
         kind = value_kind(load_u8(begin))
         if (shape == OBJECT_NODE and kind == KIND.OBJECT) or (shape == ARRAY_NODE and kind == KIND.ARRAY):
@@ -206,7 +217,8 @@ def _put_untyped(place, shape, begin, size, nodes, n):
 
 
 @helper(inline=True)
-def _open(stack, depth, place, n, at, stop, count):
+def _open(stack: Int64Table, depth: int, place: _Place, n: int, at: int, stop: int, count: int) -> None:
+    """Push the frame of a container."""
     stack[depth, _SCHEMA] = place.s
     stack[depth, _AT] = at
     stack[depth, _STOP] = stop
@@ -215,17 +227,26 @@ def _open(stack, depth, place, n, at, stop, count):
 
 
 @helper(inline=True)
-def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
-    """``(ok, depth, n, scratch)`` after an entry: it is a node now, an open container, or missing."""
+def _visit(
+    place: _Place,
+    stack: Int64Table,
+    depth: int,
+    nodes: Int64Table,
+    n: int,
+    columns: _Columns,
+    ranks: Int64s,
+    scratch: _Scratch,
+) -> tuple[bool, int, int, _Scratch]:
+    """Turn an entry into a node or an open container, or skip a missing one; return ``(ok, depth, n, scratch)``."""
     s, at, inputs = place.s, place.at, columns.inputs
     shape = columns.nodes[s, S.KIND]
-    there = _is_set(inputs[s, INPUT.GROUP_VALID], at)
+    is_present = _is_set(inputs[s, INPUT.GROUP_VALID], at)
     begin = size = 0
-    if there and _is_set(inputs[s, INPUT.VALUE_VALID], at):
+    if is_present and _is_set(inputs[s, INPUT.VALUE_VALID], at):
         begin, size = _value_at(inputs, s, at)
         if size < 0:
             return False, depth, n, scratch
-    if not (there and _is_set(inputs[s, INPUT.TYPED_VALID], at)):
+    if not (is_present and _is_set(inputs[s, INPUT.TYPED_VALID], at)):
         ok, after = _put_untyped(place, shape, begin, size, nodes, n)
         if ok and after == n:
             stack[depth - 1, _COUNT] -= 1
@@ -252,8 +273,8 @@ def _visit(place, stack, depth, nodes, n, columns, ranks, scratch):
 
 
 @helper(inline=True)
-def _next_element(stack, top):
-    """``(step, place)`` of the array at the top."""
+def _next_element(stack: Int64Table, top: int) -> tuple[int, _Place]:
+    """Return ``(step, place)`` of the array at the top."""
     s, at = stack[top, _SCHEMA], stack[top, _AT]
     if at == stack[top, _STOP]:
         return _CLOSE, _Place(0, 0, 0, True)
@@ -262,8 +283,8 @@ def _next_element(stack, top):
 
 
 @helper(inline=True)
-def _put_residual(stack, top, field_id, nodes, n):
-    """Make a node of the next field of the residual; False if it is malformed."""
+def _put_residual(stack: Int64Table, top: int, field_id: int, nodes: Int64Table, n: int) -> bool:
+    """Write the node of the next field of the residual; return False if it is malformed."""
     begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
     size = value_size(begin, stack[top, _VALUES_END])
     if size < 0 or size > stack[top, _ROOM]:
@@ -278,14 +299,21 @@ def _put_residual(stack, top, field_id, nodes, n):
 
 
 @helper(inline=True)
-def _next_field(stack, top, nodes, n, columns, fields, ranks):
-    """``(step, place, n)`` of the object at the top: the next of its shredded fields and of its residual, by name."""
+def _next_field(
+    stack: Int64Table, top: int, nodes: Int64Table, n: int, columns: _Columns, fields: _Fields, ranks: Int64s
+) -> tuple[int, _Place, int]:
+    """Return ``(step, place, n)`` of the object at the top.
+
+    The next field is the first by name of its shredded fields and the fields of its residual.
+    """
     s, at, child = stack[top, _SCHEMA], stack[top, _AT], stack[top, _STOP]
     inputs, nowhere = columns.inputs, _Place(0, 0, 0, False)
     if child < columns.nodes[s, S.END] and fields.ids[child] < 0:
-        # The metadata lacks the name: legal only where the field is missing, too.
-        there = _is_set(inputs[child, INPUT.GROUP_VALID], at)
-        if there and (_is_set(inputs[child, INPUT.VALUE_VALID], at) or _is_set(inputs[child, INPUT.TYPED_VALID], at)):
+        # The metadata lacks the name, which is valid only if the field is missing too.
+        is_present = _is_set(inputs[child, INPUT.GROUP_VALID], at)
+        if is_present and (
+            _is_set(inputs[child, INPUT.VALUE_VALID], at) or _is_set(inputs[child, INPUT.TYPED_VALID], at)
+        ):
             return _REFUSE, nowhere, n
         stack[top, _STOP] = columns.nodes[child, S.END]
         return _AGAIN, nowhere, n
@@ -305,8 +333,17 @@ def _next_field(stack, top, nodes, n, columns, fields, ranks):
 
 
 @helper(inline=True)
-def _assemble_row(row, stack, nodes, n, columns, fields, ranks, scratch):
-    """``(ok, nodes, n)`` after a row."""
+def _assemble_row(
+    row: int,
+    stack: Int64Table,
+    nodes: Int64Table,
+    n: int,
+    columns: _Columns,
+    fields: _Fields,
+    ranks: Int64s,
+    scratch: _Scratch,
+) -> tuple[bool, Int64Table, int]:
+    """Write the nodes of a row; return ``(ok, nodes, n)``."""
     place = _Place(0, row, 0, True)
     step, depth = _ENTER, 0
     while True:
@@ -342,10 +379,10 @@ def assemble(
     scratch: UInt8s,
     block: tuple[int, int],
 ) -> tuple[int, int, int]:
-    """Gather the nodes of every row; returns their table for `adopt`.
+    """Write the nodes of every row; return their table for `adopt`.
 
-    Rows that the kernel does not decide get no nodes and a 1 in ``refused``. ``scratch`` is bytes to sort in: three
-    times those of the residuals are always enough. ``block`` is memory of the pool for the nodes.
+    Rows that the kernel cannot decide have no nodes and are marked in ``refused``. ``scratch`` is room for sorting:
+    three times the bytes of the residuals are always enough. ``block`` is memory of the pool for the nodes.
     """
     ids, field_ranks = new_vector(len(schema.nodes)), new_vector(len(schema.nodes))
     fields, columns = _Fields(ids, field_ranks), _Columns(schema.nodes, rows.inputs)
@@ -376,5 +413,5 @@ def assemble(
     free(ids)
     free(field_ranks)
     free(stack)
-    # All of it, so that the pool knows how large it is: ``row_start[rows]`` rows are filled.
+    # The whole table, so that the pool knows its size; ``row_start[rows]`` of its rows are filled.
     return export_table(nodes, len(nodes))

@@ -1,6 +1,6 @@
-"""Removing the dropped fields of duplicated keys from a tape.
+"""Remove the dropped fields of duplicate keys from a tape.
 
-Owns that one step, so that no other kernel needs to know of duplicates. Leaves finding them to `tapes.parse_json`.
+Owns that step, so that no other kernel needs to know about duplicates. Leaves finding them to `tapes.parse_json`.
 """
 
 from __future__ import annotations
@@ -8,45 +8,45 @@ from __future__ import annotations
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy
 from parquet_variant.kernels.native_vectors import address_in, free, new_table, new_vector
-from parquet_variant.kernels.tapes.interning import Interned, export_hashed, hashed_table, successor
+from parquet_variant.kernels.tapes.interning import HashedTable, Interned, export_hashed, hashed_table, successor
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, SHAPE, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
 @helper
-def _own(table, left, right):
-    """A hashed copy that may grow."""
+def _hashed_copy(table: Int64Table, left: int, right: int) -> HashedTable:
+    """Return a copy of a table with a hash table, which may grow."""
     room = 256
     while room < len(table):
         room *= 2
-    own = new_table(room, table.shape[1])
-    copy(address_in(own), address_in(table), 8 * table.size)
-    return hashed_table(own, len(table), left, right)
+    copied = new_table(room, table.shape[1])
+    copy(address_in(copied), address_in(table), 8 * table.size)
+    return hashed_table(copied, len(table), left, right)
 
 
 @kernel
 def compact(
     nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
 ) -> tuple[int, tuple[tuple[int, int, int], tuple[int, int, int]]]:
-    """Move the nodes that stay to the front, in place; returns how many, and new tables of paths and shapes.
+    """Move the remaining nodes to the front, in place; return their number, and new tables of paths and shapes.
 
-    An object that lost fields gets the shape of those that stay.
+    An object that lost fields gets the shape of its remaining fields.
     """
-    own_paths = _own(paths, PATH.PARENT, PATH.KEY)
-    # Keys stay as they are: no table of theirs is needed to follow shapes.
-    tables = Interned(own_paths, own_paths, _own(shapes, SHAPE.PARENT, SHAPE.KEY))
-    kept = 0
-    moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, for the ends
+    new_paths = _hashed_copy(paths, PATH.PARENT, PATH.KEY)
+    # The keys do not change, so the paths stand in for their table, which is not used.
+    tables = Interned(new_paths, new_paths, _hashed_copy(shapes, SHAPE.PARENT, SHAPE.KEY))
+    count = 0
+    moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, to update the ends
     for row in range(len(row_start) - 1):
         begin, stop = row_start[row], row_start[row + 1]
-        row_start[row] = kept
+        row_start[row] = count
         i = begin
         while i < stop:
-            moved[i] = kept
+            moved[i] = count
             if nodes[i, 0] & DROPPED:
                 end = nodes[i, 3]
                 while i < end:
-                    moved[i] = kept
+                    moved[i] = count
                     i += 1
                 continue
             if nodes[i, 0] & HAS_DROPPED:
@@ -61,12 +61,12 @@ def compact(
                 nodes[i, 2] = shape
                 nodes[i, 0] &= ~HAS_DROPPED
             for column in range(4):
-                nodes[kept, column] = nodes[i, column]
-            kept += 1
+                nodes[count, column] = nodes[i, column]
+            count += 1
             i += 1
-    moved[row_start[len(row_start) - 1]] = kept
-    row_start[len(row_start) - 1] = kept
-    for i in range(kept):
+    moved[row_start[len(row_start) - 1]] = count
+    row_start[len(row_start) - 1] = count
+    for i in range(count):
         nodes[i, 3] = moved[nodes[i, 3]]
     free(moved)
-    return kept, (export_hashed(tables.paths), export_hashed(tables.shapes))
+    return count, (export_hashed(tables.paths), export_hashed(tables.shapes))

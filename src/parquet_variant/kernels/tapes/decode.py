@@ -1,8 +1,8 @@
-"""Variant bytes to a tape: what `parse_json` makes of text, made of encoded values.
+"""Decode Variant values to a tape, the counterpart of `parse_json` for encoded values.
 
-Owns the walk over values that nobody has checked. Leaves the layout of one value to `values`, and saying what is wrong
-with a malformed one to `encoding.validate`. The text of strings, the scale of decimals and the range of times are not
-checked: nothing that reads the tape to profile it depends on them.
+Owns the walk over values that have not been validated. Leaves the layout of one value to `values`, and the message for
+a malformed value to `encoding.validate`. The text of strings, the scale of decimals and the range of times are not
+checked, because no reader of the tape depends on them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.interning import (
     HASH_SEED,
+    HashedTable,
     Interned,
     TableExports,
     add_key,
@@ -49,26 +50,26 @@ from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 _OK, _VALUE, _FIELD_ID, _NAME, _NAME_TEXT, _DUPLICATE, _OVERLAP, _METADATA = range(8)
 _FAULTS = {
-    _VALUE: ("malformed", "these bytes are no Variant value"),
+    _VALUE: ("malformed", "the bytes are not a Variant value"),
     _FIELD_ID: ("id-out-of-range", "a field id is outside the dictionary"),
     _NAME: ("offset-out-of-range", "a name is outside the dictionary"),
     _NAME_TEXT: ("bad-utf8", "a name of the dictionary is not UTF-8"),
-    _DUPLICATE: ("duplicate-key", "an object has a key twice"),
+    _DUPLICATE: ("duplicate-key", "an object has a duplicate key"),
     _OVERLAP: ("overlap", "values overlap"),
-    _METADATA: ("malformed", "these bytes are no Variant metadata"),
+    _METADATA: ("malformed", "the bytes are not Variant metadata"),
 }
-# Faults that do not hinder the walk.
+# Faults that decoding ignores.
 _PASSED_OVER = frozenset(
     ("bad-utf8", "unsorted-dictionary", "unsorted-keys", "bad-decimal", "bad-time", "unused-bytes", "trailing-bytes")
 )
 
-# A frame's own columns: the node, its path, and the shape so far (of an array, the path of its elements).
+# Columns that decoding adds to a frame: the node, its path, and the current shape (in an array, the element path).
 _NODE, _PATH, _PLACE = range(OWN, OWN + 3)
 
 
 @kernel
 def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
-    """Fill where each dictionary's names are in the table of known keys; a malformed dictionary has none."""
+    """Fill where the names of each dictionary start in the table of key ids; a malformed dictionary has no names."""
     starts[0] = 0
     for d in range(len(offsets) - 1):
         _, count, _, _, _, _ = metadata_header(base + offsets[d], base + offsets[d + 1])
@@ -76,7 +77,7 @@ def _name_starts(base: int, offsets: Int64s, starts: Int64s) -> None:
 
 
 class Dictionaries(NamedTuple):
-    """The distinct metadata: where each lies, and where its names are in a table of all names (`_name_starts`)."""
+    """The distinct metadata: where each one is, and where its names start in the table of key ids."""
 
     base: int
     offsets: Int64s
@@ -84,28 +85,30 @@ class Dictionaries(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """The names of one dictionary: their number, first one in the table of all, offsets, bytes and their end."""
+    """The names of one dictionary: their number, the first one in the table of key ids, offsets, bytes and end."""
 
-    count: Any
-    first: Any
-    offsets: Any
-    width: Any
-    begin: Any
-    end: Any
+    count: int  # type: ignore[assignment]
+    first: int
+    offsets: int
+    width: int
+    begin: int
+    end: int
 
 
 @helper(inline=True)
-def _names_of(dictionaries, d):
-    """The names of a dictionary; none of a malformed one: only fields need names."""
+def _names_of(dictionaries: Dictionaries, d: int) -> _Names:
+    """Return the names of a dictionary, or no names if it is malformed: only fields need names."""
     at, end = dictionaries.base + dictionaries.offsets[d], dictionaries.base + dictionaries.offsets[d + 1]
     usable, count, offsets, width, begin, size = metadata_header(at, end)
     return _Names(count if usable else 0, dictionaries.starts[d], offsets, width, begin, at + size)
 
 
 @helper(inline=True)
-def _key_of(names, field_id, known, keys, seed):
-    """``(status, key, keys)`` of a field's name."""
-    key = known[names.first + field_id]
+def _key_of(
+    names: _Names, field_id: int, key_ids: Int64s, keys: HashedTable, seed: int
+) -> tuple[int, int, HashedTable]:
+    """Find or add the key of a field's name; return ``(status, key, keys)``."""
+    key = key_ids[names.first + field_id]
     if key >= 0:
         return _OK, key, keys
     begin = load_uint(names.offsets + field_id * names.width, names.width)
@@ -118,13 +121,13 @@ def _key_of(names, field_id, known, keys, seed):
         if not is_utf8(names.begin + begin, names.begin + stop):
             return _NAME_TEXT, key, keys
         key, keys = add_key(keys, names.begin + begin, stop - begin, 1, hashed)
-    known[names.first + field_id] = key
+    key_ids[names.first + field_id] = key
     return _OK, key, keys
 
 
 @helper(inline=True)
-def _close(stack, depth, nodes, n):
-    """The depth after closing what ends before node ``n``."""
+def _close(stack: Int64Table, depth: int, nodes: Int64Table, n: int) -> int:
+    """Close the containers that end before node ``n``; return the depth."""
     while depth > 0 and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
         depth -= 1
         nodes[stack[depth, _NODE], 2] = stack[depth, _PLACE]
@@ -133,29 +136,41 @@ def _close(stack, depth, nodes, n):
 
 
 @helper(inline=True)
-def _enter_field(stack, top, tables, names, known, n, seed):
-    """``(status, path, tables)`` of the field that the object at the top has next."""
+def _enter_field(
+    stack: Int64Table, top: int, tables: Interned, names: _Names, key_ids: Int64s, n: int, seed: int
+) -> tuple[int, int, Interned]:
+    """Return ``(status, path, tables)`` of the next field of the object at the top."""
     field_id = child_id(stack, top, stack[top, NEXT])
     if field_id >= names.count:
         return _FIELD_ID, 0, tables
-    status, key, keys = _key_of(names, field_id, known, tables.keys, seed)
+    status, key, keys = _key_of(names, field_id, key_ids, tables.keys, seed)
     if status != _OK:
         return status, 0, tables
     tables = Interned(keys, tables.paths, tables.shapes)
     shapes, shape = tables.shapes.rows, stack[top, _PLACE]
-    following = shapes[shape, SHAPE.NEXT]
-    if following < 0 or shapes[following, SHAPE.KEY] != key:
-        following, tables = shape_after(tables, shape, key, stack[top, _PATH])
-    path = tables.shapes.rows[following, SHAPE.PATH]
-    stack[top, _PLACE] = following
+    next_shape = shapes[shape, SHAPE.NEXT]
+    if next_shape < 0 or shapes[next_shape, SHAPE.KEY] != key:
+        next_shape, tables = shape_after(tables, shape, key, stack[top, _PATH])
+    path = tables.shapes.rows[next_shape, SHAPE.PATH]
+    stack[top, _PLACE] = next_shape
     status = _DUPLICATE if tables.paths.rows[path, PATH.LAST_NODE] > stack[top, _NODE] else _OK
     tables.paths.rows[path, PATH.LAST_NODE] = n
     return status, path, tables
 
 
 @helper(inline=True)
-def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
-    """``(status, at, stack, tables, n)`` after a row; ``at`` is where the fault is, if there is one."""
+def _decode_row(
+    at: int,
+    end: int,
+    names: _Names,
+    key_ids: Int64s,
+    stack: Int64Table,
+    tables: Interned,
+    nodes: Int64Table,
+    n: int,
+    seed: int,
+) -> tuple[int, int, Int64Table, Interned, int]:
+    """Decode a row; return ``(status, at, stack, tables, n)``, where ``at`` is the position of a fault."""
     path = depth = 0
     while True:
         # One value at `path` starts at `at`.
@@ -168,7 +183,7 @@ def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
         if kind == KIND.OBJECT or kind == KIND.ARRAY:
             if depth + 1 > len(stack):
                 stack = reserve_rows(stack, depth + 1)
-            _, count, _, _, _, _, _ = open_container(stack, depth, at, end)
+            count = open_container(stack, depth, at, end).count
             stack[depth, _NODE] = n
             stack[depth, _PATH] = path
             stack[depth, _PLACE], tables = children_of(tables, path, kind)
@@ -185,7 +200,7 @@ def _decode_row(at, end, names, known, stack, tables, nodes, n, seed):
         at, end = child(stack, top, stack[top, NEXT]), stack[top, END]
         path = stack[top, _PLACE]
         if nodes[stack[top, _NODE], 0] & 0xFF == KIND.OBJECT:
-            status, path, tables = _enter_field(stack, top, tables, names, known, n, seed)
+            status, path, tables = _enter_field(stack, top, tables, names, key_ids, n, seed)
             if status != _OK:
                 return status, at, stack, tables, n
         stack[top, NEXT] += 1
@@ -201,13 +216,15 @@ def decode_rows(
     row_start: Int64s,
     seed: int,
 ) -> tuple[int, int, int, int, TableExports]:
-    """Walk the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
+    """Decode the rows from ``first`` to ``last`` into ``nodes`` and ``row_start``.
 
-    Returns ``(status, row, offset, nodes used, tables)``, the tables of keys, paths and shapes for `adopt`. The walk
-    ends at the first malformed row, with the byte offset in its value.
+    Returns ``(status, row, offset, nodes used, tables)`` with the tables of keys, paths and shapes for `adopt`.
+    Decoding stops at the first malformed row; ``offset`` is the byte offset of the fault in its value.
     """
     tables = new_tables()
-    known = filled_vector(dictionaries.starts[len(dictionaries.starts) - 1], -1)  # key id of each name once it was met
+    key_ids = filled_vector(
+        dictionaries.starts[len(dictionaries.starts) - 1], -1
+    )  # key id of each name, -1 until the name occurs
     stack = new_table(32, OWN + 3)
     n = offset = 0
     status = _OK
@@ -223,13 +240,13 @@ def decode_rows(
             break
         names = _names_of(dictionaries, d)
         at, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
-        status, at, stack, tables, n = _decode_row(at, end, names, known, stack, tables, nodes, n, seed)
+        status, at, stack, tables, n = _decode_row(at, end, names, key_ids, stack, tables, nodes, n, seed)
         if status != _OK:
             offset = at - values.base - values.offsets[row]
             break
         row += 1
     row_start[last - first] = n
-    free(known)
+    free(key_ids)
     free(stack)
     return status, row, offset, n, export_tables(tables)
 
@@ -246,13 +263,14 @@ def decode_values(
 ) -> Tape:
     """Decode some rows of an unshredded column.
 
-    `dictionary_of`: for each row of the column the index of its metadata; -1 for null.
+    `dictionary_of`: index of the metadata of each row of the column; -1 for null.
     `dictionary`: the distinct metadata, plain binary without nulls.
-    `value_offsets` and `value_address`: where each row's value lies, and the address that the offsets count from.
-    `valid`: a byte a row, 0 for SQL NULL; empty if all are valid.
-    `rows`: the first row to decode and the one after the last. Their values must be less than 4 GiB together.
-    `owner`: what keeps the values in memory.
-    Raises `MalformedVariantError` for the first row that is no Variant, with its number in the column and the byte
+    `value_offsets` and `value_address`: where the value of each row is, and the address from which the offsets count.
+    `valid`: one byte per row, 0 for SQL NULL; empty if all rows are valid.
+    `rows`: the first row to decode and the row after the last. Their values must be less than 4 GiB together.
+    `owner`: object that keeps the values in memory.
+
+    Raises `MalformedVariantError` for the first row that is not a Variant, with its number in the column and the byte
     offset in its value.
     """
     first, last = rows
@@ -260,7 +278,7 @@ def decode_values(
     name_starts = np.zeros(len(name_offsets), np.int64)
     _name_starts(name_base, name_offsets, name_starts)
     size = int(value_offsets[last] - value_offsets[first])
-    # A value takes a byte, and an offset in what holds it.
+    # A value takes a byte, and an offset in its container.
     nodes = np.empty((size // 2 + 1 + last - first, 4), np.int64)
     row_start = np.empty(last - first + 1, np.int64)
     status, row, offset, count, tables = decode_rows(
@@ -282,7 +300,7 @@ def decode_values(
 
 
 def _fault(status: int, row: int, offset: int, metadata: bytes, value: bytes) -> MalformedVariantError:
-    """The error for a malformed row, in the words of the scalar fallback where it agrees."""
+    """Return the error for a malformed row, worded by the scalar reader if it finds the fault too."""
     faults = [fault for fault in find_faults(metadata, value) if fault.reason not in _PASSED_OVER]
     if faults:
         fault = min(faults, key=lambda fault: (fault.part != "metadata", abs(fault.offset - offset)))

@@ -1,4 +1,4 @@
-"""Metadata for the rows of a tape: which keys each row uses, each distinct set once.
+"""Metadata for the rows of a tape: the keys that each row uses, with each distinct set stored once.
 
 Owns finding the key sets and writing their bytes. Leaves the use of field ids to `shredding.shred_tape`.
 """
@@ -16,7 +16,7 @@ from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.memory import copy, store_u8, store_uint
+from parquet_variant.kernels.memory import address_of, copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE, Tape
@@ -28,35 +28,38 @@ from parquet_variant.types import MAX_OFFSET
 class Dictionaries(NamedTuple):
     """The distinct metadata of a batch."""
 
-    of_row: npt.NDArray[np.int32]  # ``int32[rows]``: index of each row's dictionary; 0 for null rows.
+    of_row: npt.NDArray[np.int32]  # ``int32[rows]``: dictionary of each row; 0 for null rows.
     starts: npt.NDArray[np.int64]  # ``int64[dictionaries + 1]`` into ``keys``.
-    keys: npt.NDArray[np.int64]  # Key ids, sorted by name within each dictionary: position there is the field id.
+    keys: npt.NDArray[
+        np.int64
+    ]  # Key ids, sorted by name in each dictionary; the position in the dictionary is the field id.
     # The encoded metadata of each dictionary, as offsets and bytes of an Arrow binary array.
     offsets: npt.NDArray[np.int32]
     data: npt.NDArray[np.uint8]
 
 
 class _Runs(NamedTuple):
-    """Distinct runs of numbers: a hash table of their indices, their hashes, where each starts, and the numbers."""
+    """Distinct runs of numbers: a hash table of their indices, their hashes, the start of each, and the numbers."""
 
-    slots: Any
-    hashes: Any
-    starts: Any
-    values: Any
+    slots: Int64s
+    hashes: Int64s
+    starts: Int64s
+    values: Int64s
 
 
 @helper
-def _no_runs():
+def _no_runs() -> _Runs:
+    """Return an empty table of runs."""
     return _Runs(filled_vector(256, -1), new_vector(64), filled_vector(64, 0), new_vector(256))
 
 
 @helper
-def _find_run(runs, hashed, run, size):
-    """Index of the same run of numbers, or -1 - slot where it would go."""
+def _find_run(runs: _Runs, hashed: int, run: Int64s, size: int) -> int:
+    """Return the index of an equal run of numbers, or -1 - slot where it would be stored."""
     mask = len(runs.slots) - 1
-    at = hashed & mask
-    while runs.slots[at] >= 0:
-        entry = runs.slots[at]
+    slot_number = hashed & mask
+    while runs.slots[slot_number] >= 0:
+        entry = runs.slots[slot_number]
         start = runs.starts[entry]
         if runs.hashes[entry] == hashed and runs.starts[entry + 1] - start == size:
             same = True
@@ -66,13 +69,13 @@ def _find_run(runs, hashed, run, size):
                     break
             if same:
                 return entry
-        at = (at + 1) & mask
-    return -1 - at
+        slot_number = (slot_number + 1) & mask
+    return -1 - slot_number
 
 
 @helper
-def _add_run(runs, count, slot, hashed, run, size):
-    """The grown table after appending a run, for which `_find_run` gave ``slot``."""
+def _add_run(runs: _Runs, count: int, slot: int, hashed: int, run: Int64s, size: int) -> _Runs:
+    """Append a run, for which `_find_run` returned ``slot``; return the table."""
     hashes = reserve(runs.hashes, count + 2)
     starts = reserve(runs.starts, count + 2)
     values = reserve(runs.values, starts[count] + size)
@@ -95,18 +98,22 @@ def _add_run(runs, count, slot, hashed, run, size):
     return _Runs(slots, hashes, starts, values)
 
 
-_RUN_HASH, _SET_HASH = np.int64(7), np.int64(11)
+_RUN_HASH: Any = np.int64(7)
+_SET_HASH: Any = np.int64(11)
 
 
 @helper
-def _mix(value, number):
+def _mix(value: int, number: int) -> int:
+    """Return a hash of a hash and a number."""
     value = (value ^ (number + 0x51ED270B)) * 0x2127599BF4325C37
     return (value ^ ((value >> 30) & 0x3FFFFFFFF)) & 0x3FFFFFFFFFFFFFFF
 
 
 @helper
-def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
-    """Distinct keys of some shapes, sorted by name, into ``out``; returns how many."""
+def _keys_of_shapes(
+    run: Int64s, size: int, shapes: Int64Table, stamps: Int64s, stamp: int, rank: Int64s, order: Int64s, out: Int64s
+) -> int:
+    """Write the distinct keys of some shapes to ``out``, sorted by name; return their number."""
     count = 0
     for i in range(size):
         shape = run[i]
@@ -124,8 +131,10 @@ def _keys_of_shapes(run, size, shapes, stamps, stamp, rank, order, out):
 
 
 @helper(inline=True)
-def _shapes_of_row(row, stamp, nodes, row_start, shape_stamp, run, size):
-    """``(size, hash)`` after appending the distinct shapes of a row's objects to a run."""
+def _shapes_of_row(
+    row: int, stamp: int, nodes: Int64Table, row_start: Int64s, shape_stamp: Int64s, run: Int64s, size: int
+) -> tuple[int, int]:
+    """Append the distinct shapes of the objects in a row to a run; return ``(size, hash)``."""
     hashed = _RUN_HASH
     for i in range(row_start[row], row_start[row + 1]):
         if (nodes[i, 0] & 0xFF) == KIND.OBJECT:
@@ -139,8 +148,8 @@ def _shapes_of_row(row, stamp, nodes, row_start, shape_stamp, run, size):
 
 
 @helper
-def _add_set(sets, count, keys, key_count):
-    """``(index, sets)`` of a set of keys, which is appended if it is new."""
+def _add_set(sets: _Runs, count: int, keys: Int64s, key_count: int) -> tuple[int, _Runs]:
+    """Find or append a set of keys; return ``(index, sets)``."""
     hashed = _SET_HASH
     for i in range(key_count):
         hashed = _mix(hashed, keys[i])
@@ -160,10 +169,10 @@ def _assign(
     per_batch: bool,
     of_row: Int32s,
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Fill ``of_row``; returns ``(starts, keys)`` of the dictionaries, for `adopt`."""
+    """Fill ``of_row``; return ``(starts, keys)`` of the dictionaries, for `adopt`."""
     shape_stamp, key_stamp = filled_vector(len(shapes), -1), filled_vector(len(rank), -1)
     run, keys = new_vector(len(shapes)), new_vector(len(rank))
-    # Runs of shapes that were seen, each with its dictionary; and the dictionaries.
+    # Distinct runs of shapes with the dictionary of each, and the dictionaries.
     runs, sets, dictionary_of = _no_runs(), _no_runs(), new_vector(64)
     count = set_count = size = 0
     for row in range(len(row_start) - 1):
@@ -185,7 +194,7 @@ def _assign(
             entry = count
             count += 1
         of_row[row] = dictionary_of[entry]
-    if set_count == 0:  # one for the batch, or no row at all
+    if set_count == 0:  # one dictionary for the batch, or no rows
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
         _, sets = _add_set(sets, 0, keys, key_count)
         set_count = 1
@@ -198,6 +207,7 @@ def _assign(
 
 @kernel
 def _metadata_sizes(starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, sizes: Int64s, widths: Int64s) -> None:
+    """Fill the bytes and the offset width of each metadata."""
     for d in range(len(sizes)):
         length = 0
         for i in range(starts[d], starts[d + 1]):
@@ -211,6 +221,7 @@ def _metadata_sizes(starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, s
 def _write_metadata(
     starts: Int64s, dictionary_keys: Int64s, keys: Int64Table, offsets: Int64s, widths: Int64s, target: int
 ) -> None:
+    """Write the metadata of each dictionary."""
     for d in range(len(widths)):
         at = target + offsets[d]
         width = widths[d]
@@ -240,5 +251,5 @@ def assign_dictionaries(tape: Tape, *, per_batch: bool = False) -> Dictionaries:
     if offsets[-1] > MAX_OFFSET:
         raise VariantError("the metadata of these rows exceeds 2 GiB: parse fewer rows at a time", reason="too-large")
     data = np.empty(max(int(offsets[-1]), 1), np.uint8)
-    _write_metadata(starts, dictionary_keys, tape.keys, offsets, widths, data.ctypes.data)
+    _write_metadata(starts, dictionary_keys, tape.keys, offsets, widths, address_of(data))
     return Dictionaries(of_row, starts, dictionary_keys, offsets.astype(np.int32), data)

@@ -1,8 +1,8 @@
-"""The tables beside a tape, while they grow: every key, path and key sequence ("shape") of a batch, met once.
+"""The tables of a tape while they grow: each key, path and sequence of keys ("shape") of a batch, stored once.
 
-Owns finding and adding their rows, and the prediction of the next key: a shape is a node in a trie of key sequences,
-with one root for each path. After these keys at this path comes most likely that key, so that a key usually costs one
-comparison and no hash. Leaves the columns of the tables to `tape`.
+Owns finding and adding their rows, and the prediction of the next key. A shape is a node in a trie of key sequences
+with one root per path, and remembers which key followed most recently, so that a key usually costs one comparison and
+no hash. Leaves the columns of the tables to `tape`.
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u64, short_word
 from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
-# Different in every process, so that nobody can craft keys that all collide; results do not depend on it.
+# Different in every process, so that colliding keys cannot be crafted; results do not depend on it.
 HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
 
-_ELEMENT_KEY = np.int64(-1)  # the key of a path that stands for the elements of an array, and of the root
+_ELEMENT_KEY: Any = np.int64(-1)  # key of the root, and of paths that stand for the elements of an array
 
-# What a kernel returns of its tables of keys, paths and shapes, for `adopt`.
+# Address and shape of the tables of keys, paths and shapes, as a kernel returns them for `adopt`.
 TableExports = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 
 
 class HashedTable(NamedTuple):
-    """A table that grows, inside a kernel."""
+    """A growing table inside a kernel."""
 
-    rows: Any  # ``int64[at least count, columns]``.
-    slots: Any  # The hash table that finds its rows: row numbers, -1 in free slots. Its length is a power of two.
-    count: Any  # How many rows there are.
+    rows: Int64Table  # ``int64[at least count, columns]``.
+    slots: Int64s  # Hash table of row numbers, -1 in free slots; its length is a power of two.
+    count: int  # type: ignore[assignment]  # Number of rows.
 
 
 class Interned(NamedTuple):
     """The three tables of a batch."""
 
-    keys: Any
-    paths: Any
-    shapes: Any
+    keys: HashedTable
+    paths: HashedTable
+    shapes: HashedTable
 
 
 @helper
-def hash_bytes(address, length, seed):
-    """A 62-bit hash of some bytes."""
+def hash_bytes(address: int, length: int, seed: int) -> int:
+    """Return a 62-bit hash of bytes."""
     value = seed ^ (length * 0x2545F4914F6CDD1D)
     i = 0
     while i + 8 <= length:
@@ -59,32 +60,33 @@ def hash_bytes(address, length, seed):
 
 
 @helper
-def _hash_pair(left, right):
+def _hash_pair(left: int, right: int) -> int:
+    """Return a 62-bit hash of two numbers."""
     value = (left * 0x2127599BF4325C37 + right) * 0x2545F4914F6CDD1D
     value ^= (value >> 31) & 0x1FFFFFFFF
     return value & 0x3FFFFFFFFFFFFFFF
 
 
 @helper(inline=True)
-def find_key(rows, slots, address, length, hashed):
-    """Key id; if the table does not have it, -1 - slot where it would go."""
+def find_key(rows: Int64Table, slots: Int64s, address: int, length: int, hashed: int) -> int:
+    """Return the id of a key, or -1 - slot of the hash table where it would be stored."""
     mask = len(slots) - 1
-    at = hashed & mask
-    while slots[at] >= 0:
-        k = slots[at]
+    slot = hashed & mask
+    while slots[slot] >= 0:
+        k = slots[slot]
         if (
             rows[k, KEY.HASH] == hashed
             and rows[k, KEY.LENGTH] == length
             and equal(rows[k, KEY.ADDRESS], address, length)
         ):
             return k
-        at = (at + 1) & mask
-    return -1 - at
+        slot = (slot + 1) & mask
+    return -1 - slot
 
 
 @helper
-def add_key(keys, address, length, plain, hashed):
-    """``(key, keys)`` with a key in the table that it does not have yet."""
+def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: int) -> tuple[int, HashedTable]:
+    """Add a key that the table does not have yet; return ``(key, keys)``."""
     rows, slots, count = keys.rows, keys.slots, keys.count
     if count == len(rows):
         rows = reserve_rows(rows, count + 1)
@@ -101,39 +103,42 @@ def add_key(keys, address, length, plain, hashed):
     return count, HashedTable(rows, slots, count + 1)
 
 
-# Paths and shapes are both found by a pair: the parent, and the key that leads from it to here.
+# Paths and shapes are both found by a pair: the parent, and the key that leads from the parent to them.
 
 
 @helper(inline=True)
-def _find_pair(rows, slots, left_column, right_column, left, right):
-    """Row of a table that holds the pair, or -1 - slot where it would go."""
+def _find_pair(rows: Int64Table, slots: Int64s, left_column: int, right_column: int, left: int, right: int) -> int:
+    """Return the row of a table that holds a pair, or -1 - slot where it would be stored."""
     mask = len(slots) - 1
-    at = _hash_pair(left, right) & mask
-    while slots[at] >= 0:
-        row = slots[at]
+    slot = _hash_pair(left, right) & mask
+    while slots[slot] >= 0:
+        row = slots[slot]
         if rows[row, left_column] == left and rows[row, right_column] == right:
             return row
-        at = (at + 1) & mask
-    return -1 - at
+        slot = (slot + 1) & mask
+    return -1 - slot
 
 
 @helper
-def _fill_slots(rows, slots, count, left, right):
+def _fill_slots(rows: Int64Table, slots: Int64s, count: int, left: int, right: int) -> None:
+    """Store the rows of a table in an empty hash table."""
     for row in range(count):
         slots[-1 - _find_pair(rows, slots, left, right, rows[row, left], rows[row, right])] = row
 
 
 @helper
-def hashed_table(rows, count, left, right):
-    """The table of some rows, each the only one with the pair in two of its columns; `rows` may be grown."""
+def hashed_table(rows: Int64Table, count: int, left: int, right: int) -> HashedTable:
+    """Make the hash table of rows, which are unique in two of their columns; `rows` may grow later."""
     slots = filled_vector(4 * len(rows), -1)
     _fill_slots(rows, slots, count, left, right)
     return HashedTable(rows, slots, count)
 
 
 @helper
-def _add_pair(table, left_column, right_column, left, right):
-    """``(row, table)`` with a row of a pair that the table does not have yet."""
+def _add_pair(
+    table: HashedTable, left_column: int, right_column: int, left: int, right: int
+) -> tuple[int, HashedTable]:
+    """Add the row of a pair that the table does not have yet; return ``(row, table)``."""
     rows, slots, count = table.rows, table.slots, table.count
     if count == len(rows):
         rows = reserve_rows(rows, count + 1)
@@ -147,8 +152,8 @@ def _add_pair(table, left_column, right_column, left, right):
 
 
 @helper
-def _path(paths, parent, key):
-    """``(path, paths)`` with the path in the table."""
+def _path(paths: HashedTable, parent: int, key: int) -> tuple[int, HashedTable]:
+    """Find or add a path; return ``(path, paths)``."""
     path = _find_pair(paths.rows, paths.slots, PATH.PARENT, PATH.KEY, parent, key)
     if path >= 0:
         return path, paths
@@ -160,7 +165,8 @@ def _path(paths, parent, key):
 
 
 @helper
-def _add_shape(shapes, parent, key, path):
+def _add_shape(shapes: HashedTable, parent: int, key: int, path: int) -> tuple[int, HashedTable]:
+    """Add a shape; return ``(shape, shapes)``."""
     shape, shapes = _add_pair(shapes, SHAPE.PARENT, SHAPE.KEY, parent, key)
     shapes.rows[shape, SHAPE.PATH] = path
     shapes.rows[shape, SHAPE.NEXT] = -1
@@ -168,10 +174,10 @@ def _add_shape(shapes, parent, key, path):
 
 
 @helper
-def _add_children(tables, path, kind):
-    """The tables with what `children_of` looks for."""
+def _add_children(tables: Interned, path: int, kind: int) -> Interned:
+    """Return the tables with the root shape or element path that `children_of` looks for."""
     if kind == KIND.OBJECT:
-        # A root has no parent: -1 - path keeps roots apart in the table of pairs.
+        # A root has no parent; -1 - path distinguishes the roots of different paths.
         shape, shapes = _add_shape(tables.shapes, -1 - path, _ELEMENT_KEY, path)
         tables.paths.rows[path, PATH.ROOT_SHAPE] = shape
         return Interned(tables.keys, tables.paths, shapes)
@@ -181,8 +187,8 @@ def _add_children(tables, path, kind):
 
 
 @helper(inline=True)
-def children_of(tables, path, kind):
-    """``(place, tables)``: the shape of an object before its first key, or the path of an array's elements."""
+def children_of(tables: Interned, path: int, kind: int) -> tuple[int, Interned]:
+    """Return ``(place, tables)``: the shape of an object before its first key, or the path of an array's elements."""
     column = PATH.ROOT_SHAPE if kind == KIND.OBJECT else PATH.ELEMENT
     if tables.paths.rows[path, column] < 0:
         tables = _add_children(tables, path, kind)
@@ -190,8 +196,8 @@ def children_of(tables, path, kind):
 
 
 @helper
-def successor(tables, shape, key, path):
-    """``(next shape, tables)`` after one more key in an object at a path."""
+def successor(tables: Interned, shape: int, key: int, path: int) -> tuple[int, Interned]:
+    """Find or add the shape after one more key in an object at a path; return ``(next shape, tables)``."""
     next_shape = _find_pair(tables.shapes.rows, tables.shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
     if next_shape >= 0:
         return next_shape, tables
@@ -201,8 +207,8 @@ def successor(tables, shape, key, path):
 
 
 @helper(inline=True)
-def shape_after(tables, shape, key, path):
-    """As `successor`, which is only asked for what is not there yet; predicts that this key will follow again."""
+def shape_after(tables: Interned, shape: int, key: int, path: int) -> tuple[int, Interned]:
+    """Do the same as `successor`, and predict that this key will follow again."""
     shapes = tables.shapes
     following = _find_pair(shapes.rows, shapes.slots, SHAPE.PARENT, SHAPE.KEY, shape, key)
     if following < 0:
@@ -212,8 +218,8 @@ def shape_after(tables, shape, key, path):
 
 
 @helper
-def new_tables():
-    """Empty tables of keys and shapes, and a table of paths with the root, whose number is 0."""
+def new_tables() -> Interned:
+    """Return empty tables of keys and shapes, and a table of paths with the root, which is path 0."""
     keys = HashedTable(new_table(256, 4), filled_vector(1024, -1), 0)
     paths = HashedTable(new_table(256, 5), filled_vector(1024, -1), 0)
     shapes = HashedTable(new_table(256, 4), filled_vector(1024, -1), 0)
@@ -222,13 +228,13 @@ def new_tables():
 
 
 @helper
-def export_hashed(table):
-    """The rows of a table for `adopt`; how they are found is forgotten."""
+def export_hashed(table: HashedTable) -> tuple[int, int, int]:
+    """Export the rows of a table for `adopt`, and free its hash table."""
     free(table.slots)
     return export_table(table.rows, table.count)
 
 
 @helper
-def export_tables(tables):
-    """The tables for `adopt`."""
+def export_tables(tables: Interned) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]:
+    """Export the tables for `adopt`."""
     return export_hashed(tables.keys), export_hashed(tables.paths), export_hashed(tables.shapes)

@@ -1,12 +1,12 @@
 """The parser kernel: JSON text to a tape.
 
-Owns structure. Leaves tokens to `json.scan`, keys and paths to `interning`, and what the numbers mean to the readers of
-the tape.
+Owns the structure of JSON. Leaves tokens to `json.scan`, keys and paths to `interning`, and the meaning of numbers to
+the readers of the tape.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
@@ -37,27 +37,27 @@ _NODE, _PATH, _PLACE, _CHILDREN = range(4)
 
 
 class Texts(NamedTuple):
-    """What is parsed."""
+    """The text of a batch."""
 
-    # Where each row's text lies, counted from an address.
+    # Where the text of each row starts and stops, counted from the address ``base``.
     base: int
     starts: Int64s
     stops: Int64s
-    valid: UInt8s  # A byte a row, 0 for SQL NULL; empty if all are valid.
-    scratch: int  # Address of room for unescaped text, as much as all the text.
+    valid: UInt8s  # One byte per row, 0 for SQL NULL; empty if all rows are valid.
+    scratch: int  # Address of room for unescaped text, as large as the text.
 
 
 class ParsedNodes(NamedTuple):
-    """What is filled."""
+    """The arrays that the parser fills."""
 
     nodes: Int64Table  # Room for every value that the text can hold.
     row_start: Int64s  # ``int64[rows + 1]``: the first node of each row.
-    status: Int32s  # Of each row, 0 or what is wrong.
-    doubles: Int64s  # The nodes whose text is still to be rounded.
+    status: Int32s  # Status of each row: 0, or the reason why it cannot be parsed.
+    doubles: Int64s  # Nodes whose text Python has to round.
 
 
 class Rules(NamedTuple):
-    """How it is read; a bad row becomes a null row if ``null_on_error``, else it ends the work."""
+    """How text is parsed; a bad row becomes null if ``null_on_error``, else parsing stops there."""
 
     as_double: bool
     refuse_duplicates: bool
@@ -69,16 +69,17 @@ class Rules(NamedTuple):
 
 
 class _To(NamedTuple):
-    """Where the next node, unescaped text and double go, and how many fields were dropped so far."""
+    """Where the next node, unescaped text and double are written, and the number of fields dropped so far."""
 
-    node: Any
-    scratch: Any
-    double_count: Any
-    dropped: Any
+    node: int
+    scratch: int
+    double_count: int
+    dropped: int
 
 
 @helper
-def _skip_space(pos, end):
+def _skip_space(pos: int, end: int) -> int:
+    """Return the position after white space."""
     while pos < end:
         byte = load_u8(pos)
         if byte > 0x20 or (byte != 0x20 and byte != 0x0A and byte != 0x0D and byte != 0x09):
@@ -88,20 +89,20 @@ def _skip_space(pos, end):
 
 
 @helper(inline=True)
-def _string(pos, end, scratch, replace_surrogates):
-    """``(error, stop, address, bytes, plain, scratch)`` of the string whose opening quote is at ``pos``."""
+def _string(pos: int, end: int, scratch: int, replace_surrogates: bool) -> tuple[int, int, int, int, bool, int]:
+    """Scan the string whose opening quote is at ``pos``; return ``(error, stop, address, bytes, plain, scratch)``."""
     error, stop, form = scan_string(pos + 1, end)
-    at, size = pos + 1, stop - pos - 1
+    address, size = pos + 1, stop - pos - 1
     if error == STATUS.OK and form != PLAIN:
         error, stop, after = unescape(pos + 1, stop, end, scratch, replace_surrogates)
-        at, size = scratch, after - scratch
+        address, size = scratch, after - scratch
         scratch = after
-    return error, stop, at, size, form == PLAIN, scratch
+    return error, stop, address, size, form == PLAIN, scratch
 
 
 @helper(inline=True)
-def _word(byte, pos, end):
-    """``(kind, bytes)`` of true, false or null; -1 for anything else."""
+def _word(byte: int, pos: int, end: int) -> tuple[int, int]:
+    """Return ``(kind, bytes)`` of true, false or null; the kind is -1 for any other text."""
     if byte == 0x74 and pos + 4 <= end and load_u32(pos) == _WORD_TRUE:
         return KIND.TRUE, 4
     if byte == 0x66 and pos + 5 <= end and load_u32(pos + 1) == _WORD_ALSE:
@@ -112,8 +113,8 @@ def _word(byte, pos, end):
 
 
 @helper(inline=True)
-def _leaf(byte, pos, end, path, out, to, rules):
-    """``(error, pos, to)`` after a value that is no container, and begins with ``byte``."""
+def _leaf(byte: int, pos: int, end: int, path: int, out: ParsedNodes, to: _To, rules: Rules) -> tuple[int, int, _To]:
+    """Parse a value that is not a container and begins with ``byte``; return ``(error, pos, to)``."""
     nodes, node = out.nodes, to.node
     scratch, double_count = to.scratch, to.double_count
     error = STATUS.OK
@@ -133,15 +134,17 @@ def _leaf(byte, pos, end, path, out, to, rules):
         nodes[node, 0] = kind | (path << 16)
         pos += size
         error = STATUS.OK if kind >= 0 else STATUS.VALUE
-    # A value at fault is no node: all that are counted have a path.
+    # A bad value does not become a node, because every counted node has a path.
     return error, pos, _To(node + (error == STATUS.OK), scratch, double_count, to.dropped)
 
 
 @helper(inline=True)
-def _next_child(stack, depth, nodes, node, pos, end, opened):
-    """``(error, pos, depth)`` of the next child, after an opening bracket or a value: closes what ends here.
+def _next_child(
+    stack: Int64Table, depth: int, nodes: Int64Table, node: int, pos: int, end: int, opened: bool
+) -> tuple[int, int, int]:
+    """Close the containers that end here and find the next child; return ``(error, pos, depth)``.
 
-    Where the depth is 0, the row's value ended.
+    Called after an opening bracket or a value. A depth of 0 means that the value of the row has ended.
     """
     while depth > 0:
         top = depth - 1
@@ -157,7 +160,7 @@ def _next_child(stack, depth, nodes, node, pos, end, opened):
                     return STATUS.COMMA_OBJECT if is_object else STATUS.COMMA_ARRAY, pos, depth
                 pos = _skip_space(pos + 1, end)
             return (STATUS.OK if pos < end else STATUS.TRUNCATED), pos, depth
-        # Only right after the opening bracket, or right after a value: a comma leads to a value above.
+        # The closing bracket follows an opening bracket or a value; after a comma, a value was parsed above.
         nodes[container, 1] = stack[top, _CHILDREN]
         nodes[container, 2] = stack[top, _PLACE]
         nodes[container, 3] = node
@@ -168,8 +171,11 @@ def _next_child(stack, depth, nodes, node, pos, end, opened):
 
 
 @helper(inline=True)
-def _is_predicted(tables, shape, pos, end):
-    """``(hit, next shape, stop)``: whether the key at ``pos`` is the one that usually follows, and where it ends."""
+def _is_predicted(tables: Interned, shape: int, pos: int, end: int) -> tuple[bool, int, int]:
+    """Return ``(hit, next shape, stop)``.
+
+    ``hit``: whether the key at ``pos`` is the one that usually follows. ``stop``: where that key ends.
+    """
     keys, shapes = tables.keys.rows, tables.shapes.rows
     following = shapes[shape, SHAPE.NEXT]
     if following < 0:
@@ -181,21 +187,23 @@ def _is_predicted(tables, shape, pos, end):
 
 
 @helper(inline=True)
-def _field(stack, top, tables, pos, end, to, rules):
-    """``(error, pos, tables, to)`` after a field's name and colon; its shape is then the place of the object."""
+def _field(
+    stack: Int64Table, top: int, tables: Interned, pos: int, end: int, to: _To, rules: Rules
+) -> tuple[int, int, Interned, _To]:
+    """Parse the name and colon of a field and store its shape in the frame; return ``(error, pos, tables, to)``."""
     if load_u8(pos) != 0x22:
         return STATUS.KEY, pos, tables, to
     shape, scratch = stack[top, _PLACE], to.scratch
     hit, following, stop = _is_predicted(tables, shape, pos, end)
     if not hit:
-        error, stop, at, size, plain, scratch = _string(pos, end, scratch, rules.replace_surrogates)
+        error, stop, address, size, plain, scratch = _string(pos, end, scratch, rules.replace_surrogates)
         if error != STATUS.OK:
             return error, stop, tables, to
-        # Growing the tables is rare and dear (arrays handed back and forth), finding is neither.
-        hashed = hash_bytes(at, size, rules.seed)
-        key = find_key(tables.keys.rows, tables.keys.slots, at, size, hashed)
+        # Growing the tables is rare and slow, so it is not inlined; finding a key is.
+        hashed = hash_bytes(address, size, rules.seed)
+        key = find_key(tables.keys.rows, tables.keys.slots, address, size, hashed)
         if key < 0:
-            key, keys = add_key(tables.keys, at, size, 1 if plain else 0, hashed)
+            key, keys = add_key(tables.keys, address, size, 1 if plain else 0, hashed)
             tables = Interned(keys, tables.paths, tables.shapes)
         following, tables = shape_after(tables, shape, key, stack[top, _PATH])
     stack[top, _PLACE] = following
@@ -205,8 +213,10 @@ def _field(stack, top, tables, pos, end, to, rules):
 
 
 @helper(inline=True)
-def _note_field(stack, top, nodes, paths, path, to, refuse_duplicates):
-    """``(error, to)``: remember the node of a field; an earlier one of the same name is dropped."""
+def _note_field(
+    stack: Int64Table, top: int, nodes: Int64Table, paths: Int64Table, path: int, to: _To, refuse_duplicates: bool
+) -> tuple[int, _To]:
+    """Store the node of a field, and drop an earlier field of the same name; return ``(error, to)``."""
     container, earlier, dropped = stack[top, _NODE], paths[path, PATH.LAST_NODE], to.dropped
     if earlier > container:
         if refuse_duplicates:
@@ -220,7 +230,8 @@ def _note_field(stack, top, nodes, paths, path, to, refuse_duplicates):
 
 
 @helper(inline=True)
-def _open(stack, depth, node, path, place):
+def _open(stack: Int64Table, depth: int, node: int, path: int, place: int) -> None:
+    """Push the frame of a container."""
     stack[depth, _NODE] = node
     stack[depth, _PATH] = path
     stack[depth, _PLACE] = place
@@ -228,8 +239,10 @@ def _open(stack, depth, node, path, place):
 
 
 @helper(inline=True)
-def _parse_row(pos, end, stack, tables, out, to, rules):
-    """``(error, path, stack, tables, to)`` after one row, and the path at which it was left off."""
+def _parse_row(
+    pos: int, end: int, stack: Int64Table, tables: Interned, out: ParsedNodes, to: _To, rules: Rules
+) -> tuple[int, int, Int64Table, Interned, _To]:
+    """Parse one row; return ``(error, path, stack, tables, to)`` with the path at which parsing stopped."""
     depth = path = 0
     nodes = out.nodes
     error = STATUS.OK if end - pos <= rules.max_size else STATUS.SIZE
@@ -280,10 +293,10 @@ def _parse_row(pos, end, stack, tables, out, to, rules):
 
 @kernel
 def parse_rows(texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, int, int, TableExports]:
-    """Parse each row's text into the tape.
+    """Parse the text of each row into the tape.
 
-    Returns ``(rows done, nodes, doubles, dropped, tables)``: counts, the fourth of fields that `compact` has to
-    remove, and the tables of keys, paths and shapes for `adopt`.
+    Returns ``(rows done, nodes, doubles, dropped, tables)``: the number of rows, nodes, doubles and dropped fields
+    (which `compact` removes), and the tables of keys, paths and shapes for `adopt`.
     """
     tables = new_tables()
     stack = new_table(64, 4)
@@ -301,14 +314,14 @@ def parse_rows(texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, 
         if error != STATUS.OK:
             out.status[row] = error
             paths = tables.paths.rows
-            for i in range(first.node, to.node):  # forget the row: its nodes' numbers are given again
+            for i in range(first.node, to.node):  # undo the row: its node numbers are used again
                 paths[path_of(out.nodes[i, 0]), PATH.LAST_NODE] = -1
             paths[path, PATH.LAST_NODE] = -1
             to = _To(first.node, to.scratch, first.double_count, to.dropped)
             if not rules.null_on_error:
                 break
         row += 1
-    for rest in range(row, rows + 1):
-        out.row_start[rest] = to.node
+    for unparsed in range(row, rows + 1):
+        out.row_start[unparsed] = to.node
     free(stack)
     return row, to.node, to.double_count, to.dropped, export_tables(tables)

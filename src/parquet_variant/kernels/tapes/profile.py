@@ -1,7 +1,7 @@
-"""One pass over a tape: what is at which path, as sums, extremes and sketches a path.
+"""Profile a tape in one pass: counts, extremes and sketches of the values at each path.
 
-Owns counting. Every number that it makes is a sum, a minimum or a maximum over values, so that batches can be put
-together in any order. Leaves naming paths, merging batches and drawing conclusions to `shredding.profile`.
+Owns counting. Every number is a sum, a minimum or a maximum, so that batches can be merged in any order. Leaves naming
+paths, merging batches and conclusions to `shredding.profile`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Table
 
-# Columns of the kinds table: a node kind each.
+# Columns of the kinds table: one per node kind.
 KINDS = KIND.OBJECT + 1
-# Columns of the counts table. The byte counts of strings and binary exclude headers; LONG_STRINGS counts those with a
+# Columns of the counts table. The byte counts of strings and binary exclude headers; LONG_STRINGS counts strings with a
 # header of 5 bytes instead of 1.
 (P_ROWS, P_STRING_BYTES, P_LONG_STRINGS, P_ELEMENTS, P_FIELDS) = range(5)
 # One column per form of strings (`string_forms.FORM`).
@@ -42,7 +42,8 @@ _ROOT_HASH, _ELEMENT_HASH = 0x3C6EF372FE94F82B, 0x2B7E151628AED2A6
 
 
 @helper
-def _mixed(value):
+def _mixed(value: int) -> int:
+    """Return a hash of a number."""
     value ^= (value >> 32) & 0xFFFFFFFF
     value *= _MIX_A
     value ^= (value >> 29) & 0x7FFFFFFFF
@@ -52,7 +53,7 @@ def _mixed(value):
 
 @kernel
 def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths: Int64s) -> None:
-    """Fill a 63-bit hash and the depth of every path; the same path has the same hash in every process."""
+    """Fill a 63-bit hash and the depth of each path; the same path has the same hash in every process."""
     key_hashes = new_vector(len(keys))
     for k in range(len(keys)):
         key_hashes[k] = hash_bytes(keys[k, KEY.ADDRESS], keys[k, KEY.LENGTH], _SEED)
@@ -76,7 +77,7 @@ def new_counts(paths: int) -> npt.NDArray[np.int64]:
 
 
 @helper
-def _sampled_hash(address, length):
+def _sampled_hash(address: int, length: int) -> int:
     """A hash of the length and of 24 bytes: at the start, in the middle, at the end. Enough to tell how many differ."""
     if length >= 8:
         first = load_u64(address)
@@ -95,7 +96,7 @@ def _sampled_hash(address, length):
 
 
 @helper
-def _add_to_sketch(sketches, path, hashed):
+def _add_to_sketch(sketches: UInt8Table, path: int, hashed: int) -> None:
     rank = trailing_zeros(hashed >> 6 | (1 << 57)) + 1
     register = hashed & (REGISTERS - 1)
     if rank > sketches[path, register]:
@@ -103,7 +104,7 @@ def _add_to_sketch(sketches, path, hashed):
 
 
 @helper
-def _count_value(kind, a, b, counts, sketches, path):
+def _count_value(kind: int, a: int, b: int, counts: Int64Table, sketches: UInt8Table, path: int) -> None:
     """Count what a value is but for its kind; decimals have a table of their own."""
     if kind == KIND.STRING or kind == KIND.BINARY:
         counts[path, P_STRING_BYTES] += b
@@ -140,14 +141,14 @@ def profile_nodes(
     sketches: UInt8Table,
     digits_of_path: Int64s,
 ) -> tuple[int, int, int]:
-    """Count every node of some rows of the tape; returns the digits table for `adopt`.
+    """Count every node of some rows of the tape; return the digits table for `adopt`.
 
     `rows`: numbers of the rows.
-    `kinds` and `counts` and `sketches`: a row a path, as named above; from zeros, `new_counts` and zeros.
-    `digits_of_path`: -1 for each path; becomes the row in the digits table of paths that have decimals.
+    `kinds`, `counts` and `sketches`: one row per path, as named above; initially zeros, `new_counts` and zeros.
+    `digits_of_path`: -1 for each path; becomes the row of the digits table for paths that have decimals.
     """
     digits = new_table(8, 2 * DIGIT_BUCKETS)
-    used = 0
+    digit_rows = 0
     for row in rows:
         for i in range(row_start[row], row_start[row + 1]):
             tag = nodes[i, 0]
@@ -159,30 +160,30 @@ def profile_nodes(
                 counts[path, P_ROWS] += 1
             a = nodes[i, 1]
             if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
-                at = digits_of_path[path]
-                if at < 0:
-                    digits = reserve_rows(digits, used + 1)
-                    at = used
+                digit_row = digits_of_path[path]
+                if digit_row < 0:
+                    digits = reserve_rows(digits, digit_rows + 1)
+                    digit_row = digit_rows
                     for bucket in range(digits.shape[1]):
-                        digits[at, bucket] = 0
-                    digits_of_path[path] = at
-                    used += 1
+                        digits[digit_row, bucket] = 0
+                    digits_of_path[path] = digit_row
+                    digit_rows += 1
                 scale = min((tag >> 8) & 0xFF, DIGIT_BUCKETS - 1)
                 high = nodes[i, 2] if kind == KIND.DECIMAL16 else (-1 if a < 0 else 0)
-                whole = min(max(digits_of(high, a) - scale, 0), DIGIT_BUCKETS - 1)
-                digits[at, whole] += 1
-                digits[at, DIGIT_BUCKETS + scale] += 1
+                integer_digits = min(max(digits_of(high, a) - scale, 0), DIGIT_BUCKETS - 1)
+                digits[digit_row, integer_digits] += 1
+                digits[digit_row, DIGIT_BUCKETS + scale] += 1
                 _add_to_sketch(sketches, path, _mixed(a * _MIX_C + scale))
             else:
                 _count_value(kind, a, nodes[i, 2], counts, sketches, path)
-    return export_table(digits, used)
+    return export_table(digits, digit_rows)
 
 
 @kernel
 def row_levels(nodes: Int64Table, row_start: Int64s, path_hashes: Int64s, levels: Int64s) -> None:
-    """Fill for every row how many zero bits a hash of its paths and values ends in; -1 for a row without a value.
+    """Fill the number of trailing zero bits in a hash of each row's paths and values; -1 for a row without a value.
 
-    The order of an object's fields does not matter, nor the width of an integer.
+    The order of the fields of an object and the width of an integer do not matter.
     """
     for row in range(len(levels)):
         total = 0

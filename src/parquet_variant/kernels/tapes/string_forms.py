@@ -26,7 +26,7 @@ _MAX_MICROS_OF_NANOS = 9_223_372_036_854_774
 
 
 @helper
-def _hex_bytes(address, count):
+def _hex_bytes(address: int, count: int) -> tuple[int, bool]:
     """Return a number of bytes in hexadecimal digits as a little-endian integer, and whether all digits are valid."""
     value, valid = 0, True
     for i in range(count):
@@ -45,7 +45,7 @@ def _hex_bytes(address, count):
 
 
 @helper
-def _uuid(address):
+def _uuid(address: int) -> tuple[int, int, int]:
     """Return ``(form, first 8 bytes, last 8 bytes)`` of 36 characters with dashes at the places of a UUID's."""
     a, valid_a = _hex_bytes(address, 4)
     b, valid_b = _hex_bytes(address + 9, 2)
@@ -58,7 +58,7 @@ def _uuid(address):
 
 
 @helper
-def _offset(address, size):
+def _offset(address: int, size: int) -> int:
     """Return the minutes of a zone offset such as ``+02:00``, ``-0230`` or ``+02``; -9999 for other text."""
     if size == 6 and load_u8(address + 3) == 58:
         minutes = digits_value(address + 4, 2)
@@ -76,7 +76,7 @@ def _offset(address, size):
 
 
 @helper
-def _timestamp(address, size, days):
+def _timestamp(address: int, size: int, days: int) -> tuple[int, int, int]:
     """Return ``(form, kind, value)`` of a string that begins with a date: a time must follow, and may have a zone."""
     separator = load_u8(address + 10)
     if size < 16 or (separator != 84 and separator != 116 and separator != 32) or load_u8(address + 13) != 58:
@@ -120,7 +120,7 @@ def _timestamp(address, size, days):
 
 
 @helper
-def string_form(address, size):
+def string_form(address: int, size: int) -> tuple[int, int, int, int, int]:
     """Return ``(form, kind, a, b, scale)`` of a string: the node of its value; the form of other strings is NO_FORM.
 
     For a UUID, ``a`` and ``b`` are its bytes.

@@ -1,1 +1,1 @@
-"""Encoded values, their names, and scalars in their forms."""
+"""Encoded values in kernels: their bytes, their names, and the forms of scalars."""

@@ -1,7 +1,7 @@
-"""Writing the headers of objects and arrays inside kernels.
+"""Write the headers of objects and arrays inside kernels.
 
-Owns the byte layout of containers in the writing direction (spec: "Value Data for Object", "Value Data for Array").
-Leaves the order of fields and the values to its callers.
+Owns the byte layout of containers when writing (spec: "Value Data for Object", "Value Data for Array"). Leaves the
+order of fields and the values to the callers.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from parquet_variant.kernels.memory import store_u8, store_u32
 
 
 @helper(inline=True)
-def uint_width(largest):
-    """The narrowest of 1 to 4 bytes that holds a number."""
+def uint_width(largest: int) -> int:
+    """Return the narrowest of 1 to 4 bytes that holds a number."""
     if largest <= 0xFF:
         return 1
     if largest <= 0xFFFF:
@@ -23,20 +23,20 @@ def uint_width(largest):
 
 
 @helper
-def object_size(count, largest_id, data):
-    """Bytes of an object with ``data`` bytes of values."""
+def object_size(count: int, largest_id: int, data: int) -> int:
+    """Return the bytes of an object with ``data`` bytes of values."""
     return 1 + (4 if count > 255 else 1) + count * uint_width(largest_id) + (count + 1) * uint_width(data) + data
 
 
 @helper
-def array_size(count, data):
-    """Bytes of an array with ``data`` bytes of values."""
+def array_size(count: int, data: int) -> int:
+    """Return the bytes of an array with ``data`` bytes of values."""
     return 1 + (4 if count > 255 else 1) + (count + 1) * uint_width(data) + data
 
 
 @helper
-def _put_count(at, count):
-    """Write the number of children, in a byte or in four; returns the address after it."""
+def _put_count(at: int, count: int) -> int:
+    """Write the number of children in one or four bytes; return the address after it."""
     if count > 255:
         store_u32(at, count)
         return at + 4
@@ -45,8 +45,8 @@ def _put_count(at, count):
 
 
 @helper
-def begin_object(at, count, largest_id, data):
-    """Write header and count; returns ``(ids, id_width, offsets, offset_width, values)``, addresses to fill."""
+def begin_object(at: int, count: int, largest_id: int, data: int) -> tuple[int, int, int, int, int]:
+    """Write header and count; return the addresses to fill, ``(ids, id_width, offsets, offset_width, values)``."""
     id_width, offset_width = uint_width(largest_id), uint_width(data)
     large = 1 if count > 255 else 0
     store_u8(at, 2 | ((large << 4 | (id_width - 1) << 2 | (offset_width - 1)) << 2))
@@ -56,8 +56,8 @@ def begin_object(at, count, largest_id, data):
 
 
 @helper
-def begin_array(at, count, data):
-    """Write header and count; returns ``(offsets, offset_width, values)``, addresses to fill."""
+def begin_array(at: int, count: int, data: int) -> tuple[int, int, int]:
+    """Write header and count; return the addresses to fill, ``(offsets, offset_width, values)``."""
     width = uint_width(data)
     large = 1 if count > 255 else 0
     store_u8(at, 3 | ((large << 2 | (width - 1)) << 2))

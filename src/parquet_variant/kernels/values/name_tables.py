@@ -1,7 +1,7 @@
-"""The names of every distinct metadata of a column, resolved once.
+"""The names of each distinct metadata of a column, resolved once.
 
-Owns where each name lies, and its rank by bytes among the names of its dictionary. Leaves malformed dictionaries, and
-those with a name twice, to the scalar fallback: they are marked.
+Owns where each name is, and its rank by bytes among the names of its dictionary. Marks malformed dictionaries, and
+dictionaries with a duplicate name, for the scalar fallback.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ class NameTable(NamedTuple):
     """The names of some dictionaries."""
 
     starts: Int64s  # ``int64[dictionaries + 1]``: name i of dictionary d is at ``starts[d] + i`` in the arrays below.
-    # Where each name lies.
+    # Address and length of each name.
     address: Int64s
     length: Int64s
-    rank: Int64s  # Its position by bytes among the names of its dictionary.
+    rank: Int64s  # Position of the name by bytes among the names of its dictionary.
     order: Int64s  # The inverse: ids in the order of their names.
-    # ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, with a name that is no UTF-8, or with one twice
-    # that shall not be).
+    # ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, not UTF-8, or with a duplicate name where that
+    # is not accepted).
     state: UInt8s
     owner: Any  # Keeps the memory alive.
 
 
 @helper
-def compare_bytes(left, left_size, right, right_size):
-    """Negative, 0 or positive, as the left bytes sort before, with or after the right ones (unsigned)."""
+def compare_bytes(left: int, left_size: int, right: int, right_size: int) -> int:
+    """Return a negative number, 0 or a positive number as the left bytes sort before, with or after the right ones."""
     for i in range(min(left_size, right_size)):
         difference = load_u8(left + i) - load_u8(right + i)
         if difference != 0:
@@ -48,6 +48,7 @@ def compare_bytes(left, left_size, right, right_size):
 
 @kernel
 def _counts(base: int, offsets: Int64s, starts: Int64s, state: UInt8s) -> None:
+    """Fill where the names of each dictionary start, and mark malformed dictionaries."""
     total = 0
     for d in range(len(state)):
         starts[d] = total
@@ -59,6 +60,7 @@ def _counts(base: int, offsets: Int64s, starts: Int64s, state: UInt8s) -> None:
 
 @kernel
 def _locate(base: int, offsets: Int64s, table: NameTable) -> None:
+    """Fill where each name is, and whether the names of its dictionary are sorted."""
     address, length, state = table.address, table.length, table.state
     for d in range(len(state)):
         if state[d] == UNUSABLE:
@@ -84,24 +86,24 @@ def _locate(base: int, offsets: Int64s, table: NameTable) -> None:
 
 
 @helper
-def find_name(names, d, name, size):
-    """Position by rank of a name in dictionary ``d``; -1 if it does not have it."""
+def find_name(names: NameTable, d: int, name: int, size: int) -> int:
+    """Return the rank of a name in dictionary ``d``; -1 if the dictionary does not have the name."""
     address, length, order = names.address, names.length, names.order
     first = low = names.starts[d]
     high = names.starts[d + 1]
     while low < high:
         middle = (low + high) >> 1
         at = first + order[middle]
-        side = compare_bytes(address[at], length[at], name, size)
-        if side == 0:
-            # Of a name that stands there twice, the first.
+        order_of_name = compare_bytes(address[at], length[at], name, size)
+        if order_of_name == 0:
+            # Return the first of duplicate names.
             while middle > first:
                 before = first + order[middle - 1]
                 if compare_bytes(address[before], length[before], name, size) != 0:
                     break
                 middle -= 1
             return middle - first
-        if side < 0:
+        if order_of_name < 0:
             low = middle + 1
         else:
             high = middle
@@ -110,14 +112,14 @@ def find_name(names, d, name, size):
 
 @kernel
 def mark_lacking(name: int, size: int, names: NameTable, lacks: UInt8s) -> None:
-    """Mark the dictionaries that do not have a name, which lies at an address; none that is UNUSABLE."""
+    """Mark the usable dictionaries that do not have a name."""
     for d in range(len(lacks)):
         lacks[d] = 1 if names.state[d] != UNUSABLE and find_name(names, d, name, size) < 0 else 0
 
 
 @helper
-def resolve_names(schema, names, d, ids, ranks):
-    """Fill field id and rank of each schema node's name in dictionary ``d``; -1 where it lacks the name."""
+def resolve_names(schema: Any, names: NameTable, d: int, ids: Int64s, ranks: Int64s) -> None:
+    """Fill id and rank of the name of each schema node (`NamedNodes`) in dictionary ``d``; -1 for missing names."""
     for s in range(len(schema.nodes)):
         ids[s] = ranks[s] = -1
         if schema.lengths[s] >= 0:
@@ -131,14 +133,14 @@ def name_table(dictionary: pa.BinaryArray, *, repeated: bool = False) -> NameTab
     """Resolve the names of some metadata.
 
     `dictionary`: the distinct metadata, plain binary without nulls.
-    `repeated`: take dictionaries that have a name several times (DuckDB's): all its ids get the rank of the first.
-      Otherwise they are UNUSABLE.
+    `repeated`: accept duplicate names (DuckDB writes them): all ids of a name get the rank of the first.
+      Otherwise such dictionaries are UNUSABLE.
     """
     count = len(dictionary)
     offsets, base = plain_binary(dictionary)
     starts, state = np.zeros(count + 1, np.int64), np.zeros(count, np.uint8)
     _counts(base, offsets, starts, state)
-    # Zeros: what an unusable dictionary leaves out is an empty name, wherever it lies.
+    # Zeros, so that the unset names of an unusable dictionary are empty.
     address, length, rank, order = (np.zeros(int(starts[-1]), np.int64) for _ in range(4))
     table = NameTable(starts, address, length, rank, order, state, dictionary)
     _locate(base, offsets, table)

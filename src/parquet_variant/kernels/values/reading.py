@@ -1,9 +1,9 @@
-"""Reading encoded values inside kernels, with every bound checked.
+"""Read encoded values inside kernels, with every bound checked.
 
-Owns the byte layout of values in the reading direction: where a container's parts lie, how long a value is, what a
-scalar holds. Leaves writing to `scalar_slots` and `containers`, and full validation to `operations.validate`.
+Owns the byte layout of values when reading: where the parts of a container are, the size of a value, the content of a
+scalar. Leaves writing to `scalar_slots` and `containers`, and full validation to `operations.validate`.
 
-``end`` is always the address after the last byte that may be touched. Lengths and counts are compared before they are
+``end`` is always the address after the last byte that may be read. Lengths and counts are compared before they are
 added to addresses, so that no malformed number can wrap around.
 """
 
@@ -18,23 +18,39 @@ from parquet_variant.machine_code.signatures import Int64s, ReadOnlyInt32s, UInt
 
 MALFORMED = -1
 
-# Bytes after the header by kind; -1 where they follow a length.
+# Bytes after the header by kind; -1 for kinds with a length.
 PAYLOAD = (0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, -1, -1, 8, 8, 8, 16)
 
 
 class EncodedValues(NamedTuple):
     """The rows of an unshredded column."""
 
-    valid: UInt8s  # A byte a row, 0 for SQL NULL; empty if all are valid.
-    # Where each row's value lies, counted from an address.
+    valid: UInt8s  # One byte per row, 0 for SQL NULL; empty if all rows are valid.
+    # Where the value of each row is, counted from the address ``base``.
     offsets: Int64s
     base: int
-    dictionary_of: ReadOnlyInt32s  # For each row the index of its metadata; -1 for null.
+    dictionary_of: ReadOnlyInt32s  # Index of the metadata of each row; -1 for null.
+
+
+class Container(NamedTuple):
+    """The parts of an object or array: addresses, and the widths of ids and offsets."""
+
+    ok: bool  # Whether all parts are before the end.
+    count: int  # type: ignore[assignment]  # Number of children.
+    ids: int
+    id_width: int  # 0 in an array.
+    offsets: int
+    offset_width: int
+    values: int
+    size: int  # Bytes of all values (the last offset).
 
 
 @helper
-def value_kind(header):
-    """Kind of a value by its first byte: PrimitiveId, STRING for short strings, ARRAY, OBJECT, or MALFORMED."""
+def value_kind(header: int) -> int:
+    """Return the kind of a value by its header.
+
+    It is a PrimitiveId (STRING for short strings), ARRAY, OBJECT or MALFORMED.
+    """
     basic = header & 3
     if basic == 1:
         return KIND.STRING
@@ -47,14 +63,10 @@ def value_kind(header):
 
 
 @helper
-def container(at, end):
-    """``(ok, count, ids, id_width, offsets, offset_width, values, size)`` of the object or array at an address.
-
-    ``ids``, ``offsets`` and ``values`` are addresses; ``size`` is the bytes of all values (the last offset). If ok, all
-    of them lie before ``end``. An array has ``id_width`` 0.
-    """
+def container(at: int, end: int) -> Container:
+    """Return the parts of the object or array at an address."""
     if at >= end:
-        return False, 0, 0, 0, 0, 0, 0, 0
+        return Container(False, 0, 0, 0, 0, 0, 0, 0)
     header = load_u8(at)
     bits = header >> 2
     offset_width = (bits & 3) + 1
@@ -66,20 +78,20 @@ def container(at, end):
         large = (bits >> 2) & 1
     count_width = 4 if large else 1
     if end - at < 1 + count_width:
-        return False, 0, 0, 0, 0, 0, 0, 0
+        return Container(False, 0, 0, 0, 0, 0, 0, 0)
     count = load_u32(at + 1) if large else load_u8(at + 1)
     ids = at + 1 + count_width
     if count * id_width + (count + 1) * offset_width > end - ids:
-        return False, 0, 0, 0, 0, 0, 0, 0
+        return Container(False, 0, 0, 0, 0, 0, 0, 0)
     offsets = ids + count * id_width
     values = offsets + (count + 1) * offset_width
     size = load_uint(offsets + count * offset_width, offset_width)
-    return size <= end - values, count, ids, id_width, offsets, offset_width, values, size
+    return Container(size <= end - values, count, ids, id_width, offsets, offset_width, values, size)
 
 
 @helper
-def value_size(at, end):
-    """Bytes of the value at an address, header included, or MALFORMED; contents of containers are not looked at."""
+def value_size(at: int, end: int) -> int:
+    """Return the bytes of a value including its header, or MALFORMED; the contents of containers are not checked."""
     if at >= end:
         return MALFORMED
     header = load_u8(at)
@@ -87,8 +99,8 @@ def value_size(at, end):
     if kind == MALFORMED:
         return MALFORMED
     if kind >= KIND.ARRAY:
-        ok, _, _, _, _, _, values, size = container(at, end)
-        return values + size - at if ok else MALFORMED
+        parts = container(at, end)
+        return parts.values + parts.size - at if parts.ok else MALFORMED
     if header & 3 == 1:
         size = 1 + (header >> 2)
     elif kind == KIND.STRING or kind == KIND.BINARY:
@@ -101,8 +113,8 @@ def value_size(at, end):
 
 
 @helper
-def scalar(at, end):
-    """``(kind, a, b, scale)`` of the scalar at an address, as in a tape node; kind is MALFORMED where it is none."""
+def scalar(at: int, end: int) -> tuple[int, int, int, int]:
+    """Return ``(kind, a, b, scale)`` of a scalar, as in a tape node; the kind is MALFORMED if it is not a scalar."""
     size = value_size(at, end)
     if size == MALFORMED or load_u8(at) & 2:
         return MALFORMED, 0, 0, 0
@@ -110,8 +122,8 @@ def scalar(at, end):
 
 
 @helper
-def scalar_of_size(at, size):
-    """As `scalar`, of a value that is a scalar of a size that `value_size` gave."""
+def scalar_of_size(at: int, size: int) -> tuple[int, int, int, int]:
+    """Return the same as `scalar` for a scalar whose size was returned by `value_size`."""
     header = load_u8(at)
     kind = value_kind(header)
     if header & 3 == 1:
@@ -131,8 +143,8 @@ def scalar_of_size(at, size):
 
 
 @helper
-def load_fixed(kind, at):
-    """The integer, date, time, timestamp or bits of a float at an address."""
+def load_fixed(kind: int, at: int) -> int:
+    """Load an integer, date, time, timestamp or the bits of a float."""
     if kind == KIND.INT8:
         return load_s8(at)
     if kind == KIND.INT16:
@@ -143,8 +155,11 @@ def load_fixed(kind, at):
 
 
 @helper
-def metadata_header(at, end):
-    """``(ok, count, offsets, width, names, size)`` of a metadata: addresses of offsets and names, all its bytes."""
+def metadata_header(at: int, end: int) -> tuple[bool, int, int, int, int, int]:
+    """Return ``(ok, count, offsets, width, names, size)`` of metadata.
+
+    Addresses of offsets and names, and its bytes.
+    """
     if end - at < 1:
         return False, 0, 0, 0, 0, 0
     header = load_u8(at)

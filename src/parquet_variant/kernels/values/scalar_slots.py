@@ -1,7 +1,8 @@
-"""Scalars between their three forms: tape payload, typed slot, Variant bytes.
+"""Convert scalars between their three forms: tape payload, typed slot and Variant bytes.
 
-Owns the exactness rules of shredding ("Shredding Semantics" of the drafts): an integer or decimal goes to any numeric
-column that holds it exactly; every other type only to its own. Leaves rows, columns and nesting to its callers.
+Owns the exactness rules of shredding ("Shredding Semantics" of the drafts): an integer or decimal fits any numeric
+column that holds it exactly; every other type fits only its own column. Leaves rows, columns and nesting to the
+callers.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from parquet_variant.kernels.values.reading import PAYLOAD
 
 
 @helper(inline=True)
-def _is_decimal(kind):
+def _is_decimal(kind: int) -> bool:
     return KIND.DECIMAL4 <= kind <= KIND.DECIMAL16
 
 
 @helper(inline=True)
-def _is_int(kind):
+def _is_int(kind: int) -> bool:
     return KIND.INT8 <= kind <= KIND.INT64
 
 
 @helper
-def _int_fits(value, code):
+def _int_fits(value: int, code: int) -> bool:
     if code == KIND.INT64:
         return True
     if code == KIND.INT32:
@@ -35,7 +36,9 @@ def _int_fits(value, code):
 
 
 @helper
-def exact_slot(kind, a, b, scale, code, precision, slot_scale):
+def exact_slot(
+    kind: int, a: int, b: int, scale: int, code: int, precision: int, slot_scale: int
+) -> tuple[bool, int, int]:
     """``(ok, low, high)``: the value as a slot of a typed column, ok where it is exactly the same value.
 
     ``code``, ``precision`` and ``slot_scale`` describe the column; for strings, binary and uuid the slot is the
@@ -68,8 +71,8 @@ def exact_slot(kind, a, b, scale, code, precision, slot_scale):
 
 
 @helper(inline=True)
-def store_slot(address, width, low, high):
-    """Write a slot of fixed width: 1, 2, 4, 8 or 16 bytes."""
+def store_slot(address: int, width: int, low: int, high: int) -> None:
+    """Write a slot of 1, 2, 4, 8 or 16 bytes."""
     if width == 8:
         store_u64(address, low)
     elif width == 4:
@@ -84,15 +87,15 @@ def store_slot(address, width, low, high):
 
 
 @helper
-def scalar_size(kind, length):
-    """Bytes of an encoded scalar; ``length`` counts the bytes of a string or binary."""
+def scalar_size(kind: int, length: int) -> int:
+    """Return the bytes of an encoded scalar; ``length`` is the bytes of a string or binary."""
     if kind == KIND.STRING:
         return 1 + length if length < 64 else 5 + length
     return 5 + length if kind == KIND.BINARY else 1 + PAYLOAD[kind]
 
 
 @helper
-def write_scalar(at, kind, a, b, scale):
+def write_scalar(at: int, kind: int, a: int, b: int, scale: int) -> None:
     """Write an encoded scalar (spec: "Value encoding grammar")."""
     if kind == KIND.STRING:
         if b < 64:

@@ -1,7 +1,7 @@
-"""Whole columns of slots: casts that NumPy has no words for (ISO timestamps, decimals), and encoded values.
+"""Convert whole columns of slots: casts that NumPy does not have (ISO timestamps, decimals), and encoded values.
 
-Owns the loops, the narrowing and the writing of columns of scalars. Leaves the choice between casts, and every slot
-that they do not take, to `compute.slot_casts`, nesting to `shredding.unshred`.
+Owns the loops, narrowing, and writing columns of scalars. Leaves choosing a cast, and slots that a cast does not
+handle, to `compute.slot_casts`, and nesting to `shredding.unshred`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def decimal_slots(
     target: int,
     done: Bools,
 ) -> None:
-    """Write the numbers that a decimal type holds, exactly or rounded half up, 16 bytes each; ``done`` says which."""
+    """Write the numbers that fit a decimal type, exact or rounded half up, as 16 bytes; mark them in ``done``."""
     for i in positions:
         high, low, digits = b[i], a[i], scales[i]
         if rounds and KIND.DECIMAL4 <= kinds[i] <= KIND.DECIMAL16 and digits > scale:
@@ -44,9 +44,9 @@ def decimal_slots(
 def iso_timestamps(
     positions: Int64s, a: Int64s, b: Int64s, needs_zone: bool, micros: Int64s, nanos: Int64s, done: Bools
 ) -> None:
-    """Read texts of the one form ``YYYY-MM-DD[T ]HH:MM:SS[.digits][Z]``; ``done`` says which were.
+    """Read strings of the form ``YYYY-MM-DD[T ]HH:MM:SS[.digits][Z]``; mark them in ``done``.
 
-    ``micros`` since 1970 and up to 999 ``nanos`` more. Texts without ``Z`` are left alone if ``needs_zone``.
+    Fills the ``micros`` since 1970, and up to 999 ``nanos``. Strings without ``Z`` are skipped if ``needs_zone``.
     """
     for i in positions:
         at, size = a[i], b[i]
@@ -90,7 +90,7 @@ def iso_timestamps(
 
 @kernel
 def narrow(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> None:
-    """Make each integer and decimal the narrowest type that holds it; a decimal's scale counts like its digits."""
+    """Change each integer and decimal to the narrowest type that holds it; the scale of a decimal counts as digits."""
     for i in range(len(kinds)):
         kind = kinds[i]
         if KIND.INT8 <= kind <= KIND.INT64:
@@ -101,7 +101,7 @@ def narrow(kinds: UInt8s, a: Int64s, b: Int64s, scales: UInt8s) -> None:
 
 @kernel
 def measure_slots(kinds: UInt8s, b: Int64s, offsets: Int64s) -> None:
-    """Fill the offsets of the encoded values; kinds beyond the primitive ones count as null."""
+    """Fill the offsets of the encoded values; kinds that are not primitive count as null."""
     offsets[0] = 0
     for i in range(len(kinds)):
         kind = kinds[i] if kinds[i] < KIND.ARRAY else KIND.NULL

@@ -1,8 +1,8 @@
-"""Values as nodes in the order in which they will lie in the bytes: measured, then written.
+"""Values as nodes in the order of their bytes, measured and then written.
 
-Owns both. Leaves making the nodes to `shredding.unshred`, `operations.canonical_nodes` and `operations.edit`.
+Owns both steps. Leaves making the nodes to `shredding.unshred`, `operations.canonical_nodes` and `operations.edit`.
 
-A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as in a tape.
+A node is ``int64[4]``: kind (bits 0-7), scale (8-15) and field id (16-47); a; b; end, as on a tape.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from parquet_variant.kernels.values.containers import array_size, begin_array, b
 from parquet_variant.kernels.values.scalar_slots import scalar_size, write_scalar
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
-# An encoded value that is copied as it is: a = address, b = bytes.
+# Kind of an encoded value that is copied unchanged: a = address, b = bytes.
 RAW = 30
 
 
 @kernel
 def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes: Int64s) -> int:
-    """Fill the encoded size of each node and each row; returns the number of bytes of all rows.
+    """Fill the encoded size of each node and each row; return the bytes of all rows.
 
-    A container's ``b`` becomes what `write_nodes` needs: its greatest field id (from bit 32 on), and its values' bytes.
+    The ``b`` of a container is replaced by what `write_nodes` needs: its largest field id (from bit 32 on), and the
+    bytes of its values.
     """
     total = 0
     for row in range(len(row_start) - 2, -1, -1):
@@ -62,7 +63,7 @@ def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes
 
 @kernel
 def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int64s, target: int) -> None:
-    """Write the values of all rows, as `measure_nodes` left them, one after the other at ``target``."""
+    """Write the values of all rows, as measured by `measure_nodes`, one after the other at ``target``."""
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
             continue
@@ -100,9 +101,9 @@ def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int
 def value_array(
     nodes: npt.NDArray[np.int64], row_start: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8] | None = None
 ) -> pa.Array:
-    """The values of all rows as a binary array; a row without nodes has no bytes, and is null where ``valid`` is 0.
+    """Return the values of all rows as a binary array.
 
-    The ``b`` of containers is overwritten.
+    A row without nodes has no bytes, and is null where ``valid`` is 0. The ``b`` of containers is overwritten.
     """
     sizes, places = acquire(np.int64, len(nodes)), acquire(np.int64, len(nodes))
     lengths = np.empty(len(row_start) - 1, np.int64)

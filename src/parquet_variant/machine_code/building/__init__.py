@@ -1,4 +1,4 @@
-"""How kernels become machine code: Numba's typing and lowering, LLVM's optimizer for each CPU level, a linker.
+"""Build machine code: Numba types and lowers kernels, LLVM optimizes them for each CPU level, a linker makes libraries.
 
-Needs Numba; nothing here is imported where kernels were built with the package.
+Needs Numba. Nothing here is imported if the package has built kernels.
 """

@@ -1,6 +1,6 @@
-"""``python -m parquet_variant.machine_code.building``: build the kernels beside the sources, with progress.
+"""``python -m parquet_variant.machine_code.building``: build the kernels into the source tree, with progress.
 
-Owns the command line and its words.
+Owns the command line and its messages.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from parquet_variant.machine_code.levels import LEVELS, levels_here
 
 
 def progress() -> Report:
-    """Tell how far it is: on one line at a terminal, now and then elsewhere."""
-    begun = told = time.monotonic()
+    """Return a report that prints progress: on one line at a terminal, every five seconds elsewhere."""
+    begun = printed = time.monotonic()
 
     def report(what: str, done: int, total: int) -> None:
-        nonlocal told
+        nonlocal printed
         now = time.monotonic()
         is_end = done == total
-        if not is_end and now - told < (0.1 if sys.stderr.isatty() else 5) and done:
+        if not is_end and now - printed < (0.1 if sys.stderr.isatty() else 5) and done:
             return
-        told = now
-        left = f", about {(now - begun) / done * (total - done):.0f} s left" if 3 <= done < total else ""
+        printed = now
+        remaining = f", about {(now - begun) / done * (total - done):.0f} s left" if 3 <= done < total else ""
         end = "\n" if is_end or not sys.stderr.isatty() else "\r"
-        print(f"{what}: {done} of {total}{left}\x1b[K" if end == "\r" else f"{what}: {done} of {total}{left}",
+        print(f"{what}: {done} of {total}{remaining}\x1b[K" if end == "\r" else f"{what}: {done} of {total}{remaining}",
               end=end, file=sys.stderr, flush=True)  # fmt: skip
 
     return report
@@ -36,9 +36,9 @@ def progress() -> Report:
 
 def _main() -> int:
     parser = argparse.ArgumentParser(description="Compile the kernels and link them into libraries.")
-    parser.add_argument("--levels", nargs="+", choices=LEVELS, help="CPU levels; the best of this machine by default")
-    parser.add_argument("--output", type=Path, help="folder for the libraries; beside the sources by default")
-    parser.add_argument("--processes", type=int, help="how many work at the same time; one a core by default")
+    parser.add_argument("--levels", nargs="+", choices=LEVELS, help="CPU levels (default: the best of this machine)")
+    parser.add_argument("--output", type=Path, help="folder for the libraries (default: in the package)")
+    parser.add_argument("--processes", type=int, help="number of processes (default: one per core)")
     options = parser.parse_args()
     levels = options.levels or levels_here()[:1]
     if not levels:

@@ -1,7 +1,7 @@
-"""All kernels, made for some CPU levels, on all cores, and linked into one library a level.
+"""Compile all kernels for some CPU levels on all cores, and link them into one library per level.
 
-Owns the plan: what there is to make, by how many processes, and the table that is written beside the libraries. Leaves
-one kernel to `objects`.
+Owns the plan: the kernels, the processes, and the table that is written with the libraries. Leaves compiling one kernel
+to `objects`.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from parquet_variant.machine_code.building.objects import object_of_string
 from parquet_variant.machine_code.functions import Kernel, find_kernels
 from parquet_variant.machine_code.library import FOLDER, HASH_SYMBOL, PACKAGE, TABLE, file_name, source_hash, sources
 
-# Called with what is being done, how much of it is done, and how much there is.
+# Called with the name of a step, the number of finished kernels, and the number of all kernels.
 Report = Callable[[str, int, int], None]
 
 
 def _order(kernels: list[Kernel]) -> list[Kernel]:
-    """The largest modules first, so that no process is left with one of them at the end."""
-    sizes = {each.py_func.__module__: Path(each.py_func.__code__.co_filename).stat().st_size for each in kernels}
-    return sorted(kernels, key=lambda each: (-sizes[each.py_func.__module__], each.py_func.__module__))
+    """Return the kernels sorted so that the largest modules are compiled first, to keep all processes busy."""
+    sizes = {kernel.py_func.__module__: Path(kernel.py_func.__code__.co_filename).stat().st_size for kernel in kernels}
+    return sorted(kernels, key=lambda kernel: (-sizes[kernel.py_func.__module__], kernel.py_func.__module__))
 
 
 def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequence[str], folder: Path) -> None:
-    """Let a process make what waits, until nothing does."""
+    """Let a process compile kernels until none are waiting."""
     command = [sys.executable, "-m", "parquet_variant.machine_code.building.worker"]
     path = os.pathsep.join([str(Path(PACKAGE).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     with subprocess.Popen(
@@ -56,8 +56,8 @@ def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequen
             answer = process.stdout.readline()
             if not answer or (failure := json.loads(answer)):
                 process.kill()
-                told = failure if answer else "the process ended"
-                raise KernelsError(f"{kernel!r} cannot be compiled: {told}", reason="no-kernels")
+                problem = failure if answer else "the process ended"
+                raise KernelsError(f"{kernel!r} cannot be compiled: {problem}", reason="no-kernels")
             done()
         process.stdin.close()
 
@@ -65,7 +65,7 @@ def _work(waiting: SimpleQueue[Kernel], done: Callable[[], None], levels: Sequen
 def build_all_objects(
     kernels: list[Kernel], levels: Sequence[str], folder: Path, *, report: Report, processes: int | None = None
 ) -> None:
-    """Make the objects of kernels, in a folder, by several processes."""
+    """Compile kernels into objects in a folder, in several processes."""
     waiting: SimpleQueue[Kernel] = SimpleQueue()
     for kernel in _order(kernels):
         waiting.put(kernel)
@@ -78,8 +78,8 @@ def build_all_objects(
 
     report("compiling kernels", 0, len(kernels))
     with ThreadPoolExecutor(count) as pool:
-        for each in [pool.submit(_work, waiting, done, levels, folder) for _ in range(count)]:
-            each.result()
+        for future in [pool.submit(_work, waiting, done, levels, folder) for _ in range(count)]:
+            future.result()
 
 
 def _table(kernels: list[Kernel], levels: Sequence[str], folder: Path, hashed: str) -> str:
@@ -90,14 +90,14 @@ def _table(kernels: list[Kernel], levels: Sequence[str], folder: Path, hashed: s
         "made_by": {name: version(name) for name in ("numba", "llvmlite")},
         "source_hash": hashed,
         "libraries": libraries,
-        "kernels": {each.symbol: str(each.signature) for each in kernels},
+        "kernels": {kernel.symbol: str(kernel.signature) for kernel in kernels},
         "sources": sources(),
     }
     return json.dumps(table, indent=1) + "\n"
 
 
 def _is_current(target: Path, levels: Sequence[str], hashed: str) -> bool:
-    """Whether the libraries in a folder are what would be built."""
+    """Return whether the libraries in a folder are up to date."""
     try:
         table = json.loads((target / TABLE).read_text())
         sizes = {level: table["libraries"][level]["size"] for level in levels}
@@ -111,12 +111,13 @@ def _is_current(target: Path, levels: Sequence[str], hashed: str) -> bool:
 def build(
     levels: Sequence[str], target: Path | None = None, *, report: Report | None = None, processes: int | None = None
 ) -> float:
-    """Make the libraries for some CPU levels, and their table, unless they are there; returns the seconds that it took.
+    """Build the libraries for some CPU levels, and their table, unless they are up to date; return the seconds it took.
 
-    `target`: folder for them: that of the package by default.
-    `report`: called as the work goes on.
-    `processes`: how many may work at the same time; as many as there are cores by default.
-    Raises `KernelsError` if a kernel cannot be compiled, or there is nothing that links.
+    `target`: folder of the libraries; by default that of the package.
+    `report`: called as the work progresses.
+    `processes`: number of processes; by default one per core.
+
+    Raises `KernelsError` if a kernel cannot be compiled, or no linker is found.
     """
     begun = time.monotonic()
     report = report or (lambda what, done, total: None)
@@ -134,14 +135,14 @@ def build(
             report("linking", number, len(levels))
             stamp = folder / f"hash.{level}.o"
             stamp.write_bytes(object_of_string(HASH_SYMBOL, hashed, level))
-            objects = [folder / f"{each.symbol}.{level}.o" for each in kernels]
+            objects = [folder / f"{kernel.symbol}.{level}.o" for kernel in kernels]
             link([*objects, stamp], folder / file_name(level), level)
         table = _table(kernels, levels, folder, hashed)
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         for level in levels:
             shutil.copyfile(folder / file_name(level), target / file_name(level))
-        # The table last: without it there is no library, with it there is a whole one.
+        # The table is written last: a library without a table is ignored.
         (target / TABLE).write_text(table)
     report("linking", len(levels), len(levels))
     return time.monotonic() - begun

@@ -1,10 +1,14 @@
-"""What a kernel is made of, told by one hash: its code, that of all it calls, the constants they use, the compilers.
+"""Fingerprints of kernels.
 
-Owns the hash, by which objects are kept: a change in one kernel makes no other one anew, and a comment makes none.
+A hash of the code, of all functions that it calls, of their constants, and of the compilers.
+
+Owns the hash, which names objects in the cache. Changing one kernel recompiles only that kernel; changing comments,
+docstrings, annotations or the names of local variables recompiles none.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sys
 from collections.abc import Iterator
@@ -20,26 +24,40 @@ import numpy as np
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
 
 
+def _statements(path: Path) -> bytes:
+    """Return the statements of a module without comments, docstrings and layout."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)] or [ast.Pass()]
+    return ast.dump(tree).encode()
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
 @cache
 def _compilers() -> str:
-    """The versions that decide what comes out, and the code here that drives them."""
+    """Return the versions of the compilers, and a hash of the modules here that drive them."""
     digest = hashlib.sha256()
     for name in ("frontend", "objects"):
-        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+        digest.update(_statements(Path(__file__).with_name(f"{name}.py")))
     versions = [f"{name} {version(name)}" for name in ("numba", "llvmlite")]
     return f"python {sys.version_info[:2]} {versions} {digest.hexdigest()}"
 
 
 @cache
 def _instructions(module: str) -> str:
+    """Return the hash of the module with the instructions of an intrinsic."""
     spec = find_spec(module)
     if spec is None or spec.origin is None:
         raise ImportError(f"no module {module}, which has the instructions of an intrinsic")
-    return hashlib.sha256(Path(spec.origin).read_bytes()).hexdigest()
+    return hashlib.sha256(_statements(Path(spec.origin))).hexdigest()
 
 
 def _constant(value: Any) -> str:
-    """A constant in code: one that is equal to another has the same text, whatever the order of a set."""
+    """Return the text of a constant; equal constants have the same text, whatever the order of a set."""
     if isinstance(value, frozenset):
         return f"frozenset({sorted(map(_constant, value))})"
     return repr(value)
@@ -47,6 +65,7 @@ def _constant(value: Any) -> str:
 
 def _code(code: CodeType) -> Iterator[str]:
     # Parameters may be passed by name; the names of other variables change nothing.
+    """Yield the code of a function."""
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     yield f"{code.co_name} {parameters} {code.co_names} {code.co_code.hex()}"
     for constant in code.co_consts[1:] if code.co_consts and isinstance(code.co_consts[0], str) else code.co_consts:
@@ -57,7 +76,7 @@ def _code(code: CodeType) -> Iterator[str]:
 
 
 def _value(value: Any, seen: set[str]) -> Iterator[str]:
-    """What a name stands for where a kernel uses it."""
+    """Yield the value of a name that a kernel uses."""
     if isinstance(value, Intrinsic):
         yield f"{value!r} {_instructions(value.maker)}"
     elif isinstance(value, Helper | Kernel):
@@ -73,6 +92,7 @@ def _value(value: Any, seen: set[str]) -> Iterator[str]:
 
 
 def _function(compiled: Helper | Kernel, seen: set[str]) -> Iterator[str]:
+    """Yield the code of a function and of all functions that it calls."""
     name = repr(compiled)
     yield name
     if name in seen:
@@ -90,7 +110,7 @@ def _function(compiled: Helper | Kernel, seen: set[str]) -> Iterator[str]:
 
 
 def fingerprint(kernel: Kernel, level: str) -> str:
-    """Hash of a kernel's object for a CPU level."""
+    """Return the hash of a kernel's object for a CPU level."""
     digest = hashlib.sha256(f"{_compilers()}\n{level}\n{kernel.symbol} {kernel.signature}\n".encode())
     for part in _function(kernel, set()):
         digest.update(part.encode())

@@ -1,8 +1,9 @@
-"""From a kernel to LLVM's language, by Numba, for no CPU in particular.
+"""Translate a kernel to LLVM bitcode with Numba, for no particular CPU.
 
-Owns the contexts: of its own, so that Numba as its user knows it is left alone. They collect what Numba makes, and
-neither optimize nor run it. Kernels compile without object mode, without reference counts (see
-`kernels.native_vectors`), with NumPy's error model. Leaves optimizing and machine code to `objects`.
+Owns the contexts: Numba's own contexts are not changed. They collect what Numba makes, and neither optimize nor run it.
+Kernels compile without object mode, without reference counts (see `kernels.native_vectors`) and with NumPy's error
+model. Leaves optimizing and machine code to `objects`. docs/internals/kernels.md lists the private parts of Numba that
+this module uses.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _WORD = ir.IntType(64)
 
 
 class _Library(CPUCodeLibrary):
-    """What Numba makes of one function, as it made it."""
+    """The unoptimized code of one function."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
@@ -58,7 +59,7 @@ class _Library(CPUCodeLibrary):
         return 0
 
     def closure(self, libraries: dict[_Library, None]) -> None:
-        """Add itself and all that it calls."""
+        """Add this library and all libraries that it calls."""
         if self not in libraries:
             libraries[self] = None
             for library in self._linking_libraries:
@@ -69,12 +70,12 @@ class _Codegen(AOTCPUCodegen):
     _library_class = _Library
 
     def set_env(self, env_name: str, env: Any) -> None:
-        """Nothing runs here."""
+        """Do nothing, because the code does not run in this process."""
 
 
 @cache
 def _contexts() -> tuple[Any, Any]:
-    """Contexts of our own for types and for code."""
+    """Return separate contexts for typing and for code generation."""
     typing_context = typing.Context()
     target_context = cpu.CPUContext(typing_context, "cpu")
     typing_context.refresh()
@@ -85,9 +86,9 @@ def _contexts() -> tuple[Any, Any]:
 
 @contextmanager
 def _compiling() -> Iterator[Any]:
-    """Numba with our contexts instead of its own, which its own overloads look up, too; and no garbage collection.
+    """Use separate contexts in Numba, also for its overloads, and suspend garbage collection.
 
-    Without collecting garbage, compiling takes a tenth less time.
+    Without garbage collection, compiling takes a tenth less time.
     """
     names = ("_toplevel_typing_context", "_toplevel_target_context")
     with global_compiler_lock:
@@ -106,8 +107,8 @@ def _compiling() -> Iterator[Any]:
                 gc.enable()
 
 
-# Passes for closures, comprehensions, object mode, array expressions and code that differs by type: kernels have none.
-_NEEDLESS = {
+# Passes for closures, comprehensions, object mode, array expressions and code that depends on types: unused by kernels.
+_UNUSED_PASSES = {
     DeadBranchPrune,
     InlineClosureLikes,
     InlineOverloads,
@@ -119,22 +120,22 @@ _NEEDLESS = {
 
 
 class _Compiler(CompilerBase):
-    """Numba's compiler without the passes that only take time here."""
+    """Numba's compiler without passes that kernels do not need."""
 
     def define_pipelines(self) -> list[PassManager]:
         pipeline = PassManager("kernel")
-        for each, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            if each not in _NEEDLESS:
-                pipeline.add_pass(each, description)
+        for pass_class, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if pass_class not in _UNUSED_PASSES:
+                pipeline.add_pass(pass_class, description)
         pipeline.finalize()
         return [pipeline]
 
 
 class _Dispatcher(CPUDispatcher):
-    """Compiles one function for all numbers, not one more for each literal."""
+    """Compiles one function for all numbers, instead of one more for each literal."""
 
     def get_call_template(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        """What another kernel calls."""
+        """Return what another kernel calls."""
         return super().get_call_template(
             tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in kws.items()}
         )
@@ -157,7 +158,7 @@ def _dispatcher(compiled: Helper | Kernel) -> _Dispatcher:
 
 @cache
 def type_of(compiled: Any) -> Any:
-    """Numba's type of a kernel, a helper or an intrinsic, where another one calls it."""
+    """Return the Numba type of a kernel, helper or intrinsic, for compiling its caller."""
     if isinstance(compiled, Intrinsic):
         made = getattr(import_module(compiled.maker), compiled.name)
         typing_context, _ = _contexts()
@@ -168,9 +169,9 @@ def type_of(compiled: Any) -> Any:
 
 def _type(kind: Any) -> Any:
     if isinstance(kind, tuple):
-        return types.Tuple([_type(each) for each in kind])
+        return types.Tuple([_type(part) for part in kind])
     if isinstance(kind, RecordType):
-        return types.BaseTuple.from_types([_type(each) for _, each in kind.fields], kind.record)
+        return types.BaseTuple.from_types([_type(part) for _, part in kind.fields], kind.record)
     if isinstance(kind, ArrayType):
         dtype = types.boolean if kind.dtype == "bool" else getattr(types, kind.dtype)
         return types.Array(dtype, kind.dimensions, "C", readonly=kind.read_only)
@@ -178,7 +179,7 @@ def _type(kind: Any) -> Any:
 
 
 def _returns(returned: Any, declared: Any) -> bool:
-    """Whether a result is what is declared; an integer may be of any size."""
+    """Return whether a result has the declared type; an integer may have any width."""
     if isinstance(declared, tuple):
         return (
             isinstance(returned, types.BaseTuple)
@@ -189,7 +190,7 @@ def _returns(returned: Any, declared: Any) -> bool:
 
 
 class _Entry:
-    """Writes the entry point of a kernel: it reads its arguments from words, and writes the result behind them."""
+    """Writes the entry point of a kernel, which reads its arguments from words and writes the result behind them."""
 
     def __init__(self, context: Any, builder: Any, words: Any) -> None:
         self.context, self.builder, self.words, self.place = context, builder, words, 0
@@ -202,9 +203,9 @@ class _Entry:
     def argument(self, kind: Any) -> Any:
         if isinstance(kind, types.BaseTuple):
             return (
-                cgutils.pack_array(self.builder, [self.argument(each) for each in kind])
+                cgutils.pack_array(self.builder, [self.argument(part) for part in kind])
                 if isinstance(kind, types.UniTuple | types.NamedUniTuple)
-                else self.context.make_tuple(self.builder, kind, [self.argument(each) for each in kind])
+                else self.context.make_tuple(self.builder, kind, [self.argument(part) for part in kind])
             )
         word = self.builder.load(self._next())
         if isinstance(kind, types.Array):
@@ -224,14 +225,14 @@ class _Entry:
 
     def result(self, kind: Any, value: Any) -> None:
         if isinstance(kind, types.BaseTuple):
-            for number, each in enumerate(kind):
-                self.result(each, self.builder.extract_value(value, number))
+            for number, part in enumerate(kind):
+                self.result(part, self.builder.extract_value(value, number))
         elif kind != types.none:
             self.builder.store(self.context.cast(self.builder, value, kind, types.int64), self._next())
 
 
 def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
-    """A module with the entry point of a kernel, which calls what was compiled."""
+    """Return a module with the entry point of a kernel, which calls the compiled function."""
     module = context.create_module(kernel.symbol)
     callee = ir.Function(
         module,
@@ -252,15 +253,15 @@ def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
     return llvm.parse_assembly(str(module))
 
 
-# What an exception would say, with a path of the machine that built it: the caller has its own words.
+# Messages of exceptions, which contain a path of the build machine; the caller raises its own message.
 _MESSAGE = re.compile(r"(@\.const\.picklebuf\.\w+ = [^{]*\{[^}]*\}) \{[^}]*\}")
 
 
 def bitcode(kernel: Kernel) -> bytes:
-    """LLVM's bitcode of a kernel and all that it calls, not optimized; its entry point is the one that is not hidden.
+    """Return unoptimized LLVM bitcode of a kernel and of all functions that it calls; only the entry point is exported.
 
-    Raises `TypeError` if what it returns is not what it declares; `numba.core.errors.NumbaError` if Numba cannot
-    compile it.
+    Raises `TypeError` if the result does not have the declared type, and `numba.core.errors.NumbaError` if Numba cannot
+    compile the kernel.
     """
     signature = kernel.signature
     parameters = tuple(_type(kind) for _, kind in signature.parameters)

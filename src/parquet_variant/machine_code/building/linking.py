@@ -1,7 +1,7 @@
-"""From objects to a shared library: by the C compiler of the machine, or by the one of the package ``ziglang``.
+"""Link objects to a shared library with the C compiler of the machine, or with the one of the package ``ziglang``.
 
-Owns the command. A library needs no other: what it takes from C (memory) is in the process already, whichever libc it
-has.
+Owns the command. A library depends on no other library: the C functions that it calls are already in the process,
+whichever libc it has.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ def _c_compiler() -> str | None:
 
 
 def needs_ziglang(level: str) -> bool:
-    """Whether this machine has no C compiler that links for a CPU level."""
+    """Return whether this machine has no C compiler that links for a CPU level."""
     return level not in levels_of_wheel() or _c_compiler() is None
 
 
 def find_linker(level: str) -> list[str]:
-    """The command that links for a CPU level, without its arguments. Raises `KernelsError` if there is none."""
+    """Return the link command for a CPU level, without arguments. Raises `KernelsError` if there is none."""
     compiler = _c_compiler()
     if compiler is not None and not needs_ziglang(level):
         return [compiler]
     if importlib.util.find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc", "-target", f"{architecture(level)}-linux-gnu.2.17"]
     raise KernelsError(
-        f"nothing here links kernels for {architecture(level)}: install a C compiler, or pip install ziglang",
+        f"found no linker for {architecture(level)}: install a C compiler, or pip install ziglang",
         reason="no-linker",
     )
 
 
 def link(objects: Sequence[Path], target: Path, level: str) -> None:
-    """Make a shared library of objects. Raises `KernelsError` if the linker fails; with what it said."""
-    # Names by the thousand may be longer than a command: hence in a file.
+    """Link objects to a shared library. Raises `KernelsError` with the output of the linker if that fails."""
+    # The names of a thousand objects may be longer than a command line allows, so they are passed in a file.
     names = target.with_suffix(".objects")
-    names.write_text("".join(f'"{each}"\n' for each in objects))
+    names.write_text("".join(f'"{path}"\n' for path in objects))
     try:
         command = [*find_linker(level), *_OPTIONS, f"@{names}", "-o", str(target)]
         run = subprocess.run(command, capture_output=True, text=True, check=False)

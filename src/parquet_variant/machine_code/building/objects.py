@@ -1,6 +1,6 @@
-"""From LLVM's language to objects for each CPU level.
+"""Objects for each CPU level from LLVM bitcode.
 
-Owns what LLVM is told about a level, its optimizer's settings, and `build_object`, which keeps what it makes.
+Owns the LLVM options of a level, the settings of the optimizer, and `build_objects`, which uses the cache.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from parquet_variant.machine_code.cache import find_object, keep_object
 from parquet_variant.machine_code.functions import Kernel
 from parquet_variant.machine_code.levels import AARCH64, X86_64, X86_64_V3
 
-# Triple, CPU and features; "host" is what benchmarks compare with.
+# Triple and CPU of each level; benchmarks compare with "host".
 TARGETS = {
     X86_64: ("x86_64-unknown-linux-gnu", "x86-64"),
     X86_64_V3: ("x86_64-unknown-linux-gnu", "x86-64-v3"),
@@ -24,7 +24,7 @@ TARGETS = {
 
 
 def new_target_machine(level: str) -> Any:
-    """LLVM's idea of a CPU level; ``host`` is this CPU with all that it can."""
+    """Return LLVM's target machine of a CPU level; ``host`` is this CPU with all its features."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     if level == "host":
@@ -40,6 +40,7 @@ _target_machine = cache(new_target_machine)
 
 
 def _emit(module: Any, level: str) -> bytes:
+    """Optimize a module and return its object."""
     machine = _target_machine(level)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -48,19 +49,21 @@ def _emit(module: Any, level: str) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     if any(variable.name.startswith("numba.dynamic.globals") for variable in module.global_variables):
-        raise ValueError("machine code with addresses of this process: a kernel uses a global that is no constant")
+        raise ValueError(
+            "the machine code contains addresses of this process: a kernel uses a global that is not a constant"
+        )
     return machine.emit_object(module)
 
 
 def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
-    """The objects of a kernel, one a CPU level: those that were kept, and the others made now and kept."""
+    """Return the objects of a kernel, one per CPU level, from the cache or compiled now."""
     made: bytes | None = None
     objects = []
     for level in levels:
         key = fingerprint(kernel, level)
         machine_code = find_object(key)
         if machine_code is None:
-            # Numba takes half a second to import: not where all objects were kept.
+            # Importing Numba takes half a second, and is avoided if all objects are in the cache.
             from parquet_variant.machine_code.building.frontend import bitcode
 
             made = made or bitcode(kernel)
@@ -71,7 +74,7 @@ def build_objects(kernel: Kernel, levels: tuple[str, ...]) -> list[bytes]:
 
 
 def object_of_string(name: str, text: str, level: str) -> bytes:
-    """An object that holds one string under a name."""
+    """Return an object that holds one string under a symbol."""
     content = text.encode("ascii")
     assembly = f'@{name} = constant [{len(content)} x i8] c"{text}"'
     return _emit(llvm.parse_assembly(assembly), level)

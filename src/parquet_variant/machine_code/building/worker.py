@@ -1,7 +1,7 @@
-"""A process that makes objects: kernels come in, a line each, and a line goes out for each that is done.
+"""A process that compiles kernels: it reads one kernel per line, and answers each with one line.
 
-Owns the loop. A process of its own for each core, since Numba and LLVM hold locks of their own; modules that were
-compiled for one kernel serve the next.
+Owns the loop. Each core has its own process, because Numba and LLVM hold global locks; functions that were compiled for
+one kernel are reused for the next.
 """
 
 from __future__ import annotations

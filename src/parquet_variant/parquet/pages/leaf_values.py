@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages.bloom_hash import hash_byte_arrays, hash_values
 from parquet_variant.kernels.pages.levels import ByteArrays, present_slots
 from parquet_variant.kernels.pages.values import gather_bytes, valid_lengths, valid_values
@@ -156,7 +156,9 @@ def _fixed(array: pa.Array, width: int) -> LeafValues:
     if not array.null_count:
         return LeafValues(count, width, np.frombuffer(data, np.uint8, count * width, start))
     target = np.empty(count * width, np.uint8)
-    valid_values(data.address + start, width, validity.address, array.offset, len(array), address_of(target))
+    valid_values(
+        buffer_address(data) + start, width, buffer_address(validity), array.offset, len(array), address_of(target)
+    )
     return LeafValues(count, width, target)
 
 
@@ -171,10 +173,10 @@ def byte_arrays_of(array: pa.Array) -> ArrowByteArrays:
     rows, nulls, first = len(array), array.null_count, array.offset
     width = 8 if pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type) else 4
     slots = ArrowByteArrays(
-        data=data.address if data is not None else 0,
-        offsets=offsets.address + first * width,
+        data=buffer_address(data),
+        offsets=buffer_address(offsets) + first * width,
         width=width,
-        validity=validity.address if nulls else 0,
+        validity=buffer_address(validity) if nulls else 0,
         first=first,
         rows=rows,
         present=rows - nulls,

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.kernels.pages.levels import list_levels, list_positions, optional_levels
+from parquet_variant.kernels.memory import buffer_address
+from parquet_variant.kernels.pages.levels import Lists, list_levels, list_positions, optional_levels
 
 Levels = npt.NDArray[np.uint8]
 _NONE = np.zeros(0, np.uint8)
@@ -49,7 +50,7 @@ class Entries:
             if self._empty is None:
                 self._empty = Entries(self.count, self.definition, self.repetition, self.least, self.most + 1, 0)
             return self._empty
-        return self._optional_field(array.buffers()[0].address, array.offset)
+        return self._optional_field(buffer_address(array.buffers()[0]), array.offset)
 
     def _optional_field(self, bits: int, first: int) -> Entries:
         if isinstance(self.definition, int) and (self.definition < self.most or not bits):
@@ -74,22 +75,22 @@ class Entries:
             return absent, values.slice(0, 0)
         validity, offsets = array.buffers()[:2]
         width = 8 if pa.types.is_large_list(array.type) else 4
-        at = offsets.address + array.offset * width
-        bits = validity.address if nullable and validity is not None and array.null_count else 0
+        at = buffer_address(offsets) + array.offset * width
+        bits = buffer_address(validity) if nullable and array.null_count else 0
         bounds = np.frombuffer(offsets, f"<i{width}", len(array) + 1, array.offset * width)
         start, stop = int(bounds[0]), int(bounds[-1])
+        lists = Lists(bits, array.offset, at, width)
         above = self._levels()
         levels, repetition = (np.empty(self.count + stop - start, np.uint8) for _ in range(2))
         repeated = _NONE if self.repetition is None else self.repetition
         count, present = list_levels(
-            above, repeated, self.count, self.least, self.most, empty, bits, array.offset, at, width, depth, levels,
-            repetition,
-        )  # fmt: skip
+            above, repeated, self.count, self.least, self.most, empty, lists, depth, levels, repetition
+        )
         if present == stop - start:
             values = values.slice(start, present)
         else:  # Lists that are null, or inside a null, may still have elements in Arrow.
             positions = np.empty(present, np.int64)
-            list_positions(above, self.count, self.least, self.most, bits, array.offset, at, width, positions)
+            list_positions(above, self.count, self.least, self.most, lists, positions)
             values = values.take(from_numpy(positions))
         return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages.byte_arrays import plain_texts
 from parquet_variant.parquet.format import field_numbers as numbers
 from parquet_variant.parquet.format.page_places import LeafPages, PagePlace, page_header, read_at
@@ -120,7 +120,7 @@ class StoredPages:
         if width:
             return LeafValues(count, width, np.frombuffer(plain, np.uint8, count * width))
         offsets, data = np.empty(count + 1, np.int32), np.empty(max(plain.size - 4 * count, 0), np.uint8)
-        is_sound, _ = plain_texts(plain.address, plain.address + plain.size, offsets, address_of(data))
+        is_sound, _ = plain_texts(buffer_address(plain), buffer_address(plain) + plain.size, offsets, address_of(data))
         if not is_sound:
             raise ThriftError("values of a dictionary are damaged")
         return LeafValues(count, 0, data, np.diff(offsets))

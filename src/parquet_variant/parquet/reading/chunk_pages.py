@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant.kernels.buffer_pool import acquire_result
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages import byte_arrays, chunks, deltas
 from parquet_variant.parquet.format.field_numbers import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE
 from parquet_variant.parquet.format.files import OpenFile
@@ -79,7 +79,9 @@ def plain_texts(page: pa.Buffer, count: int) -> PackedStrings:
     if not 0 <= 4 * count <= page.size:
         raise ValueError("a page has more strings than bytes")
     texts = acquire_result(np.int32, count + 1), acquire_result(np.uint8, page.size - 4 * count)
-    is_sound, is_ascii = byte_arrays.plain_texts(page.address, page.address + page.size, texts[0], address_of(texts[1]))
+    is_sound, is_ascii = byte_arrays.plain_texts(
+        buffer_address(page), buffer_address(page) + page.size, texts[0], address_of(texts[1])
+    )
     _check(is_sound)
     return PackedStrings(*texts, is_ascii)
 
@@ -160,7 +162,7 @@ class ChunkPages:
     def _dictionary(self, count: int, page: pa.Buffer) -> None:
         if count < 0 or (self.width or 4) * count > page.size:
             raise ValueError("a dictionary has more values than bytes")
-        self.entries, self.numbers_at = count, page.address
+        self.entries, self.numbers_at = count, buffer_address(page)
         if not self.width:
             self.strings = plain_texts(page, count)
 
@@ -169,7 +171,7 @@ class ChunkPages:
         size, plain = header[3], header[2]
         if header[1] == DATA_PAGE:
             page = self._decompressed(position, size, plain)
-            start, stop = page.address, page.address + page.size
+            start, stop = buffer_address(page), buffer_address(page) + page.size
             first = last = start
             if self.max_definition:
                 if header[5][3] != chunks.RLE or page.size < 4:
@@ -186,8 +188,8 @@ class ChunkPages:
         stored = pa.py_buffer(self.data[position : position + before])
         self.owner.append(stored)
         page = self._decompressed(position + before, size - before, plain - before, details.get(7, True))
-        first, last = stored.address + repetition_size, stored.address + before
-        return details[4], first, last, page.address, page.address + page.size
+        first, last = buffer_address(stored) + repetition_size, buffer_address(stored) + before
+        return details[4], first, last, buffer_address(page), buffer_address(page) + page.size
 
     def _decompressed(self, position: int, size: int, plain: int, is_compressed: bool = True) -> pa.Buffer:
         """Return the decompressed bytes of a page."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
-from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages.byte_arrays import copy_entries, copy_texts, entry_offsets
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
@@ -66,7 +66,7 @@ def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
     nulls, numbers = indices.buffers()
     _, stops, data = texts.buffers()
     rows, starts = np.frombuffer(numbers, np.int32, len(indices)), np.frombuffer(stops, np.int32, len(texts) + 1)
-    strings = _strings_of_entries(nulls, rows, starts, data.address)
+    strings = _strings_of_entries(nulls, rows, starts, buffer_address(data))
     return column.dictionary_decode() if strings is None else strings  # which raises the error
 
 

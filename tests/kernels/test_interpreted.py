@@ -1,0 +1,166 @@
+"""Kernels run in Python: the same results as machine code, and a report of every access outside of a buffer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from parquet_variant.machine_code.interpreting.registered_memory import BadAddress, RegisteredMemory
+
+_OPERATIONS = r"""
+import datetime as dt, decimal, json, uuid
+import pyarrow as pa
+import parquet_variant as pv
+
+rows = [
+    '{"a":[1,2.5,1e300,"x\\n\u00e9\\ud83d\\ude00"],"b":{"c":123456789012345678901234567890,"t":"2024-01-02T03:04:05Z"}}',
+    None, "true", json.dumps({"z": 1, "a": [[], {}], "b": "y" * 100}), '{"b":1,"b":2,"a":[1.5,null]}',
+    "-12.345678901234567890123", '[{"n":1},{"n":2}]', "-9223372036854775808", '""',
+]
+array = pv.parse_json(rows)
+schema = "struct<a: array<double>, b: struct<c: decimal(38,0)>>"
+shredded = pv.shred_variant(array, schema)
+values = pv.from_python([
+    uuid.UUID(int=7), b"ab", dt.date(2020, 1, 1), dt.time(1, 2, 3), 1.5, decimal.Decimal("3.40"), 2**63 - 1,
+    dt.datetime(2020, 1, 1, 1, 2, 3, 4), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None, {"d": decimal.Decimal(1 << 90)},
+])
+table = {"v": pv.shred_variant(pv.parse_json([json.dumps({"i": i, "s": f"t{i % 3}", "l": list(range(i % 3))})
+         for i in range(40)]), "struct<i: bigint, s: string, l: array<bigint>>"),
+         "t": pa.array([None if i % 5 == 0 else f"prefix-{i}" for i in range(40)])}
+pv.parquet.write(path, table, mode="overwrite")
+print(pv.to_json(array).to_pylist())
+print(pv.to_json(shredded).to_pylist(), pv.to_json(pv.unshred_variant(shredded)).to_pylist())
+print(pv.parse_json(rows, dictionary="batch").to_pylist(), pv.try_parse_json([*rows, "{bad", "[1,]"]).to_pylist())
+print(pv.to_json(values).to_pylist(), pv.schema_of_variant(values).to_pylist(), pv.equals(values, values).to_pylist())
+print(pv.infer_shredding_schema(array), pv.validate(values).num_rows, pv.schema_of_variant(array).to_pylist())
+print(pv.to_json(pv.try_variant_set(array, "$.q[2].r", 5)).to_pylist())
+print(pv.to_json(pv.strip_nulls(array)).to_pylist(), pv.try_variant_get(array, "$.b.t", "timestamp").to_pylist())
+print(pv.try_variant_get(array, "$.b.c", "decimal(38,1)").to_pylist())
+print(pv.to_json(pv.parquet.read(path)).to_pylist())
+"""
+
+
+def _run(script: str, mode: str, path: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    file = path / "script.py"
+    file.write_text(script)
+    env = {**os.environ, "PARQUET_VARIANT_KERNELS": mode}
+    run = subprocess.run([sys.executable, str(file)], env=env, capture_output=True, text=True, check=False, timeout=240)
+    assert not check or run.returncode == 0, run.stderr
+    return run
+
+
+def test_checked_kernels_do_the_same_as_machine_code_and_leave_no_memory_behind(tmp_path: Path) -> None:
+    script = f"path = {str(tmp_path / 'x.parquet')!r}\n{_OPERATIONS}"
+    script += (
+        "from parquet_variant.machine_code.interpreting.registered_memory import OWNED_BLOCKS\nprint(OWNED_BLOCKS)"
+    )
+    checked = _run(script, "checked", tmp_path).stdout
+    assert checked == _run(script, "", tmp_path).stdout
+    assert checked.endswith("set()\n")
+
+
+_BAD_KERNELS = """
+import numpy as np
+from parquet_variant.errors import KernelsError
+from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.memory import address_of, load_u8, store_u64
+from parquet_variant.machine_code.signatures import Int64s
+
+@helper
+def read(address):
+    return load_u8(address)
+
+@kernel
+def read_at(address: int, offset: int) -> int:
+    return read(address + offset)
+
+@kernel
+def write_at(address: int, offset: int) -> None:
+    store_u64(address + offset, 1)
+
+@kernel
+def item(values: Int64s, index: int) -> int:
+    return values[index]
+
+data = np.arange(100, dtype=np.uint8)
+address = address_of(data)
+assert read_at(address, 99) == 99
+write_at(address, 92)
+
+def report(call):
+    try:
+        call()
+    except KernelsError as error:
+        print(error.reason, str(error).replace(hex(address + 100), "END"))
+
+report(lambda: read_at(address, 100))
+report(lambda: write_at(address, 93))
+report(lambda: item(np.arange(3), 3))
+view = data[10:20].copy()
+del data
+report(lambda: read_at(address, 0))
+"""
+
+
+def test_an_access_outside_of_a_buffer_is_reported_with_kernel_line_and_address(tmp_path: Path) -> None:
+    read, write, item, freed = _run(_BAD_KERNELS, "checked", tmp_path).stdout.splitlines()
+    assert all(line.startswith("bad-address kernel __main__.") for line in (read, write, item, freed))
+    assert "read_at: load of 1 bytes at address END" in read
+    assert "script.py:10 (return load_u8(address))" in read
+    assert "write_at: store of 8 bytes" in write
+    assert "script.py:18" in write
+    assert "script.py:22" in item
+    assert "load of 1 bytes" in freed
+
+
+def test_a_debugger_stops_in_the_lines_of_a_kernel(tmp_path: Path) -> None:
+    script = """
+import pdb, sys
+import numpy as np
+from parquet_variant.kernels.compiling import kernel
+from parquet_variant.machine_code.signatures import Int64s
+
+@kernel
+def total(values: Int64s) -> int:
+    result = 0
+    for value in values:
+        result += value * 2**62
+    return result
+
+lines = []
+
+def trace(frame, event, argument):
+    if frame.f_code.co_name == "total" and event == "line":
+        lines.append(frame.f_lineno)
+    return trace
+
+total(np.arange(1))
+sys.settrace(trace)
+print(total(np.array([1, 2, 3])), end=" ")
+sys.settrace(None)
+print(sorted(set(lines)))
+"""
+    # The sum of 6 * 2**62 wraps around as it does in machine code.
+    assert _run(script, "python", tmp_path).stdout == f"{-(2**63)} [9, 10, 11, 12]\n"
+
+
+def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
+    run = _run("import parquet_variant as pv\npv.parse_json(['1'])", "slow", tmp_path, check=False)
+    assert "PARQUET_VARIANT_KERNELS='slow'" in run.stderr
+
+
+def test_nested_buffers_are_found_by_the_outer_one() -> None:
+    memory = RegisteredMemory()
+    memory.add("outer", 1000, 100)
+    memory.add("inner", 1010, 10)
+    memory.check("load", 1050, 50)
+    with pytest.raises(BadAddress, match="0x436"):
+        memory.check("load", 1078, 23)
+    memory.remove("outer")
+    memory.check("store", 1010, 10)
+    with pytest.raises(BadAddress):
+        memory.check("load", 1050, 1)
