@@ -97,8 +97,8 @@ class TableFiles:
         ]
 
     def _open(self, root: str) -> Storage:
-        known = with_known_scheme(root) if "://" in root and not root.startswith("file:") else normal_location(root)
-        return open_storage(known, self.options)
+        uri = with_known_scheme(root) if "://" in root and not root.startswith("file:") else normal_location(root)
+        return open_storage(uri, self.options)
 
     @property
     def is_local(self) -> bool:

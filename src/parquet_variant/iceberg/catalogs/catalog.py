@@ -189,6 +189,6 @@ def obsolete_metadata(before: TableMetadata, after: TableMetadata) -> list[str]:
     """Return the metadata files that a commit dropped from the log, where the table asks to delete them."""
     if after.properties.get(_DELETE_OLD, "false").lower() != "true":
         return []
-    kept = {entry["metadata-file"] for entry in after.document.get("metadata-log") or []}
+    logged = {entry["metadata-file"] for entry in after.document.get("metadata-log") or []}
     former = [entry["metadata-file"] for entry in before.document.get("metadata-log") or []]
-    return [location for location in former if location not in kept]
+    return [location for location in former if location not in logged]

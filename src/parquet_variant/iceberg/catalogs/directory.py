@@ -170,19 +170,19 @@ def _suffix(storage: Storage, number: int) -> str | None:
 
 
 def _listed(storage: Storage, location: str) -> tuple[int, str] | None:
-    versions, others = [], []
+    versions, unnumbered = [], []
     for file in storage.list("metadata"):
         match = _VERSION.fullmatch(file.path)
         if match is not None:
             versions.append((int(match[1]), match[2]))
         elif file.path.endswith(".metadata.json"):
-            others.append(file.path)
+            unnumbered.append(file.path)
     if versions:
         return max(versions)
-    if others:
+    if unnumbered:
         raise IcebergError(
             f"{location} has no version-hint.text: its newest version is known to a catalog only; give the table's "
-            f"name and catalog=, or read one of its metadata files, such as {max(others)}",
+            f"name and catalog=, or read one of its metadata files, such as {max(unnumbered)}",
             reason="no-version-hint",
             file=location,
         )

@@ -270,8 +270,11 @@ class IcebergTable(ChangeableTable[TableFile]):
             assert reads is not None
             return reads([TableFile(entry) for entry in entries])
 
+        operation = "overwrite" if added else "delete"
+        if not touched:
+            operation = "append"
         return SnapshotChange(
-            "overwrite" if added else "delete",
+            operation,
             added=tuple(file for file in added if file.record_count),
             removed=tuple(removed),
             vectors=tuple(vectors),

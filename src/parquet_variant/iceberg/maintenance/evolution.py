@@ -85,9 +85,9 @@ def add_columns(
     ...     pv.iceberg.read_table(folder).to_pylist()
     [{'n': 1, 'v': None, 'm': 7}]
     """
-    given = defaults or {}
+    default_values = defaults or {}
     fields = {f.name: f for f in columns} if isinstance(columns, pa.Schema) else _arrow_fields(columns)
-    unknown = sorted(set(given) - set(fields))
+    unknown = sorted(set(default_values) - set(fields))
     if unknown:
         raise IcebergError(f"defaults= names {unknown[0]!r}, which is not a new column", reason="bad-argument")
 
@@ -95,7 +95,7 @@ def add_columns(
         ids = count(metadata.last_column_id + 1)
         schema = metadata.schema
         for name, arrow in fields.items():
-            schema = _with_field(schema, name, arrow, ids, given.get(name))
+            schema = _with_field(schema, name, arrow, ids, default_values.get(name))
         return schema
 
     return _evolved(table, changed, catalog, storage_options)
@@ -233,12 +233,12 @@ def move_column(
         place, f = metadata.schema.find(name)
 
         def moved(fields: tuple[NestedField, ...], last: str) -> tuple[NestedField, ...]:
-            others = [g for g in fields if g.name != last]
-            names = [g.name for g in others]
+            remaining = [g for g in fields if g.name != last]
+            names = [g.name for g in remaining]
             if after is not None and after not in names:
                 raise unknown_column(after, names)
             index = 0 if after is None else names.index(after) + 1
-            return (*others[:index], f, *others[index:])
+            return (*remaining[:index], f, *remaining[index:])
 
         return _changed(metadata.schema, place, moved)
 

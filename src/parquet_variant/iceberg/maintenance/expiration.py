@@ -95,8 +95,8 @@ def expire_snapshots(
         check_writable(metadata)
         check_deletable(metadata)
         before[:] = [metadata]
-        references, kept = _retained(metadata, cutoff, retain_last)
-        expired = [number for number in metadata.snapshots if number not in kept]
+        references, retained = _retained(metadata, cutoff, retain_last)
+        expired = [number for number in metadata.snapshots if number not in retained]
         dropped = [name for name in metadata.references if name not in references]
         if not expired and not dropped:
             return None
@@ -137,35 +137,35 @@ def _retained(
     fewest = properties.number(_MIN_KEPT, _DEFAULT_MIN_KEPT) if retain_last is None else retain_last
     ref_age = properties.number(_MAX_REF_AGE, _FOREVER)
     references: dict[str, Reference] = {}
-    kept: set[int] = set()
+    retained: set[int] = set()
     for name, reference in metadata.references.items():
         info = metadata.snapshots.get(reference.snapshot_id)
         limit = ref_age if reference.max_ref_age_ms is None else reference.max_ref_age_ms
         if name != MAIN and (info is None or now - info.timestamp_ms > limit):
             continue
         references[name] = reference
-        kept.add(reference.snapshot_id)
+        retained.add(reference.snapshot_id)
         if reference.type == "branch":
             least = fewest if reference.min_snapshots_to_keep is None else reference.min_snapshots_to_keep
             age = longest if reference.max_snapshot_age_ms is None else reference.max_snapshot_age_ms
             oldest = now - age if cutoff is None else cutoff
-            kept |= _retained_of_branch(metadata.ancestors(reference.snapshot_id), least, oldest)
+            retained |= _retained_of_branch(metadata.ancestors(reference.snapshot_id), least, oldest)
     # Snapshots that no reference reaches, such as those of a rollback, go by age alone.
     reached = {info.id for r in references.values() for info in metadata.ancestors(r.snapshot_id)}
     oldest = now - longest if cutoff is None else cutoff
-    kept |= {
+    retained |= {
         number for number, info in metadata.snapshots.items() if number not in reached and info.timestamp_ms >= oldest
     }
-    return references, kept
+    return references, retained
 
 
 def _retained_of_branch(line: list[SnapshotInfo], least: int, oldest: int) -> set[int]:
-    kept: set[int] = set()
+    retained: set[int] = set()
     for position, info in enumerate(line):
         if info.timestamp_ms < oldest and position >= max(least, 1):
             break
-        kept.add(info.id)
-    return kept
+        retained.add(info.id)
+    return retained
 
 
 def files_of(table: LoadedTable, snapshots: Iterable[SnapshotInfo], metadata: TableMetadata) -> set[str]:

@@ -66,11 +66,11 @@ def set_partitioning(
             last_partition_id=metadata.last_partition_id,
             former=metadata.specs.values(),
         )
-        known = next((s for s in metadata.specs.values() if s.same_fields(spec)), None)
-        if known is not None and known.id == metadata.spec.id:
+        existing = next((s for s in metadata.specs.values() if s.same_fields(spec)), None)
+        if existing is not None and existing.id == metadata.spec.id:
             return None
-        if known is not None:
-            return change_of({"action": "set-default-spec", "spec-id": known.id}, requires=assert_spec(metadata))
+        if existing is not None:
+            return change_of({"action": "set-default-spec", "spec-id": existing.id}, requires=assert_spec(metadata))
         return change_of(
             {"action": "add-spec", "spec": spec.to_json()},
             {"action": "set-default-spec", "spec-id": -1},
@@ -126,8 +126,8 @@ def set_sort_order(
             "type": "assert-default-sort-order-id",
             "default-sort-order-id": metadata.sort_order.id,
         }
-        known = next((o for o in metadata.sort_orders.values() if o.fields == order.fields), None)
-        if known is None:
+        existing = next((o for o in metadata.sort_orders.values() if o.fields == order.fields), None)
+        if existing is None:
             unsorted = not order.is_sorted
             new = replace(order, id=0 if unsorted else order.id)
             updates = (
@@ -135,7 +135,7 @@ def set_sort_order(
                 {"action": "set-default-sort-order", "sort-order-id": -1},
             )
             return change_of(*updates, requires=[requirement])
-        return change_of({"action": "set-default-sort-order", "sort-order-id": known.id}, requires=[requirement])
+        return change_of({"action": "set-default-sort-order", "sort-order-id": existing.id}, requires=[requirement])
 
     return _result(change_metadata(table, made, catalog, storage_options).metadata)
 

@@ -94,10 +94,10 @@ def remove_properties(
 
     def made(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
-        known = [name for name in removed if name in metadata.properties]
-        if not known:
+        present = [name for name in removed if name in metadata.properties]
+        if not present:
             return None
-        return change_of({"action": "remove-properties", "removals": known}, requires=assert_uuid(metadata))
+        return change_of({"action": "remove-properties", "removals": present}, requires=assert_uuid(metadata))
 
     change_metadata(table, made, catalog, storage_options)
 

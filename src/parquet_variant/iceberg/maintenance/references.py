@@ -62,8 +62,8 @@ def branch(
     ...     pv.iceberg.read_table(folder).num_rows, pv.iceberg.read_table(folder, branch="audit").num_rows
     (1, 2)
     """
-    kept = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
-    return _refer(table, name, "branch", snapshot_id, kept, catalog, storage_options)
+    retention = (min_snapshots_to_keep, max_snapshot_age_ms, max_age_ms)
+    return _refer(table, name, "branch", snapshot_id, retention, catalog, storage_options)
 
 
 def tag(
@@ -258,9 +258,9 @@ def fast_forward(
     def made(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         references = metadata.references
-        for known in (name, to):
-            if known not in references or references[known].type != "branch":
-                raise IcebergError(f"the table has no branch {known!r}", reason="unknown-snapshot")
+        for reference_name in (name, to):
+            if reference_name not in references or references[reference_name].type != "branch":
+                raise IcebergError(f"the table has no branch {reference_name!r}", reason="unknown-snapshot")
         target = references[to].snapshot_id
         if target == references[name].snapshot_id:
             return None
@@ -278,7 +278,7 @@ def _refer(
     name: str,
     kind: Literal["branch", "tag"],
     snapshot_id: int | None,
-    kept: tuple[int | None, int | None, int | None],
+    retention: tuple[int | None, int | None, int | None],
     catalog: CatalogOption,
     storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
@@ -292,7 +292,7 @@ def _refer(
         if target is None:
             raise IcebergError("the table has no snapshot yet: write rows first", reason="unknown-snapshot")
         metadata.snapshot(target)
-        reference = Reference(target, kind, *kept)
+        reference = Reference(target, kind, *retention)
         if reference == former:
             return None
         return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))

@@ -22,13 +22,13 @@ def hash_rows(rows: npt.NDArray[np.uint8]) -> Hashes:
     """
     count, length = rows.shape
     state = np.zeros(count, dtype=np.uint32)
-    whole = length // 4
-    if whole:
-        blocks = np.ascontiguousarray(rows[:, : 4 * whole]).view("<u4")
-        for number in range(whole):
+    words = length // 4
+    if words:
+        blocks = np.ascontiguousarray(rows[:, : 4 * words]).view("<u4")
+        for number in range(words):
             state ^= _mixed(blocks[:, number])
             state = _rotated(state, 13) * _M + _N
-    tail = rows[:, 4 * whole :]
+    tail = rows[:, 4 * words :]
     if tail.shape[1]:
         word = np.zeros(count, dtype=np.uint32)
         for number in range(tail.shape[1]):

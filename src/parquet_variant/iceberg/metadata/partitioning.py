@@ -89,10 +89,10 @@ class PartitionSpec:
 
 def source_type(schema: Schema, f: PartitionField) -> PrimitiveType:
     """Return the type of a partition field's source column; a dropped column counts as a string."""
-    known = schema.by_id.get(f.source_id)
-    if known is None or not isinstance(known[1].type, PrimitiveType):
+    members = schema.by_id.get(f.source_id)
+    if members is None or not isinstance(members[1].type, PrimitiveType):
         return PrimitiveType("string")
-    return known[1].type
+    return members[1].type
 
 
 def result_types(spec: PartitionSpec, schemas: Iterable[Schema]) -> tuple[PrimitiveType, ...]:
@@ -106,7 +106,7 @@ def result_types(spec: PartitionSpec, schemas: Iterable[Schema]) -> tuple[Primit
 
 
 def _parse_field(json: Mapping[str, Any], number: int) -> PartitionField:
-    known = {"source-id", "field-id", "name", "transform"}
+    members = {"source-id", "field-id", "name", "transform"}
     # A transform of several columns is unknown to this package; its field is kept and ignored.
     source = json["source-id"] if "source-id" in json else json["source-ids"][0]
     return PartitionField(
@@ -114,7 +114,7 @@ def _parse_field(json: Mapping[str, Any], number: int) -> PartitionField:
         int(json.get("field-id", FIRST_PARTITION_ID + number)),
         str(json["name"]),
         Transform.parse(str(json["transform"])) if "source-ids" not in json else Transform(str(json["transform"])),
-        {key: value for key, value in json.items() if key not in known},
+        {key: value for key, value in json.items() if key not in members},
     )
 
 
@@ -165,21 +165,21 @@ def spec_of(
     ids = {(f.source_id, str(f.transform)): f.field_id for spec in former for f in spec.fields}
     made: list[PartitionField] = []
     for text in fields:
-        wanted = SpecField.parse(text)
-        place, column = schema.find(wanted.column)
-        wanted.transform.check_source(column.type, wanted.column)
-        field_id = ids.get((column.id, str(wanted.transform)))
+        spec_field = SpecField.parse(text)
+        place, column = schema.find(spec_field.column)
+        spec_field.transform.check_source(column.type, spec_field.column)
+        field_id = ids.get((column.id, str(spec_field.transform)))
         if field_id is None:
             last_partition_id += 1
             field_id = last_partition_id
-        name = wanted.name or _field_name(".".join(place), wanted.transform)
+        name = spec_field.name or _field_name(".".join(place), spec_field.transform)
         if any(f.name == name or f.field_id == field_id for f in made):
             raise IcebergError(f"two partition fields are {text!r}: name each once", reason="bad-partitioning")
-        if wanted.transform.name != "identity" and schema.get(name) is not None:
+        if spec_field.transform.name != "identity" and schema.get(name) is not None:
             raise IcebergError(
                 f"the partition field {name!r} has the name of a column: rename the column", reason="bad-partitioning"
             )
-        made.append(PartitionField(column.id, field_id, name, wanted.transform))
+        made.append(PartitionField(column.id, field_id, name, spec_field.transform))
     return PartitionSpec(spec_id, tuple(made))
 
 
@@ -253,16 +253,16 @@ def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -
     for text in fields:
         match = _ORDER.fullmatch(text)
         assert match is not None
-        wanted = SpecField.parse(match[1])
-        _, column = schema.find(wanted.column)
-        _check_sortable(column.type, wanted)
+        spec_field = SpecField.parse(match[1])
+        _, column = schema.find(spec_field.column)
+        _check_sortable(column.type, spec_field)
         descending = (match[2] or "").lower() == "desc"
         nulls_last = descending if match[3] is None else match[3].lower() == "last"
-        made.append(SortField(column.id, wanted.transform, descending, nulls_last))
+        made.append(SortField(column.id, spec_field.transform, descending, nulls_last))
     return SortOrder(order_id if made else 0, tuple(made))
 
 
-def _check_sortable(kind: IcebergType, wanted: SpecField) -> None:
-    if wanted.transform.name == "void":
-        raise IcebergError(f"column {wanted.column!r} cannot be sorted by void", reason="bad-partitioning")
-    wanted.transform.check_source(kind, wanted.column)
+def _check_sortable(kind: IcebergType, spec_field: SpecField) -> None:
+    if spec_field.transform.name == "void":
+        raise IcebergError(f"column {spec_field.column!r} cannot be sorted by void", reason="bad-partitioning")
+    spec_field.transform.check_source(kind, spec_field.column)

@@ -115,17 +115,17 @@ class Schema:
         top = self.get(name)
         if top is not None:
             return (top.name,), top
-        place, kind, found = [], self.struct, None
+        place, kind, member = [], self.struct, None
         for part in name.split("."):
-            found = next((f for f in children(kind) if f.name == part), None)
-            if found is None and isinstance(kind, StructType):
-                found = kind.get(part)
-            if found is None:
+            member = next((f for f in children(kind) if f.name == part), None)
+            if member is None and isinstance(kind, StructType):
+                member = kind.get(part)
+            if member is None:
                 raise unknown_column(name, self.names)
-            place.append(found.name)
-            kind = found.type  # type: ignore[assignment]
-        assert found is not None
-        return tuple(place), found
+            place.append(member.name)
+            kind = member.type  # type: ignore[assignment]
+        assert member is not None
+        return tuple(place), member
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns, metadata columns such as ``_row_id`` among them, in their order.
@@ -153,11 +153,11 @@ class Schema:
         kind: IcebergType = self.struct
         fields = []
         for name in place:
-            found = kind.get(name) if isinstance(kind, StructType) else None
-            if found is None:
+            member = kind.get(name) if isinstance(kind, StructType) else None
+            if member is None:
                 raise unknown_column(".".join(place), self.names)
-            fields.append(found)
-            kind = found.type
+            fields.append(member)
+            kind = member.type
         return tuple(fields)
 
 

@@ -98,8 +98,8 @@ class Reference:
             "max-snapshot-age-ms": self.max_snapshot_age_ms,
             "max-ref-age-ms": self.max_ref_age_ms,
         }
-        known = {name: value for name, value in optional.items() if value is not None}
-        return {"snapshot-id": self.snapshot_id, "type": self.type} | known
+        present = {name: value for name, value in optional.items() if value is not None}
+        return {"snapshot-id": self.snapshot_id, "type": self.type} | present
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ class TableMetadata:
     @cached_property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
         """The current schema, then the others from the newest to the oldest."""
-        others = sorted((s for s in self.schemas.values() if s.id != self.schema.id), key=lambda s: -s.id)
-        return (self.schema, *others)
+        older = sorted((s for s in self.schemas.values() if s.id != self.schema.id), key=lambda s: -s.id)
+        return (self.schema, *older)
 
     @cached_property
     def specs(self) -> Mapping[int, PartitionSpec]:
@@ -260,14 +260,14 @@ class TableMetadata:
 
     def snapshot(self, snapshot_id: int) -> SnapshotInfo:
         """Return the snapshot of an id. Raises `IcebergError`: reason ``"unknown-snapshot"``."""
-        found = self.snapshots.get(snapshot_id)
-        if found is None:
+        info = self.snapshots.get(snapshot_id)
+        if info is None:
             raise IcebergError(
                 f"unknown snapshot {snapshot_id}: it never was in the table, or has expired",
                 reason="unknown-snapshot",
                 file=self.location,
             )
-        return found
+        return info
 
     @property
     def snapshot_log(self) -> list[tuple[int, int]]:
@@ -287,11 +287,11 @@ class TableMetadata:
         """Return a snapshot and those before it, newest first, as far as the metadata still lists them."""
         line: list[SnapshotInfo] = []
         while snapshot_id is not None and snapshot_id in self.snapshots:
-            found = self.snapshots[snapshot_id]
-            if found in line:
+            info = self.snapshots[snapshot_id]
+            if info in line:
                 raise IcebergError("the snapshots of the metadata form a circle", reason="bad-metadata")
-            line.append(found)
-            snapshot_id = found.parent_id
+            line.append(info)
+            snapshot_id = info.parent_id
         return line
 
     def _list(self, name: str) -> list[Any]:

@@ -130,8 +130,8 @@ class Transform:
         unit = "D" if source.family == "date" else "ns" if source.family.endswith("_ns") else "us"
         ticks = _integers(array).view(f"datetime64[{unit}]")
         units = ticks.astype(f"datetime64[{_NUMPY_UNITS[self.name]}]").astype(np.int64)
-        whole = pa.array(units, pa.int32(), mask=_null_mask(array))
-        return whole.cast(pa.date32()) if self.name == "day" else whole
+        unit_values = pa.array(units, pa.int32(), mask=_null_mask(array))
+        return unit_values.cast(pa.date32()) if self.name == "day" else unit_values
 
     def source_range(self, raw: Any, source: PrimitiveType) -> SourceRange:
         """Return the range of source values whose partition value is a raw value, which is not null.

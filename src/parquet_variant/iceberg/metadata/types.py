@@ -327,12 +327,12 @@ def type_of_arrow(kind: pa.DataType, ids: Iterator[int], name: str) -> IcebergTy
         return PrimitiveType(f"decimal({kind.precision},{kind.scale})")
     if pa.types.is_fixed_size_binary(kind):
         return PrimitiveType(f"fixed[{kind.byte_width}]")
-    known = _NAME_OF_ARROW.get(kind)
-    if known is None:
+    type_name = _NAME_OF_ARROW.get(kind)
+    if type_name is None:
         raise IcebergError(
             f"column {name!r} is {kind}, which Iceberg has no type for: cast it first", reason="unsupported-type"
         )
-    return PrimitiveType(known)
+    return PrimitiveType(type_name)
 
 
 def field_of_arrow(f: pa.Field, number: int, ids: Iterator[int], place: str = "") -> NestedField:

@@ -106,16 +106,16 @@ def _actual(metadata: TableMetadata, requirement: Update) -> Any:
     if kind == "assert-ref-snapshot-id":
         reference = metadata.references.get(requirement["ref"])
         return None if reference is None else reference.snapshot_id
-    known: dict[str, int] = {
+    actual_values: dict[str, int] = {
         "assert-current-schema-id": metadata.schema.id,
         "assert-last-assigned-field-id": metadata.last_column_id,
         "assert-default-spec-id": metadata.spec.id,
         "assert-last-assigned-partition-id": metadata.last_partition_id,
         "assert-default-sort-order-id": metadata.sort_order.id,
     }
-    if kind not in known:
+    if kind not in actual_values:
         raise IcebergError(f"unknown requirement {kind!r}", reason="bad-argument")
-    return known[kind]
+    return actual_values[kind]
 
 
 # ---- updates
@@ -150,8 +150,8 @@ def apply_change(metadata: TableMetadata, change: TableChange, previous_location
             raise IcebergError(f"unknown update of table metadata {update['action']!r}", reason="bad-argument")
         action(state, update)
     if previous_location is not None:
-        kept = _kept_versions(document)
-        document["metadata-log"] = document["metadata-log"][-kept:]
+        limit = _kept_versions(document)
+        document["metadata-log"] = document["metadata-log"][-limit:]
     document["last-updated-ms"] = now
     return TableMetadata.parse(document)
 

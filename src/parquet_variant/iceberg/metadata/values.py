@@ -181,9 +181,9 @@ def _from_json(value: Any, kind: PrimitiveType) -> Any:
 
 
 def _ticks(text: str, family: str) -> int:
-    whole, _, fraction = text.partition(".")
+    seconds_text, _, fraction = text.partition(".")
     digits = fraction[: next((at for at, sign in enumerate(fraction) if not sign.isdigit()), len(fraction))]
-    moment = datetime.fromisoformat(whole + fraction[len(digits) :])
+    moment = datetime.fromisoformat(seconds_text + fraction[len(digits) :])
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     places = 9 if family.endswith("_ns") else 6

@@ -215,8 +215,8 @@ def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Ar
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
-def _mismatch(f: NestedField, found: pa.DataType, problem: str = "") -> IcebergError:
+def _mismatch(f: NestedField, file_type: pa.DataType, problem: str = "") -> IcebergError:
     detail = f": {problem}" if problem else ""
     return IcebergError(
-        f"column {f.name!r} is {f.type}, the data file has {found} for it{detail}", reason="bad-data-file"
+        f"column {f.name!r} is {f.type}, the data file has {file_type} for it{detail}", reason="bad-data-file"
     )

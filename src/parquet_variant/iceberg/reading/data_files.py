@@ -148,9 +148,9 @@ def read_columns(
     `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
     """
     columns = file_columns(snapshot, file, parquet.schema_arrow)
-    wanted = [f for f in fields.fields if f.id not in METADATA_IDS]
+    stored_fields = [f for f in fields.fields if f.id not in METADATA_IDS]
     lineage = [f for f in fields.fields if f.id in (ROW_ID.id, LAST_UPDATED.id)]
-    indices = {f.id: columns.index(f) for f in (*wanted, *lineage)}
+    indices = {f.id: columns.index(f) for f in (*stored_fields, *lineage)}
     names = [parquet.schema_arrow.field(index).name for index in indices.values() if index >= 0]
     rows = parquet.metadata.num_rows
     data = without_views(parquet.read(columns=names), parquet.metadata) if names else None

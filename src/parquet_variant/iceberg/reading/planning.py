@@ -73,20 +73,20 @@ def _matching(
     spec = snapshot.metadata.specs[spec_id]
     by_partition = matching_by_partition(query, snapshot.schema, spec, [entry.file for entry in entries])
     planned.by_partition += int(len(entries) - by_partition.sum())
-    left = [entry for entry, keep in zip(entries, by_partition, strict=True) if keep]
-    by_metrics = matching_by_metrics(query, snapshot.schema, [entry.file for entry in left])
-    planned.by_statistics += int(len(left) - by_metrics.sum())
-    yield from (entry for entry, keep in zip(left, by_metrics, strict=True) if keep)
+    candidates = [entry for entry, keep in zip(entries, by_partition, strict=True) if keep]
+    by_metrics = matching_by_metrics(query, snapshot.schema, [entry.file for entry in candidates])
+    planned.by_statistics += int(len(candidates) - by_metrics.sum())
+    yield from (entry for entry, keep in zip(candidates, by_metrics, strict=True) if keep)
 
 
 def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile]) -> list[TableFile]:
     """Return those of some files of a snapshot that may hold a match."""
-    chosen: list[TableFile] = []
+    matches: list[TableFile] = []
     for spec_id in dict.fromkeys(file.file.spec_id for file in files):
         members = [file for file in files if file.file.spec_id == spec_id]
         spec = snapshot.metadata.specs[spec_id]
         described = [member.file for member in members]
         keep = matching_by_partition(query, snapshot.schema, spec, described)
         keep &= matching_by_metrics(query, snapshot.schema, described)
-        chosen += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
-    return chosen
+        matches += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
+    return matches

@@ -40,10 +40,10 @@ class BucketStatistics(FileStatistics):
         answer = np.ones(self.files, dtype=bool)
         for transform, kind, numbers in self.buckets:
             try:
-                wanted = transform_value(transform, literal.cast(arrow_type(kind)), kind)
+                bucket = transform_value(transform, literal.cast(arrow_type(kind)), kind)
             except (pa.ArrowException, ValueError, OverflowError):
                 continue
-            answer &= np.array([number is None or number == wanted for number in numbers], dtype=bool)
+            answer &= np.array([number is None or number == bucket for number in numbers], dtype=bool)
         return answer
 
 
@@ -95,8 +95,8 @@ def matching_manifests(
     for spec in metadata.specs.values():
         mine = [n for n, m in enumerate(manifests) if m.spec_id == spec.id and len(m.partitions) == len(spec.fields)]
         if mine and spec.fields:
-            chosen = [manifests[number] for number in mine]
-            source = _summary_source(spec, chosen)
+            spec_manifests = [manifests[number] for number in mine]
+            source = _summary_source(spec, spec_manifests)
             answer[mine] = _matching(query, schema, len(mine), source)
     return answer
 
@@ -107,17 +107,17 @@ def _matching(
     count: int,
     statistics: Callable[[NestedField, Selected], FileStatistics | None],
 ) -> Mask:
-    known: dict[str, FileStatistics] = {}
+    summary: dict[str, FileStatistics] = {}
     if query.predicate is None:
         return np.ones(count, dtype=bool)
     for name in columns_of(query.predicate):
         selected = query.selection[name]
         f = query.field(selected, schema)
         if f is not None:
-            found = statistics(f, selected)
-            if found is not None:
-                known[name] = found
-    return may_match_files(query.predicate, known, count) if known else np.ones(count, dtype=bool)
+            result = statistics(f, selected)
+            if result is not None:
+                summary[name] = result
+    return may_match_files(query.predicate, summary, count) if summary else np.ones(count, dtype=bool)
 
 
 def column_bounds(
@@ -128,8 +128,8 @@ def column_bounds(
     f = query.field(selected, schema)
     if f is None:
         return None, None
-    known = _path_statistics(f, selected, files) if selected.path is not None else column_statistics(f, files)
-    return known.lower, known.upper
+    summary = _path_statistics(f, selected, files) if selected.path is not None else column_statistics(f, files)
+    return summary.lower, summary.upper
 
 
 # ---- bounds and counts
@@ -215,36 +215,36 @@ def _of_partitions(
     """Return what the partition values of a column's fields say of it."""
     if not columns or not isinstance(f.type, PrimitiveType):
         return None
-    known = BucketStatistics(count)
+    summary = BucketStatistics(count)
     for partition_field, raws in columns:
         transform = partition_field.transform
         if not transform.is_known or transform.name == "void":
             continue
         null = np.array([raw is None for raw in raws], dtype=bool)
-        known = replace(known, may_be_null=known.may_be_null & null, may_be_value=known.may_be_value & ~null)
+        summary = replace(summary, may_be_null=summary.may_be_null & null, may_be_value=summary.may_be_value & ~null)
         if transform.name == "bucket":
-            known = replace(known, buckets=(*known.buckets, (transform, f.type, tuple(raws))))
+            summary = replace(summary, buckets=(*summary.buckets, (transform, f.type, tuple(raws))))
             continue
         ranges = [SourceRange() if raw is None else transform.source_range(raw, f.type) for raw in raws]
-        known = _narrowed(known, ranges, f.type, transform)
-    return known
+        summary = _narrowed(summary, ranges, f.type, transform)
+    return summary
 
 
 def _narrowed(
-    known: BucketStatistics, ranges: Sequence[SourceRange], kind: PrimitiveType, transform: Transform
+    summary: BucketStatistics, ranges: Sequence[SourceRange], kind: PrimitiveType, transform: Transform
 ) -> BucketStatistics:
     if kind.family in ("boolean", "binary", "fixed", "uuid"):
-        return known
+        return summary
     lower = _arrow_bounds([_clipped(r.lower, kind) for r in ranges], kind)
     upper = _arrow_bounds([_clipped(r.upper, kind) for r in ranges], kind)
     if kind.family in ("float", "double") and transform.name == "identity":
         values = [r.lower for r in ranges]
-        known = replace(known, may_be_nan=np.array([v is None or v != v for v in values], dtype=bool))
-    both = [(known.lower, lower, "max_element_wise"), (known.upper, upper, "min_element_wise")]
+        summary = replace(summary, may_be_nan=np.array([v is None or v != v for v in values], dtype=bool))
+    both = [(summary.lower, lower, "max_element_wise"), (summary.upper, upper, "min_element_wise")]
     low, high = (
         new if old is None else old if new is None else pc.call_function(name, [old, new]) for old, new, name in both
     )
-    return replace(known, lower=low, upper=high)
+    return replace(summary, lower=low, upper=high)
 
 
 def _clipped(raw: Any, kind: PrimitiveType) -> Any:
@@ -261,11 +261,11 @@ def _summary_source(
     def statistics(f: NestedField, selected: Selected) -> FileStatistics | None:
         if selected.path is not None or not isinstance(f.type, PrimitiveType):
             return None
-        known: FileStatistics | None = None
+        summary: FileStatistics | None = None
         for number, partition_field in enumerate(spec.fields):
             if partition_field.source_id == f.id and partition_field.transform.is_known:
-                known = _of_summaries(f.type, partition_field, [m.partitions[number] for m in manifests]) or known
-        return known
+                summary = _of_summaries(f.type, partition_field, [m.partitions[number] for m in manifests]) or summary
+        return summary
 
     return statistics
 

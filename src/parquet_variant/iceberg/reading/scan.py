@@ -210,8 +210,8 @@ class IcebergScan(PlannedQuery):
             if not children(f.type) and selected.type is not None and selected.type != pa.uuid():
                 inside.append(replace(selected, column=arrow.name))
             else:
-                whole = plain_field(arrow, opened)
-                inside.append(replace(selected, column=whole.name, type=whole.type))
+                complete = plain_field(arrow, opened)
+                inside.append(replace(selected, column=complete.name, type=complete.type))
         return inside, outside
 
     def _field(self, selected: Selected) -> NestedField:
@@ -305,8 +305,8 @@ class IcebergScan(PlannedQuery):
             elif selected.path is not None:
                 columns[selected.name] = pa.nulls(len(rows), kind)
             else:
-                whole = part.outside[self._field(selected).name]
-                column = whole.slice(start, len(rows))
+                complete = part.outside[self._field(selected).name]
+                column = complete.slice(start, len(rows))
                 columns[selected.name] = column if column.type == kind else column.cast(kind)
         return pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
 

@@ -141,9 +141,9 @@ def snapshot(
         return table
     loaded = load_table(table, catalog, storage_options, allow_outside=allow_outside)
     named = {"snapshot_id": snapshot_id, "timestamp": timestamp, "branch": branch, "tag": tag}
-    given = [name for name, value in named.items() if value is not None]
-    if len(given) > 1:
-        raise IcebergError(f"{' and '.join(given)} name a snapshot each: give one of them", reason="bad-argument")
+    options = [name for name, value in named.items() if value is not None]
+    if len(options) > 1:
+        raise IcebergError(f"{' and '.join(options)} name a snapshot each: give one of them", reason="bad-argument")
     metadata = loaded.metadata
     if tag is not None:
         return _at(loaded, reference_id(metadata, tag, "tag"))
@@ -167,9 +167,9 @@ def reference_id(metadata: TableMetadata, name: str, kind: str) -> int:
     """Return the snapshot id of a branch or tag. Raises `IcebergError`: reason ``"unknown-snapshot"``."""
     reference = metadata.references.get(name)
     if reference is None or reference.type != kind:
-        known = ", ".join(n for n, r in metadata.references.items() if r.type == kind) or "none"
+        names = ", ".join(n for n, r in metadata.references.items() if r.type == kind) or "none"
         raise IcebergError(
-            f"unknown {kind} {name!r}: the table has {known}", reason="unknown-snapshot", file=metadata.location
+            f"unknown {kind} {name!r}: the table has {names}", reason="unknown-snapshot", file=metadata.location
         )
     return reference.snapshot_id
 
@@ -185,14 +185,14 @@ def _at(table: LoadedTable, snapshot_id: int) -> Snapshot:
 
 def _id_at(metadata: TableMetadata, timestamp: int | str | datetime, name: str) -> int:
     moment = to_millis(timestamp)
-    found = [snapshot_id for when, snapshot_id in metadata.snapshot_log if when <= moment]
-    if not found:
+    snapshot_ids = [snapshot_id for when, snapshot_id in metadata.snapshot_log if when <= moment]
+    if not snapshot_ids:
         raise IcebergError(
             f"the table's snapshot log has no snapshot at {timestamp}: it begins later, or its snapshots have expired",
             reason="unknown-snapshot",
             file=name,
         )
-    return found[-1]
+    return snapshot_ids[-1]
 
 
 def to_millis(timestamp: int | str | datetime) -> int:

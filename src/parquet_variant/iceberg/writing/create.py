@@ -142,8 +142,8 @@ def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition)
 
 def _kept_or_new(f: NestedField, former: Schema, ids: Iterator[int]) -> NestedField:
     """Return a field with the id of the former field of its name and type, or with new ids."""
-    known = former.struct.get(f.name)
-    if known is not None and known.name == f.name and str(known.type) == str(f.type):
-        return replace(known, required=f.required)
+    former_field = former.struct.get(f.name)
+    if former_field is not None and former_field.name == f.name and str(former_field.type) == str(f.type):
+        return replace(former_field, required=f.required)
     number = next(ids)
     return replace(f, id=number, type=with_new_ids(f.type, ids))

@@ -93,8 +93,12 @@ def next_manifests(base: Snapshot, parent: Snapshot, change: SnapshotChange, wri
     vectors = {file.referenced_data_file for file in change.vectors}
     gone = {entry.file.path for entry in change.removed}
     rewriting.remove([*change.removed_deletes, *_vectors_of(parent, vectors | gone, change)], deletes=True)
-    kept = rewriting.apply()
-    made.files = _sorted_manifests(kept, parent, writer) if change.rewrites_manifests else _merged(kept, parent, writer)
+    remaining = rewriting.apply()
+    made.files = (
+        _sorted_manifests(remaining, parent, writer)
+        if change.rewrites_manifests
+        else _merged(remaining, parent, writer)
+    )
     made.files += added
     return made
 
@@ -103,11 +107,11 @@ def _vectors_of(parent: Snapshot, locations: set[str | None], change: SnapshotCh
     """Return the deletion vectors that data files have in a snapshot; also position deletes of one of them alone."""
     if not locations or change.removes_all:
         return []
-    known = {file_key(entry.file) for entry in change.removed_deletes}
+    listed = {file_key(entry.file) for entry in change.removed_deletes}
     index = DeleteIndex.of(parent)
-    found = [index.vectors[location] for location in locations if location in index.vectors]
-    found += [entry for location in locations for entry in index.by_path.get(location or "", ())]
-    return [entry for entry in found if file_key(entry.file) not in known]
+    superseded = [index.vectors[location] for location in locations if location in index.vectors]
+    superseded += [entry for location in locations for entry in index.by_path.get(location or "", ())]
+    return [entry for entry in superseded if file_key(entry.file) not in listed]
 
 
 class _Rewriting:
@@ -121,21 +125,21 @@ class _Rewriting:
         self.keys[deletes] |= {file_key(entry.file) for entry in entries}
 
     def apply(self) -> list[ManifestFile]:
-        kept = []
+        remaining = []
         for manifest in self.parent.manifests:
             if not manifest.may_be_live:
                 continue
             missing = self.keys[manifest.is_deletes]
             if not missing and not self.removes_all:
-                kept.append(manifest)
+                remaining.append(manifest)
                 continue
             rewritten = self._without_removed(manifest, missing)
             if rewritten is not None:
-                kept.append(rewritten)
+                remaining.append(rewritten)
         for keys in self.keys.values():
             if keys and not self.removes_all:
                 raise IcebergError(f"another commit removed the file {min(keys, key=str)[0]}", reason="conflict")
-        return kept
+        return remaining
 
     def _without_removed(self, manifest: ManifestFile, missing: set[FileKey]) -> ManifestFile | None:
         entries = [entry for entry in self.parent.entries(manifest) if entry.is_live]
@@ -263,8 +267,8 @@ def _check_touched(base: Snapshot, parent: Snapshot, touched: Mapping[str, Manif
 
 def added_since(base: Snapshot, newest: Snapshot) -> list[ManifestEntry]:
     """Return the data files that a newer snapshot has and the base does not."""
-    known = {manifest.path for manifest in base.manifests}
-    new = [m for m in newest.manifests if not m.is_deletes and m.may_be_live and m.path not in known]
+    listed = {manifest.path for manifest in base.manifests}
+    new = [m for m in newest.manifests if not m.is_deletes and m.may_be_live and m.path not in listed]
     if not new:
         return []
     before: set[str] | None = None

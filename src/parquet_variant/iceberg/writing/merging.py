@@ -61,13 +61,13 @@ def merged_schema(metadata: TableMetadata, arrow: pa.Schema) -> Schema | None:
 def _merged_struct(old: StructType, new: StructType, ids: Iterator[int], place: str) -> StructType:
     fields = list(old.fields)
     for f in new.fields:
-        known = old.get(f.name)
-        if known is None:
+        former = old.get(f.name)
+        if former is None:
             number = next(ids)
             fields.append(replace(f, id=number, type=with_new_ids(f.type, ids), required=False))
         else:
-            kind = _merged_type(known, f, ids, f"{place}{known.name}")
-            fields[fields.index(known)] = replace(known, type=kind)
+            kind = _merged_type(former, f, ids, f"{place}{former.name}")
+            fields[fields.index(former)] = replace(former, type=kind)
     return StructType(tuple(fields))
 
 

@@ -62,23 +62,23 @@ def manifest_metrics(
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
-        known = metrics.columns.get(place)
+        column = metrics.columns.get(place)
         is_shredded = place in shredded
         if is_shredded:
             made.lower_bounds[f.id] = made.upper_bounds[f.id] = bounds_to_bytes({})
-        if known is None or mode == "none":
+        if column is None or mode == "none":
             continue
         made.value_counts[f.id] = metrics.rows
-        if known.nulls is not None:
-            made.null_value_counts[f.id] = known.nulls
+        if column.nulls is not None:
+            made.null_value_counts[f.id] = column.nulls
         if f.type in (PrimitiveType("float"), PrimitiveType("double")) and not info.may_hold_nan:
             made.nan_value_counts[f.id] = 0
         if mode == "counts":
             continue
         if f.type == VARIANT:
-            _set_variant_bounds(made, f.id, known.paths)
-        elif isinstance(f.type, PrimitiveType) and known.lower is not None and known.upper is not None:
-            _set_bounds(made, f, known.lower, known.upper, limit)
+            _set_variant_bounds(made, f.id, column.paths)
+        elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
+            _set_bounds(made, f, column.lower, column.upper, limit)
     sizes = _column_sizes(info)
     for path, number in parquet_places(schema.struct):
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
@@ -89,13 +89,13 @@ def manifest_metrics(
 
 def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, NestedField]]:
     """Return the columns that have metrics: leaves of structs; lists and maps, which have counts, whole."""
-    found: list[tuple[Place, NestedField]] = []
+    places: list[tuple[Place, NestedField]] = []
     for f in struct.fields:
         if isinstance(f.type, StructType):
-            found += metric_leaves(f.type, (*place, f.name))
+            places += metric_leaves(f.type, (*place, f.name))
         else:
-            found.append(((*place, f.name), f))
-    return found
+            places.append(((*place, f.name), f))
+    return places
 
 
 def _set_variant_bounds(made: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
@@ -149,7 +149,7 @@ def _raised(raw: Any, limit: int) -> Any:
 
 def parquet_places(struct: IcebergType, place: Place = ()) -> list[tuple[Place, int]]:
     """Return the path in a Parquet file's schema, and the field id, of every leaf; Variants are one leaf."""
-    found: list[tuple[Place, int]] = []
+    places: list[tuple[Place, int]] = []
     for f in children(struct):
         inner = (*place, f.name)
         if isinstance(struct, ListType):
@@ -157,10 +157,10 @@ def parquet_places(struct: IcebergType, place: Place = ()) -> list[tuple[Place, 
         elif isinstance(struct, MapType):
             inner = (*place, "key_value", f.name)
         if children(f.type):
-            found += parquet_places(f.type, inner)
+            places += parquet_places(f.type, inner)
         else:
-            found.append((inner, f.id))
-    return found
+            places.append((inner, f.id))
+    return places
 
 
 def _column_sizes(info: FileInfo) -> dict[Place, int]:

@@ -170,7 +170,9 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         self, path: str, partition: tuple[Any, ...], info: FileInfo, metrics: FileMetrics, data_change: bool = True
     ) -> TableFile:
         """Return a written file as a manifest describes it."""
-        found = manifest_metrics(self.columns, self.write_properties, info, metrics, _shredded(info, self.columns))
+        metrics_by_id = manifest_metrics(
+            self.columns, self.write_properties, info, metrics, _shredded(info, self.columns)
+        )
         file = DataFile(
             path=f"{self.location}/{path}",
             format="parquet",
@@ -178,12 +180,12 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             size=info.bytes,
             spec_id=self.spec.id,
             partition=partition,
-            column_sizes=found.column_sizes,
-            value_counts=found.value_counts,
-            null_value_counts=found.null_value_counts,
-            nan_value_counts=found.nan_value_counts,
-            lower_bounds=found.lower_bounds,
-            upper_bounds=found.upper_bounds,
+            column_sizes=metrics_by_id.column_sizes,
+            value_counts=metrics_by_id.value_counts,
+            null_value_counts=metrics_by_id.null_value_counts,
+            nan_value_counts=metrics_by_id.nan_value_counts,
+            lower_bounds=metrics_by_id.lower_bounds,
+            upper_bounds=metrics_by_id.upper_bounds,
             split_offsets=split_offsets(info),
             sort_order_id=self.order.id,
         )
