@@ -105,7 +105,7 @@ def test_commands_take_iceberg_tables(run: Callable[..., str], lines: Path, tmp_
 def test_commands_take_catalogs(run: Callable[..., str], lines: Path, tmp_path: Path) -> None:
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/wh"}
     pv.iceberg.create_namespace("db", catalog=catalog)
-    pv.ingest(lines, "db.events", format="iceberg", catalog=catalog)
     text = json.dumps(catalog)
+    run("ingest", str(lines), "db.events", "--format", "iceberg", "--catalog", text)
     assert "3 rows deleted" in run("delete", "db.events", "--where", "v:n::int < 3", "--catalog", text)
     assert len(run("history", "db.events", "--catalog", text, "--json").splitlines()) == 2

@@ -426,7 +426,7 @@ def run_and_die(step: str, table: str, calls: int) -> None:
     for name in ("link", "replace", "rename", "unlink", "fsync"):
         setattr(os, name, dying(getattr(os, name)))
     STEPS[step](table)
-    os._exit(0)
+    left[0] = 1_000_000
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parquet_variant.errors import IcebergError
-from parquet_variant.iceberg.metadata.transforms import Transform, _hashes
+from parquet_variant.iceberg.metadata.transforms import Transform, hash_values
 from parquet_variant.iceberg.metadata.types import PrimitiveType, arrow_type
 from parquet_variant.iceberg.metadata.values import arrow_array, from_bytes, from_json, raw_values, to_bytes, to_json
 
@@ -43,23 +43,23 @@ def test_hashes_are_those_of_the_specification(kind: str, value: Any, expected: 
     primitive = PrimitiveType(kind)
     stored = value.bytes if isinstance(value, uuid.UUID) else value
     array = pa.array([stored, None], pa.binary(16) if kind == "uuid" else arrow_type(primitive))
-    assert int(_hashes(array, primitive)[0]) == expected
+    assert int(hash_values(array, primitive)[0]) == expected
     bucket = Transform("bucket", 16).apply(array, primitive)
     assert bucket.to_pylist() == [(expected & 0x7FFFFFFF) % 16, None]
 
 
 def test_hashes_of_many_strings_are_those_of_each() -> None:
     texts = ["", "a", "ab", "abc", "abcd", "abcde", "hällo wörld", "x" * 31, "", "abc"]
-    together = _hashes(pa.array(texts), PrimitiveType("string"))
-    alone = [int(_hashes(pa.array([text]), PrimitiveType("string"))[0]) for text in texts]
+    together = hash_values(pa.array(texts), PrimitiveType("string"))
+    alone = [int(hash_values(pa.array([text]), PrimitiveType("string"))[0]) for text in texts]
     assert together.tolist() == alone
-    assert _hashes(pa.array(["skip", *texts]).slice(1), PrimitiveType("string")).tolist() == alone
+    assert hash_values(pa.array(["skip", *texts]).slice(1), PrimitiveType("string")).tolist() == alone
 
 
 def test_murmur3_equals_another_implementation() -> None:
     mmh3 = pytest.importorskip("mmh3")
     texts = ["", "a", "iceberg", "ab" * 50, "ß∂ƒ"]
-    assert _hashes(pa.array(texts), PrimitiveType("string")).tolist() == [mmh3.hash(text) for text in texts]
+    assert hash_values(pa.array(texts), PrimitiveType("string")).tolist() == [mmh3.hash(text) for text in texts]
 
 
 @pytest.mark.parametrize(

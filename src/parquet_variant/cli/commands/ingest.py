@@ -13,6 +13,7 @@ import typer
 from parquet_variant.choices import Mode, OutputFormat, VortexLayout
 from parquet_variant.cli.options.common import (
     AsJson,
+    Catalog,
     Engine,
     EngineOption,
     JsonOptions,
@@ -73,12 +74,13 @@ def command(
     sample: SampleOrDefault = None,
     engine: EngineOption = "local",
     into: Annotated[
-        OutputFormat, typer.Option("--format", help="Write Parquet files, a Delta table, or Vortex files.")
+        OutputFormat, typer.Option("--format", help="Write Parquet files, a Delta or Iceberg table, or Vortex files.")
     ] = "parquet",
     mode: Annotated[Mode, typer.Option(help="If DEST has data: fail, append, overwrite, or do nothing.")] = "error",
     preview: Annotated[
         bool, typer.Option("--preview", help="New Delta tables: use the feature name variantShredding-preview.")
     ] = False,
+    catalog: Catalog = None,
     column: ColumnName = None,
     partition_by: PartitionBy = None,
     files: VortexOptions,
@@ -91,6 +93,7 @@ def command(
     """Read JSON and write it shredded: all rows, or nothing."""
     from parquet_variant.cli.options.readers import read_schema_or_ddl
     from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.options.tables import read_catalog
     from parquet_variant.cli.output import Progress
     from parquet_variant.ingestion.job import IngestJob
     from parquet_variant.ingestion.request import IngestRequest
@@ -102,7 +105,7 @@ def command(
     options |= _of_files(into, writer, files)
     if engine == "spark":  # its workers can run in another directory
         sources = [source if source == "-" else absolute(source) for source in sources]
-        dest = absolute(dest) if dest else dest
+        dest = absolute(dest) if dest and catalog is None else dest
     with with_stdin(sources) as read, Progress() as progress:
         request = IngestRequest.of(
             read,
@@ -114,6 +117,7 @@ def command(
             preview=preview,
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, mode) and not partition_by,
+            catalog=read_catalog(catalog),
             **options,
         )
         # Checks run before the JVM starts.

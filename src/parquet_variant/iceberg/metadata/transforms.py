@@ -107,7 +107,7 @@ class Transform:
         if self.name == "void":
             return pa.nulls(len(array), arrow_type(source))
         if self.name == "bucket":
-            buckets = (_hashes(array, source) & np.int32(0x7FFFFFFF)) % np.int32(self.parameter)
+            buckets = (hash_values(array, source) & np.int32(0x7FFFFFFF)) % np.int32(self.parameter)
             return pa.array(buckets, pa.int32(), mask=_null_mask(array))
         if self.name == "truncate":
             return self._truncated(array, source)
@@ -173,7 +173,8 @@ def _integers(array: pa.Array) -> Any:
     return to_numpy(pc.fill_null(array.cast(pa.int64()), 0)).copy()
 
 
-def _hashes(array: pa.Array, source: PrimitiveType) -> Hashes:
+def hash_values(array: pa.Array, source: PrimitiveType) -> Hashes:
+    """Return the hash of each value of an Arrow array (specification, Appendix B); that of null has no meaning."""
     family = source.family
     if family == "date" or family in ("int", "long", "time", "timestamp", "timestamptz"):
         return hash_longs(_integers(array))
