@@ -146,6 +146,8 @@ def _without_json(found: Any, shape: Shape) -> Any:
         ("to_json(struct_insert({'q': v:a}, r := v:b))::varchar", '{"q":42,"r":"x\\"y"}'),
         ("to_json(map_entries(MAP {'q': v:a}))::varchar", '[{"key":"q","value":42}]'),
         ("to_json([v:a] || [v:g])::varchar", "[42,true]"),
+        ("to_json(map_from_entries([('q', v:a)]))::varchar", '{"q":42}'),
+        ("to_json((v:a, 1))::varchar", "[42,1]"),
         ("to_json(list_prepend(v:a, [v:g]))::varchar", "[42,true]"),
         ("to_json(v:c::array<variant>)::varchar", '[1,{"z":null}]'),
         ("to_json(v:d::map<string, variant>)::varchar", '{"e":1.5}'),

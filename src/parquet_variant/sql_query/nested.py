@@ -59,7 +59,7 @@ def nested_kind(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
     if name in _VARIANT_EXPLODES:
         values.children(node, node.expressions)
         return None
-    if isinstance(node, (exp.Struct, exp.Array, exp.ToMap, exp.Map)) or name in _STRUCTS | _LISTS:
+    if isinstance(node, (exp.Struct, exp.Array, exp.ToMap, exp.Map, exp.Tuple)) or name in _STRUCTS | _LISTS:
         return _made(values, node, name)
     if isinstance(node, exp.Transform) or name in _TRANSFORMS | _FILTERS | _TESTS:
         return _by_lambda(values, node, name)

@@ -72,11 +72,11 @@ def format_of(file: str | os.PathLike[str], name: str | None = None) -> str:
     >>> format_of("a.JSONL"), format_of("a", "csv")
     ('ndjson', 'csv')
     """
-    found = {"json": "ndjson", "jsonl": "ndjson"}.get(name, name) if name else FORMATS.get(Path(file).suffix.lower())
-    if found not in FORMATS.values():
+    kind = {"json": "ndjson", "jsonl": "ndjson"}.get(name, name) if name else FORMATS.get(Path(file).suffix.lower())
+    if kind not in FORMATS.values():
         endings = ", ".join(FORMATS)
         raise VariantError(f"unknown output format of {os.fspath(file)}: use one of {endings}", reason="bad-option")
-    return str(found)
+    return str(kind)
 
 
 def write_result(file: str | os.PathLike[str], parts: Iterable[pa.Table], format: str | None = None) -> int:

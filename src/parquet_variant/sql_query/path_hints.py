@@ -52,10 +52,10 @@ def similar_key(key: str, keys: Iterable[str]) -> str | None:
     by_letters: dict[str, str] = {}
     for candidate in sorted(keys):
         by_letters.setdefault(_letters(candidate), candidate)
-    wanted = _letters(key)
-    if wanted in by_letters:
-        return by_letters[wanted]
-    matches = get_close_matches(wanted, by_letters, n=1, cutoff=0.7)
+    letters = _letters(key)
+    if letters in by_letters:
+        return by_letters[letters]
+    matches = get_close_matches(letters, by_letters, n=1, cutoff=0.7)
     return by_letters[matches[0]] if matches else None
 
 

@@ -195,7 +195,7 @@ class _Rewriter:
             node.replace(self._pivoted(node, scope))
             scope.relations.append(Relation(shown, (), is_open=True))
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() == "typed":
-            self._typed(node, scope)
+            self._typed_relation(node, scope)
         elif isinstance(node, exp.Table) and not isinstance(node.this, (exp.Anonymous, exp.Func)):
             scope.relations.append(self._table(node, scope))
         elif grouped and not node.alias:  # (a JOIN b ON …): both names are visible outside
@@ -322,7 +322,7 @@ class _Rewriter:
         node.set("alias", exp.TableAlias(this=exp.to_identifier(shown, quoted=True)))
         return relation
 
-    def _typed(self, node: exp.Table, scope: Scope) -> None:
+    def _typed_relation(self, node: exp.Table, scope: Scope) -> None:
         """Bind ``typed(t)``, also with ``column := 'v'`` and ``names := 'path'``."""
         options = {
             part.name: part.expression.name for part in node.this.expressions if isinstance(part, exp.PropertyEQ)

@@ -137,14 +137,14 @@ def typed_paths(schema: ShreddingSchema, taken: Sequence[str], names: Names = "s
     walk(schema, VariantPath())
     keys = [[str(segment) for segment in path.segments] or ["value"] for path, _ in paths]
     base_names = ["_".join(path_keys) for path_keys in keys] if names == "path" else _shortest_names(keys, taken)
-    used = {name.lower() for name in taken}
+    used_names = {name.lower() for name in taken}
     selection = []
     for base, (path, kind) in zip(base_names, paths, strict=True):
         name, number = base or "_", 1  # no engine has a column named ""
-        while name.lower() in used:  # engines ignore letter case
+        while name.lower() in used_names:  # engines ignore letter case
             number += 1
             name = f"{base or '_'}_{number}"
-        used.add(name.lower())
+        used_names.add(name.lower())
         selection.append(Selected(name, path, kind))
     return selection
 
@@ -160,10 +160,10 @@ def _shortest_names(keys: Sequence[Sequence[str]], taken: Sequence[str]) -> list
     for path in lower:
         for length in range(1, len(path) + 1):
             counts[path[-length:]] = counts.get(path[-length:], 0) + 1
-    others = {name.lower() for name in taken}
+    other_names = {name.lower() for name in taken}
 
     def is_clear(path: tuple[str, ...], length: int) -> bool:
-        return counts[path[-length:]] == 1 and "_".join(path[-length:]) not in others
+        return counts[path[-length:]] == 1 and "_".join(path[-length:]) not in other_names
 
     lengths = [next((length for length in range(1, len(path)) if is_clear(path, length)), len(path)) for path in lower]
     return ["_".join(path[-length:]) for path, length in zip(keys, lengths, strict=True)]
