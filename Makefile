@@ -48,7 +48,7 @@ UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array t
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo test judges snapshots lint bench fuzz soak test-cluster docs wheels clean
+.PHONY: help checked demo test judges snapshots lint bench fuzz soak test-cluster docs wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -103,6 +103,11 @@ snapshots: $(DEV_STAMP) ## write the generated files: stubs of public names, and
 bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
 	@$(BIN)/python -m benchmarks.run $(ONLY)
+
+checked: $(DEV_STAMP) ## kernel tests in checked mode: each load and store is verified, few examples per property
+	$(say) 'Running the kernel tests in checked mode'
+	@PARQUET_VARIANT_KERNELS=checked HYPOTHESIS_PROFILE=small $(BIN)/python -m pytest -n $(WORKERS) -q \
+	  tests/kernels/test_shred.py tests/kernels/test_to_json.py tests/functions/test_validate.py
 
 fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMPLES=1000 each; FUZZ_SEED=, TESTS= as told
 	$(say) 'Building the kernels that changed'

@@ -1,7 +1,7 @@
-"""Hatchling's build hook: compiles the kernels into the wheel, or beside the sources of an editable install.
+"""Hatchling build hook: compile the kernels into the wheel, or into the source tree of an editable install.
 
-Owns what a wheel holds and what it is called. Leaves compiling to `parquet_variant.machine_code.building`. Where no
-libraries are built (macOS, Windows), the wheel is pure Python, and kernels need the extra ``jit``.
+Owns the content and the name of a wheel. Leaves compiling to `parquet_variant.machine_code.building`. On platforms
+without libraries (macOS, Windows), the wheel is pure Python, and kernels need the extra ``jit``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = Path(__file__).parent / "src"
-# A wheel for another architecture: its CPU levels, separated by commas. `make wheels` sets it.
+# CPU levels of a wheel for another architecture, separated by commas; set by `make wheels`.
 LEVELS = "PARQUET_VARIANT_LEVELS"
-# What compiles: the bounds of the extra ``jit``, and what the kernels' modules import.
+# Packages for compiling: the bounds of the extra ``jit``, and the imports of kernel modules.
 COMPILERS = ["numba>=0.62,<0.69", "llvmlite>=0.45,<0.51", "numpy>=2.1", "pyarrow>=23"]
 LINKER = "ziglang>=0.13,<0.18"
 
 
 def _levels(version: str) -> tuple[str, ...]:
-    """The CPU levels to build: all of the architecture for a wheel, the best of this machine for an editable one."""
+    """Return the CPU levels to build: all of the architecture for a wheel, the best one for an editable install."""
     from parquet_variant.machine_code.levels import levels_here, levels_of_wheel
 
     if named := os.environ.get(LEVELS):
@@ -31,10 +31,10 @@ def _levels(version: str) -> tuple[str, ...]:
 
 
 class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Makes a wheel of a platform."""
+    """Build hook for wheels of a platform."""
 
     def dependencies(self) -> list[str]:
-        """What compiling and linking need, on platforms where that is done."""
+        """Return the packages that compiling and linking need on this platform."""
         sys.path.insert(0, str(SOURCES))
         from parquet_variant.machine_code.building.linking import needs_ziglang
 
@@ -42,7 +42,7 @@ class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
         return COMPILERS * bool(levels) + [LINKER] * any(map(needs_ziglang, levels))
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and say what the wheel is called."""
+        """Compile the kernels, and set the tag of the wheel."""
         sys.path.insert(0, str(SOURCES))
         levels = _levels(version)
         if not levels:

@@ -1,4 +1,4 @@
-"""The instructions of intrinsics, as LLVM's builder makes them: a module here for each that declares some.
+"""LLVM instructions of intrinsics: one module for each module that declares intrinsics.
 
-Needs Numba. Imported where kernels are compiled, and nowhere else.
+Needs Numba. Imported only where kernels are compiled.
 """

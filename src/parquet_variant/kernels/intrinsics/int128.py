@@ -15,7 +15,7 @@ _I64, _I128 = ir.IntType(64), ir.IntType(128)
 
 @intrinsic
 def multiply_add(typing_context: Any, high: Any, low: Any, factor: Any, term: Any) -> Any:
-    """``number * factor + term`` modulo 2**128; factor and term are unsigned 64-bit."""
+    """Return ``number * factor + term`` modulo 2**128; factor and term are unsigned."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         high, low, factor, term = args

@@ -63,7 +63,7 @@ def memcpy(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
 
 
 def _mask(test: Callable[[Any, Any, Callable[[int], Any]], Any]) -> Any:
-    """A load of 32 bytes that gives a bit for each byte, the first byte's lowest: whether `found` holds for it."""
+    """Make a load of 32 bytes that returns one bit per byte, the lowest bit for the first byte."""
     block = ir.VectorType(ir.IntType(8), 32)
 
     @intrinsic
@@ -94,7 +94,7 @@ high_of_32 = _mask(lambda builder, block, all_of: builder.icmp_signed("<", block
 
 @intrinsic
 def trailing_zeros(typing_context: Any, value: Any) -> Any:
-    """Count of zero bits below the lowest set bit; 64 for zero."""
+    """Return the number of zero bits below the lowest set bit; 64 for zero."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))

@@ -15,7 +15,7 @@ _BYTES = ir.IntType(8).as_pointer()
 
 @intrinsic
 def reallocated(typing_context: Any, address: Any, size: Any) -> Any:
-    """Address of some bytes that begin with those at an address, which is given back; 0 if there are none left."""
+    """Return the address of ``size`` bytes that begin with those at an address, which is freed; 0 if memory ran out."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         realloc = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_BYTES, [_BYTES, _WORD]), "realloc")
@@ -26,7 +26,7 @@ def reallocated(typing_context: Any, address: Any, size: Any) -> Any:
 
 @intrinsic
 def released(typing_context: Any, address: Any) -> Any:
-    """Give back the memory at an address that was made here."""
+    """Free the memory at an address that was allocated here."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         free = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [_BYTES]), "free")
@@ -69,7 +69,7 @@ vector_at, table_at = _array_at(1), _array_at(2)
 
 @intrinsic
 def address_in(typing_context: Any, array: Any) -> Any:
-    """Address of an array's first byte, inside a kernel."""
+    """Return the address of an array's first byte, inside a kernel."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = arrayobj.make_array(signature.args[0])(context, builder, args[0]).data

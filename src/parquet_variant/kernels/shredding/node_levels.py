@@ -166,10 +166,11 @@ def _close_gaps(start: int, width: int, valid: int, slots: int) -> None:
 
 @kernel
 def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: Int64Table) -> tuple[int, int]:
-    """Fill the ``entries`` of each schema node; returns ``(address, bytes)`` of their levels, for `adopt_bytes`.
+    """Fill the ``entries`` of each schema node; return ``(address, bytes)`` of their levels, for `adopt_bytes`.
 
-    ``valid`` is where a byte a row tells SQL NULL by 0 (0: there is none); ``is_required`` whether the root's ``value``
-    may not be null. Lengths and slots of columns with nulls are closed up where they are.
+    ``valid`` is the address of one byte per row, 0 for SQL NULL (an address of 0: no row is NULL). ``is_required``
+    means that the ``value`` of the root must not be null. Lengths and slots of columns with nulls are moved together in
+    place.
     """
     table, counts, addresses = columns.table, columns.counts, columns.addresses
     levels = filled_vector(3, 0)

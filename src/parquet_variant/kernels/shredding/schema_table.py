@@ -1,7 +1,7 @@
 """A shredding schema as a flat table, so that one kernel serves any schema.
 
-Owns the numbering of schema nodes (depth first, as `ShreddingSchema.walk` gives them) and of levels: level 0 counts
-rows, and every array opens one that counts its elements. Leaves what is shredded to `schema`.
+Owns the numbering of schema nodes (depth first, as `ShreddingSchema.walk` yields them) and of levels: level 0 counts
+rows, and every array opens a level that counts its elements. Leaves the choice of shredded paths to `schema`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OFFSET_BYTES = 4
 
 
 def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
-    """The PrimitiveId that stands for a canonical shredded type; for decimals by precision."""
+    """Return the PrimitiveId that stands for a shredded type; for decimals by precision."""
     if pa.types.is_decimal128(arrow_type):
         return TYPES[decimal_type_for_precision(arrow_type.precision)].ids[0]
     return TYPE_OF_ARROW[arrow_type].ids[0]
@@ -40,7 +40,7 @@ def primitive_code(arrow_type: pa.DataType) -> PrimitiveId:
 
 def _slot_width(arrow_type: pa.DataType) -> int:
     if arrow_type == pa.bool_():
-        return 1  # a byte while the kernel works, a bit in Arrow
+        return 1  # a byte in kernels, a bit in Arrow
     if arrow_type in (pa.string(), pa.binary()):
         return 0
     return int(arrow_type.bit_width) // 8
@@ -50,7 +50,7 @@ class NamedNodes(NamedTuple):
     """The nodes of a schema as kernels take them."""
 
     nodes: Int64Table  # ``int64[n, 8]``, columns as named above.
-    # Where the field name of each node lies as UTF-8, and its length: -1 for the root and for array elements.
+    # Address and length of each node's field name in UTF-8; the length is -1 for the root and for array elements.
     addresses: Int64s
     lengths: Int64s
     owner: Any  # Keeps the names alive.
@@ -68,7 +68,7 @@ class SchemaTable:
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """The nodes below each node."""
+        """The children of each node."""
         children: list[list[int]] = [[] for _ in self.names]
         for s, parent in enumerate(self.nodes[:, S.PARENT].tolist()):
             if parent >= 0:
@@ -77,7 +77,7 @@ class SchemaTable:
 
     @cached_property
     def groups(self) -> list[pa.StructType]:
-        """The Arrow type of each node's columns: ``value``, and ``typed_value`` where something is shredded."""
+        """The Arrow type of each node's columns: ``value``, and ``typed_value`` if the node is shredded."""
         groups: list[pa.StructType] = [None] * len(self.names)
         for s in range(len(self.names) - 1, -1, -1):
             node = self.schemas[s]
@@ -92,14 +92,17 @@ class SchemaTable:
 
     @cached_property
     def typed(self) -> list[pa.DataType]:
-        """The Arrow type of each node's ``typed_value``, of ``value`` where there is none; one object for each type."""
-        known: dict[pa.DataType, pa.DataType] = {}
+        """The Arrow type of each node's ``typed_value``, or of ``value`` if not shredded.
+
+        Equal types are one object.
+        """
+        shared: dict[pa.DataType, pa.DataType] = {}
         types = (group.field(group.num_fields - 1).type for group in self.groups)
-        return [known.setdefault(each, each) for each in types]
+        return [shared.setdefault(arrow_type, arrow_type) for arrow_type in types]
 
     @cached_property
     def slot_bytes(self) -> npt.NDArray[np.float64]:
-        """Bytes of a slot of each node's Arrow columns, without those of texts."""
+        """Bytes of a slot of each node's Arrow columns, without the bytes of strings."""
         kinds, widths = self.nodes[:, S.KIND], self.nodes[:, S.WIDTH].astype(np.float64)
         widths[(kinds == ARRAY_NODE) | ((kinds == PRIMITIVE_NODE) & (widths == 0))] = _OFFSET_BYTES
         return _OFFSET_BYTES + widths + 2 / 8

@@ -1,1 +1,1 @@
-"""Batches of parsed values: the tape, the tables beside it, and what is read off it."""
+"""Batches of parsed values: the tape, its tables of keys, paths and shapes, and its readers."""

@@ -68,7 +68,7 @@ def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths:
 
 
 def new_counts(paths: int) -> npt.NDArray[np.int64]:
-    """A counts table in which nothing has been counted."""
+    """Return a counts table without any counts."""
     counts = np.zeros((paths, COUNTS + 1), np.int64)
     counts[:, (P_INT_MIN, P_STRING_MIN, P_ARRAY_MIN)] = _HIGHEST
     counts[:, P_INT_MAX] = _LOWEST
@@ -78,7 +78,10 @@ def new_counts(paths: int) -> npt.NDArray[np.int64]:
 
 @helper
 def _sampled_hash(address: int, length: int) -> int:
-    """A hash of the length and of 24 bytes: at the start, in the middle, at the end. Enough to tell how many differ."""
+    """Return a hash of the length of a string and of 24 of its bytes, at the start, in the middle and at the end.
+
+    That is enough to estimate the number of distinct strings.
+    """
     if length >= 8:
         first = load_u64(address)
         middle = load_u64(address + ((length - 8) >> 1))

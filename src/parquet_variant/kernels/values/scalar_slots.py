@@ -39,10 +39,9 @@ def _int_fits(value: int, code: int) -> bool:
 def exact_slot(
     kind: int, a: int, b: int, scale: int, code: int, precision: int, slot_scale: int
 ) -> tuple[bool, int, int]:
-    """``(ok, low, high)``: the value as a slot of a typed column, ok where it is exactly the same value.
+    """Return ``(ok, low, high)`` of a value as a slot of a typed column, ok if the slot holds exactly that value.
 
-    ``code``, ``precision`` and ``slot_scale`` describe the column; for strings, binary and uuid the slot is the
-    payload itself.
+    ``code``, ``precision`` and ``slot_scale`` describe the column; the slot of a string, binary or UUID is its payload.
     """
     if _is_int(code):
         if _is_int(kind):

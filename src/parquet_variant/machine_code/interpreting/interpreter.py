@@ -114,7 +114,7 @@ class Interpreter:
         return int(value) if isinstance(value, np.integer) else value
 
     def address(self, kernel: Kernel) -> int:
-        """Refuse: an interpreted kernel has no machine code."""
+        """Raise `KernelsError`: an interpreted kernel has no machine code."""
         raise KernelsError(f"{kernel!r} is run in Python and has no machine code", reason="no-kernels")
 
     def entry_point(self, kernel: Kernel) -> Callable[[int], int]:
