@@ -27,6 +27,7 @@ _INSTALL = {
     "polars": "polars",
     "fastavro": _ICEBERG,
     "pyiceberg": _ICEBERG,
+    "sqlalchemy": "'pyiceberg[sql-sqlite]'",
 }
 # Method -> the function that implements it, as ``module:function``; the root package registers them.
 _METHODS: dict[str, str] = {}
