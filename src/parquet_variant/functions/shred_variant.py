@@ -109,9 +109,9 @@ def limited_depth(array: VariantArray, levels: int) -> VariantArray:
 
     Values that are deeper move to the residual.
 
-    >>> array = shred_variant(VariantArray.from_pylist([{"a": {"b": 1}}]), "a struct<b: int>")
+    >>> array = shred_variant(VariantArray.from_pylist([{"a": {"b": 1}, "c": 2}]), "a struct<b: int>, c int")
     >>> limited_depth(array, 4).schema.to_ddl(), limited_depth(array, 6) is array
-    ('variant', True)
+    ('c int', True)
     """
     schema = array.schema
     if schema is None or schema.physical_depth <= levels:

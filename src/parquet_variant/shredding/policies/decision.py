@@ -121,17 +121,16 @@ class InferenceResult:
         return result
 
     def _narrow(self, schema: ShreddingSchema, reason: str) -> None:
-        def is_shredded(path: VariantPath) -> bool:
-            return schema.kind != "variant" and schema.get(path) is not None
+        def narrowed(decision: Decision) -> Decision:
+            node = schema.get(decision.path)
+            if not decision.shredded or (node is not None and (node.kind != "variant" or decision.type == "variant")):
+                return decision
+            kind = None if node is None else "variant"
+            return replace(decision, type=kind, typed_share=0.0, bytes_saved=0, reason=reason)
 
-        decisions = (
-            replace(decision, type=None, typed_share=0.0, bytes_saved=0, reason=reason)
-            if decision.shredded and not is_shredded(decision.path)
-            else decision
-            for decision in self.decisions
-        )
+        decisions = map(narrowed, self.decisions)
         object.__setattr__(self, "decisions", tuple(decisions))
-        predictions = tuple(prediction for prediction in self.predictions if is_shredded(prediction.path))
+        predictions = tuple(prediction for prediction in self.predictions if schema.get(prediction.path) is not None)
         object.__setattr__(self, "predictions", predictions)
         object.__setattr__(self, "schema", schema)
 
