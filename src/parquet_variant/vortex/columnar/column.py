@@ -167,10 +167,10 @@ def _take_child(child: Child, inner: Int64s, jobs: list[tuple[Column, Int64s]]) 
         if child_field.positions is None:
             positions, entries = None, inner
         else:
-            found = np.searchsorted(child_field.positions, inner)
-            has_field = found < len(child_field.positions)
-            has_field[has_field] = child_field.positions[found[has_field]] == inner[has_field]
-            positions, entries = np.flatnonzero(has_field), found[has_field]
+            child_rows = np.searchsorted(child_field.positions, inner)
+            has_field = child_rows < len(child_field.positions)
+            has_field[has_field] = child_field.positions[child_rows[has_field]] == inner[has_field]
+            positions, entries = np.flatnonzero(has_field), child_rows[has_field]
             if not len(positions):
                 continue
             positions = None if len(positions) == len(inner) else positions

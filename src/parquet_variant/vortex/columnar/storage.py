@@ -261,7 +261,7 @@ def from_storage(storage: pa.StructArray, decode_bytes: BytesDecoder | None = No
         present = present & valid.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(present)
     column = _column(
-        storage, rows, decode_bytes or (lambda rest: ColumnarVariant.from_variant(VariantArray(rest)).column)
+        storage, rows, decode_bytes or (lambda residual: ColumnarVariant.from_variant(VariantArray(residual)).column)
     )
     return ColumnarVariant(len(storage), column, None if len(rows) == len(storage) else rows)
 
@@ -381,19 +381,19 @@ def _names(group: pa.StructArray) -> Iterator[str]:
                 yield from names
 
 
-def _dictionaries(rest: pa.StructArray) -> tuple[pa.DictionaryArray, list[list[str]]]:
-    metadata = rest.field("metadata")
+def _dictionaries(residual: pa.StructArray) -> tuple[pa.DictionaryArray, list[list[str]]]:
+    metadata = residual.field("metadata")
     encoded = metadata if pa.types.is_dictionary(metadata.type) else metadata.dictionary_encode()
     return encoded, dictionary_names(encoded.dictionary.cast(pa.binary()).filter(encoded.dictionary.is_valid()))
 
 
-def _encoded_fields(names: list[str], rest: pa.StructArray) -> Column:
+def _encoded_fields(names: list[str], residual: pa.StructArray) -> Column:
     """Return objects whose fields are encoded values, or other encoded values, with the ids of `names`."""
-    encoded, dictionaries = _dictionaries(rest)
+    encoded, dictionaries = _dictionaries(residual)
     id_of = {name: number for number, name in enumerate(names)}
     indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     new_ids = [[id_of[name] for name in dictionary] for dictionary in dictionaries]
-    value = remapped(spans_of(rest.field("value"), indices), new_ids)
+    value = remapped(spans_of(residual.field("value"), indices), new_ids)
     storage = storage_of(metadata_of_all(names, len(value)), value)
     offsets, are_objects, ids, values_of_fields = ValuePositions.of_storage(storage).fields()
     if not are_objects.any():

@@ -61,7 +61,7 @@ class VortexColumnReport:
         self.ranges += 0 if note.statistics is None else note.statistics.count
         self.is_json |= note.is_json
         self.has_texts |= note.has_texts
-        for path, name in _columnar(column.type) if layout == "columnar" else _typed(column.type, note):
+        for path, name in _columnar(column.type) if layout == "columnar" else _typed_paths(column.type, note):
             self.types[path] = tuple(dict.fromkeys((*self.types.get(path, ()), name)))
 
 
@@ -93,7 +93,7 @@ class VortexReport:
         return {"format": "vortex", **asdict(self)}
 
 
-def _typed(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
+def _typed_paths(storage: pa.DataType, note: ColumnNote) -> list[tuple[str, str]]:
     names = {field.name for field in storage}
     schema = note.schema or (ShreddingSchema.from_storage(storage) if "typed_value" in names else None)
     if schema is None:

@@ -66,7 +66,7 @@ def vortex_errors(file: Any, source: CheckedSource | None = None) -> Iterator[No
 
 
 @dataclass(frozen=True, eq=False)
-class OpenFile:
+class OpenVortexFile:
     """An open Vortex file; see `open_file`. Threads may share it."""
 
     path: str
@@ -152,10 +152,10 @@ class OpenFile:
         return pa.Table.from_batches(batches)
 
 
-_FILES: FooterCache[OpenFile] = FooterCache(16)
+_FILES: FooterCache[OpenVortexFile] = FooterCache(16)
 
 
-def open_file(path: Any) -> OpenFile:
+def open_file(path: Any) -> OpenVortexFile:
     """Open a Vortex file; a file that was open before, and has not changed, is taken from a bounded cache.
 
     Raises `VariantFileError` if the file does not exist or is not a Vortex file (``no-such-file``, ``damaged-file``,
@@ -165,7 +165,7 @@ def open_file(path: Any) -> OpenFile:
     name = os.fspath(path)
     if "://" in name:
         with vortex_errors(name):
-            return OpenFile(name, library.open(name), None)
+            return OpenVortexFile(name, library.open(name), None)
     fingerprint = fingerprint_of(name)
     cached = None if fingerprint is None else _FILES.get(fingerprint)
     if cached is not None and cached.path == name and cached.source is not None and cached.source.failed is None:
@@ -179,7 +179,7 @@ def open_file(path: Any) -> OpenFile:
     source = CheckedSource(name)
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):
-        file = OpenFile(name, library.open_readable(source, **cache), source)
+        file = OpenVortexFile(name, library.open_readable(source, **cache), source)
     if fingerprint is not None and fingerprint_of(name) == fingerprint:
         _FILES.add(fingerprint, file, len(source.note or b""))
     return file

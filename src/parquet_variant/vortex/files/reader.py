@@ -17,7 +17,7 @@ from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
-from parquet_variant.vortex.files.library import OpenFile, open_file
+from parquet_variant.vortex.files.library import OpenVortexFile, open_file
 from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
 from parquet_variant.vortex.files.trailer import text_column
@@ -65,7 +65,7 @@ def read(path: Any, column: str | None = None, *, encoding: EncodingName | None 
     return rows if encoding in (None, "unshredded") else encode(rows, encoding)
 
 
-def _open_files(path: Any) -> list[OpenFile]:
+def _open_files(path: Any) -> list[OpenVortexFile]:
     return [open_file(file) for file in vortex_files(path) or [path]]
 
 
@@ -150,7 +150,7 @@ def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
     yield from in_order(lambda batch: _tagged(pa.Table.from_batches([batch]), file), batches, threads)
 
 
-def _tagged(table: pa.Table, file: OpenFile) -> pa.Table:
+def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
     columns: dict[str, Any] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in file.layouts:
@@ -175,7 +175,7 @@ def _tagged_inside(field: pa.Field, in_list: bool = False) -> pa.Field:
     return field.with_type(with_fields(field.type, lambda child: _tagged_inside(child, in_list)))
 
 
-def choose_variant(file: OpenFile, column: str | None) -> str:
+def choose_variant(file: OpenVortexFile, column: str | None) -> str:
     """Return the name of the Variant column to read.
 
     Raises `VariantFileError` (``no-such-column``) if the named column is not a Variant column, or no name is given and

@@ -32,7 +32,7 @@ from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
-from parquet_variant.vortex.files.library import OpenFile, open_file, vortex
+from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
 from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.files.reader import choose_variant
 from parquet_variant.vortex.files.storing import StoredLayout, unstored_rows
@@ -70,7 +70,7 @@ class VortexScan(PlannedQuery):
         Number of batches processed at the same time; by default one per CPU that this process may use.
     """
 
-    file: OpenFile
+    file: OpenVortexFile
     selection: tuple[Selected, ...]
     hidden: tuple[Selected, ...]
     predicate: Predicate | None
@@ -293,7 +293,7 @@ def scan(
     return VortexScan(file, bound.selection, bound.hidden, bound.predicate, name, pushdown, cast, zone, threads)
 
 
-def _with_types(file: OpenFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
+def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:
     """Return the selection with the types of ordinary columns in the file."""
     typed = []
     for selected in selection:
@@ -340,15 +340,15 @@ def _compare(compare: Compare, selected: Selected, column: str | None, storage: 
         return None
     part = group_of(storage, selected.path, selected.type)
     if isinstance(part, ColumnarPart):
-        typed, kind, others = _columnar_columns(part, selected, storage)
+        typed, kind, other_columns = _columnar_columns(part, selected, storage)
     else:
-        typed, kind, others = "typed_value", _typed_value(selected, storage), ["value"] if part.has_value else []
+        typed, kind, other_columns = "typed_value", _typed_value(selected, storage), ["value"] if part.has_value else []
     literal = None if kind is None else _literal(compare, kind, selected.type)
     if literal is None:
         return None
     group = part.group(column)
     comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item(typed, group), literal)
-    return reduce(expr.or_, [expr.is_not_null(expr.get_item(name, group)) for name in others], comparison)
+    return reduce(expr.or_, [expr.is_not_null(expr.get_item(name, group)) for name in other_columns], comparison)
 
 
 def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | None:
@@ -365,12 +365,12 @@ def _columnar_columns(
     assert selected.path is not None
     kinds = {field.name: field.type for field in part.kind(storage) if field.name in part.names}
     family = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
-    others = [name for name in kinds if name not in ("discriminator", family)]
-    if part.path_within(selected.path).segments or "array" in others:  # lists are never null
+    other_columns = [name for name in kinds if name not in ("discriminator", family)]
+    if part.path_within(selected.path).segments or "array" in other_columns:  # lists are never null
         return family, None, []
-    if "object" in others:  # objects are never null
+    if "object" in other_columns:  # objects are never null
         return family, None, []
-    return family, kinds.get(family), others
+    return family, kinds.get(family), other_columns
 
 
 def _literal(compare: Compare, stored: pa.DataType, requested: pa.DataType) -> Any | None:
