@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.encoding.variant import Variant
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
@@ -260,8 +259,3 @@ class ChangeableTable(ABC, Generic[File]):
     @abstractmethod
     def reload(self) -> ChangeableTable[File]:
         """Return the newest version of the table."""
-
-
-def bounds_by_path(bounds: ValueBounds | None) -> tuple[Variant | None, Variant | None]:
-    """Return the lower and upper bound; None for both if there are no bounds."""
-    return (None, None) if bounds is None else (bounds.lower, bounds.upper)
