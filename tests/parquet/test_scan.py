@@ -149,7 +149,7 @@ def test_ordinary_columns_are_selected_and_skip(tmp_path):
 
 def test_columns_that_share_a_name_are_refused(tmp_path):
     table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["x", "x", "y"])
-    with pytest.raises(VariantFileError, match="two columns have one name"):
+    with pytest.raises(VariantFileError, match="duplicate column names"):
         pv.parquet.write(tmp_path / "a.parquet", table)
     pq.write_table(table, tmp_path / "a.parquet")
     for read in (pv.parquet.read_table, lambda path: pv.parquet.extract(path, ["x"])):
@@ -195,7 +195,7 @@ def test_bloom_filters_rule_out(tmp_path):
         assert with_filter.explain().row_groups_read <= 2 < without.explain().row_groups_read
     with open_file(locate(tmp_path / "b.parquet")[0]) as file:
         assert BloomFilters(file).of(0)(next(iter(file.schema.leaves()))) is None
-    with pytest.raises(VariantFileError, match="not shredded as a primitive"):
+    with pytest.raises(VariantFileError, match="as a primitive type"):
         pv.parquet.write(tmp_path / "c.parquet", array, bloom_filters=["$.nope"], schema="id string")
 
 
@@ -293,7 +293,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
     parts = pv.parquet.scan(path, {"n": "$.n:bigint", "t": "$.t:string"}, "n >= 0", threads=1).batches()
     first = next(parts)
     os.utime(path, ns=(1, 1))
-    with pytest.raises(pv.VariantFileError, match="changed while it was read") as raised:
+    with pytest.raises(pv.VariantFileError, match="modified while it was read") as raised:
         list(parts)
     assert raised.value.reason == "files-changed"
     parts = pv.parquet.scan(path, {"n": "$.n:bigint", "t": "$.t:string"}, "n >= 0", threads=1).batches()
