@@ -48,7 +48,7 @@ UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array t
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help checked demo test judges snapshots lint bench fuzz soak test-cluster docs wheels clean
+.PHONY: help demo check test checked test-oldest judges snapshots lint bench fuzz soak test-cluster constraints docs wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -76,7 +76,8 @@ test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy, D
 
 judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our tables; needs Maven Central
 	$(say) 'delta-spark, Iceberg on Spark and DuckDB judge our tables'
-	@JUDGES=$(abspath $(JUDGES)) $(BIN)/python -m pytest -n 0 -rs tests/judges tests/iceberg
+	@JUDGES=$(abspath $(JUDGES)) JUDGE_DUCKDB=$(abspath $(JUDGES))/duckdb/bin/python \
+		$(BIN)/python -m pytest -n 0 -rs tests/judges tests/iceberg/test_judges.py
 
 lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	$(say) 'ruff check'
@@ -89,12 +90,6 @@ lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	@$(BIN)/mypy
 	$(say) 'lint-imports'
 	@$(BIN)/lint-imports --no-cache
-
-judges: $(DEV_STAMP) ## Iceberg tables judged by DuckDB's extension, in an environment of its own
-	$(say) "DuckDB's Iceberg extension"
-	@test -d .venv-judge || python3 -m venv .venv-judge
-	@.venv-judge/bin/pip install -q pytz duckdb==1.5.5 duckdb-extension-iceberg==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5
-	@JUDGE_DUCKDB=$(CURDIR)/.venv-judge/bin/python $(BIN)/pytest -q tests/iceberg/test_judges.py
 
 snapshots: $(DEV_STAMP) ## write the generated files: stubs of public names, and the snapshot of error messages
 	@PYTHONPATH=src:. $(BIN)/python -m tests.packaging.stubs --update

@@ -9,7 +9,7 @@ for version in 4.1 4.2; do
   "$directory/spark$version/bin/python" -m pip install --quiet "pyspark==$version.*" 'pyarrow>=23' 'numpy>=2.1' 'pandas>=2.2'
 done
 test -x "$directory/duckdb/bin/python" || "$python" -m venv "$directory/duckdb"
-"$directory/duckdb/bin/python" -m pip install --quiet duckdb==1.5.5 duckdb-extension-iceberg==1.5.5 \
+"$directory/duckdb/bin/python" -m pip install --quiet pytz duckdb==1.5.5 duckdb-extension-iceberg==1.5.5 \
   duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5
 for artifact in io.delta:delta-spark_4.1_2.13:$delta io.delta:delta-spark_4.2_2.13:$delta io.delta:delta-storage:$delta \
   io.delta:delta-kernel-api:$delta io.delta:delta-kernel-defaults:$delta io.delta:delta-kernel-unitycatalog:$delta \
