@@ -69,7 +69,7 @@ check: lint ## lint, and the unit tests that need no Spark: under two minutes
 	$(say) 'Running the unit tests'
 	@$(BIN)/python -m pytest -n $(WORKERS) -q -m 'not slow and not spark' $(UNIT_TESTS)
 
-test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy, DuckDB and PySpark that pyproject.toml allows
+test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy and DuckDB that pyproject.toml allows
 	$(say) 'Running the core tests with the oldest dependencies'
 	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.machine_code.building
 	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
@@ -187,7 +187,7 @@ $(OLDEST_STAMP): pyproject.toml
 	$(say) 'Installing the oldest dependencies that pyproject.toml allows into $(OLDEST)'
 	@test -x $(OLDEST)/bin/python || $(PYTHON) -m venv $(OLDEST)
 	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --upgrade 'pip>=25.1' uv
-	@$(OLDEST)/bin/uv --quiet pip compile --resolution lowest-direct --extra spark --extra delta --extra sql --extra cli \
+	@$(OLDEST)/bin/uv --quiet pip compile --resolution lowest-direct --extra delta --extra sql --extra cli \
 		pyproject.toml --output-file $(OLDEST)/oldest.txt
 	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --progress-bar off \
 		-r $(OLDEST)/oldest.txt --group core-tests hatchling editables
