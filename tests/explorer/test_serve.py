@@ -146,7 +146,7 @@ def test_refused_requests_are_answered_with_json(server: ExploreServer) -> None:
 
 
 def test_a_query_has_a_time_limit(server: ExploreServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parquet_variant.explorer.serve._SECONDS", 0.5)
+    monkeypatch.setattr("parquet_variant.explorer.serve.QUERY_SECONDS", 0.5)
     status, answer = _sql(server, "SELECT count(*) FROM range(10000000) a, range(10000000) b")
     assert status == 200
     assert "stopped after 0.5 seconds" in answer["error"]

@@ -83,7 +83,7 @@ SCHEMA = pv.ShreddingSchema.from_ddl("a int")
     ],
 )
 def test_what_is_no_path_is_told(use, path):
-    with pytest.raises(pv.PathError, match=r"a path is a \w+: give a text"):
+    with pytest.raises(pv.PathError, match=r"a path is a \w+: give a string"):
         use(path)
 
 

@@ -49,6 +49,7 @@ ALIKE = {
     "boolean": """
         n IS NULL; isnull(n); isnotnull(n); n <=> NULL; n != 7; f > 1; n between 0 and 8; n in (7, 8); n in (7, null)
         not (n = 7); n > 0 and s is not null; s like 'a%'; s like '_b%'; s rlike 'b'; s rlike '^a.c$'
+        s like '%b\\\\_\\\\%'; s like 'a\\\\_'
         startswith(s, 'a'); endswith(s, 'c'); contains(s, 'b'); ts > '1990-01-01'; n > '5'; b is true; b and n > 0
         ts >= timestamp'2020-01-01 00:00:00'; dd = date'2020-02-29'; `n` > 1; d = 2.5
     """,
@@ -59,7 +60,7 @@ ALIKE = {
 REFUSED = """
     hash(n); xxhash64(n); split(s, 'b')[0]; date_format(ts, 'E'); substring(s, 0, 2); substring(s, -2, 2); s ilike 'A%'
     cast(ts as string); concat(f, 'x'); cast(date_trunc('day', ts) as string); concat(year(ts), hash(n)); n ^ 3
-    floor(f); d / 2; array_contains(arr, 1); weekday(dd); s like 'a\\\\_'; st.a[0]; dd + interval 1 day; only_spark(n)
+    floor(f); d / 2; array_contains(arr, 1); weekday(dd); st.a[0]; dd + interval 1 day; only_spark(n)
 """
 
 

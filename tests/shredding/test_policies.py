@@ -64,12 +64,12 @@ class TestColumnType:
         texts = ["12.25"] * 500 + ["0." + "1" * 30]
         column = best_column(Profile.of_array(pv.parse_json(texts)).root)
         assert column.name == "decimal(18,16)" or column.arrow.precision <= 18
-        assert column.typed == 500 and list(column.others.values()) == [1]
+        assert column.typed == 500 and list(column.other_types.values()) == [1]
 
     def test_a_few_decimals_do_not_widen_long_ids(self) -> None:
         texts = [str(9_000_000_000_000_000_000 + n) for n in range(500)] + ["0.5"]
         column = best_column(Profile.of_array(pv.parse_json(texts)).root)
-        assert (column.name, column.typed, column.others) == ("bigint", 500, {"number beyond bigint": 1})
+        assert (column.name, column.typed, column.other_types) == ("bigint", 500, {"number beyond bigint": 1})
 
     def test_decimals_over_38_digits_leave_the_least_behind(self) -> None:
         texts = ["1" * 30 + ".5"] * 5 + ["0." + "1" * 30] * 3

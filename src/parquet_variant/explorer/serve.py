@@ -21,8 +21,8 @@ from parquet_variant.explorer.explore import Exploration
 from parquet_variant.explorer.page import page
 from parquet_variant.interop.display import display_texts
 
-_ROWS = 200  # The rows of a result that the page shows.
-_SECONDS = 30.0  # The time limit of a query.
+RESULT_ROWS = 200  # The rows of a result that the page shows.
+QUERY_SECONDS = 30.0  # The time limit of a query.
 _LARGEST_REQUEST = 1 << 20
 _HOST = "127.0.0.1"
 
@@ -45,7 +45,7 @@ class ExploreServer:
 
     def __init__(self, exploration: Exploration, port: int = 0) -> None:
         self.token = secrets.token_urlsafe(18)
-        self.limits = {"rows": _ROWS, "seconds": _SECONDS}  # The page shows them.
+        self.limits = {"rows": RESULT_ROWS, "seconds": QUERY_SECONDS}  # The page shows them.
         document = exploration.to_dict() | {"live": self.token, "limits": self.limits}
         try:
             self._server = ThreadingHTTPServer((_HOST, port), _handler(page(document), self.token, exploration))
@@ -143,11 +143,11 @@ def _answer(body: bytes, run: Callable[..., pa.Table]) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return {"error": 'send {"sql": "SELECT …"}'}
     try:
-        table = run(text, rows=_ROWS + 1, seconds=_SECONDS)
-        shown = table.slice(0, _ROWS)
+        table = run(text, rows=RESULT_ROWS + 1, seconds=QUERY_SECONDS)
+        shown = table.slice(0, RESULT_ROWS)
         columns = [display_texts(one_chunk(column)) for column in shown.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
-        return {"columns": table.column_names, "rows": rows, "more": table.num_rows > _ROWS}
+        return {"columns": table.column_names, "rows": rows, "more": table.num_rows > RESULT_ROWS}
     except VariantError as error:
         return {"error": str(error)}
     except Exception as error:  # a traceback would close the connection

@@ -76,12 +76,21 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
     if what == "query" and not isinstance(tree, _QUERIES):
         explains = isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"
         raise SqlError("the SQL is not a query: write a SELECT" + (", and use --explain" if explains else ""))
+    if what == "query":
+        _refuse_empty_names(tree)
     _refuse_lost(tree, engine)
     if (parameter := tree.find(exp.Placeholder, exp.Parameter)) is not None:
         raise SqlError(
             f"the SQL has the parameter {to_sql(parameter, engine)}: parameters are not supported, write the value"
         )
     return tree
+
+
+def _refuse_empty_names(tree: exp.Expr) -> None:
+    """Refuse ``""`` as a name: DuckDB does not parse it. Conditions of row changes may name such a column."""
+    for name in tree.find_all(exp.Identifier):
+        if not name.this and name.args.get("quoted") and not isinstance(name.find_ancestor(exp.Bracket), exp.Bracket):
+            raise SqlError('the name "" is empty, which SQL does not allow: rename it, or write text in single quotes')
 
 
 def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
@@ -95,9 +104,6 @@ def _refuse_lost(tree: exp.Expr, engine: SqlEngine) -> None:
             raise SqlError(
                 "FETCH supports only a number of ROWS ONLY: write LIMIT 50%, or QUALIFY rank() OVER (…) <= 5"
             )
-    for name in tree.find_all(exp.Identifier):
-        if not name.this and name.args.get("quoted") and not isinstance(name.find_ancestor(exp.Bracket), exp.Bracket):
-            raise SqlError('the name "" is empty, which SQL does not allow: rename it, or write text in single quotes')
     for like in tree.find_all(exp.Like, exp.ILike):
         pattern = like.expression
         if isinstance(pattern, exp.Literal) and pattern.is_string and not isinstance(like.parent, exp.Escape):
