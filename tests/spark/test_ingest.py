@@ -103,7 +103,7 @@ def test_bad_lines_are_quarantined_with_exact_line_numbers(spark, tmp_path, spli
 
 def test_bad_rows_of_a_frame_are_told_by_its_partitions(spark, tmp_path):
     frame = spark.range(0, 8, 1, 2).selectExpr("id", "if(id IN (1, 6), '{bad', concat('[', id, ']')) AS j")
-    with pytest.raises(JsonError, match="row 2: found 'bad'") as raised:
+    with pytest.raises(JsonError, match="row 2: unexpected 'bad'") as raised:
         pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j")
     assert raised.value.file == "partition 0 of the DataFrame"
     result = pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j", on_error="quarantine")
