@@ -20,7 +20,7 @@ MINUTES ?= 10
 MB ?= 32
 # The versions of all development dependencies that the tests were last run with; CONSTRAINTS= installs the newest ones.
 CONSTRAINTS ?= constraints.txt
-export PIP_CONSTRAINT := $(wildcard $(CONSTRAINTS))
+export PIP_CONSTRAINT := $(abspath $(wildcard $(CONSTRAINTS)))
 say = @printf '\033[1m== %s\033[0m\n'
 
 # Prints the requirements of extras, one per line; "core" means the required dependencies.
