@@ -72,13 +72,17 @@ def refuse_no_path(text: object) -> None:
         raise VariantFileError(f"invalid path {text!r}: {problem}", reason="bad-path")
 
 
+# How the names of Iceberg's metadata files end.
+ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
+
+
 def has_iceberg_metadata(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is an Iceberg table: a directory with ``version-hint.text``, or a metadata file.
 
     >>> has_iceberg_metadata("examples")
     False
     """
-    if str(path).endswith((".metadata.json", ".metadata.json.gz")):
+    if str(path).endswith(ICEBERG_METADATA):
         return True
     filesystem, root = filesystem_of(path)
     hint = filesystem.get_file_info(f"{root.rstrip('/')}/metadata/version-hint.text")

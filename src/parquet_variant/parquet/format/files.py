@@ -23,7 +23,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.io.commit_journal import entries_that_count, fixed_part, glob_match
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import ICEBERG_METADATA, filesystem_of
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import (
@@ -295,9 +295,6 @@ def _with_relative_paths(files: list[ParquetSource], base: str) -> dict[str, _Re
     return {file.path: (file, file.path[start:].strip("/")) for file in files}
 
 
-_ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")
-
-
 def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     base = path.rstrip("/")
     entries = entries_that_count(system, path)
@@ -305,7 +302,7 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
         raise VariantFileError(
             f"{path} is a Delta table, whose log lists the current files: read it with pv.delta", reason="delta-table"
         )
-    if any(info.path.startswith(f"{base}/metadata/") and info.path.endswith(_ICEBERG_METADATA) for info in entries):
+    if any(info.path.startswith(f"{base}/metadata/") and info.path.endswith(ICEBERG_METADATA) for info in entries):
         raise VariantFileError(
             f"{path} is an Iceberg table, whose metadata lists the current files: read it with pv.iceberg",
             reason="iceberg-table",
