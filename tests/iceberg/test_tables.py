@@ -255,6 +255,7 @@ def row_ids(table: Path) -> dict[int, tuple[int, int]]:
 def test_time_travel_by_time_branch_and_tag(tmp_path: Path) -> None:
     pv.iceberg.write(tmp_path, events([1]))
     when = pv.iceberg.history(tmp_path)[0]["timestamp"]
+    assert ids(tmp_path, timestamp=when) == [1]
     pv.iceberg.branch(tmp_path, "audit")
     pv.iceberg.append(tmp_path, events([2]), branch="audit")
     pv.iceberg.tag(tmp_path, "one")

@@ -73,12 +73,11 @@ def test_what_is_lent_comes_back_when_nothing_uses_it_any_more() -> None:
     assert address in [array.ctypes.data for array in [acquire_result(np.int64, 30_000) for _ in range(100)]]
 
 
-def test_no_more_than_so_much_comes_back(monkeypatch) -> None:
-    kept = list[tuple[int, int]]()
-    monkeypatch.setattr(buffer_pool, "returned_blocks", kept)
+@pytest.mark.usefixtures("empty_pool")
+def test_no_more_than_so_much_comes_back() -> None:
     arrays = [acquire_result(np.uint8, 60 << 20) for _ in range(4)]
     del arrays
-    assert len(kept) == 2
+    assert len(buffer_pool.returned_blocks) == 2
 
 
 def test_memory_of_others_is_not_taken() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parquet_variant.errors import IcebergError
@@ -172,6 +172,8 @@ class _State:
     last_schema: int | None = None
     last_spec: int | None = None
     last_order: int | None = None
+    added: dict[int, int] = field(default_factory=dict)
+    """Ids and times of the snapshots that the updates add."""
 
     @property
     def view(self) -> TableMetadata:
@@ -271,6 +273,7 @@ def _add_snapshot(state: _State, update: Update) -> None:
     if document["format-version"] > 1 and sequence <= document.get("last-sequence-number", 0):
         raise IcebergError(f"another commit came first: sequence number {sequence} is in use", reason="conflict")
     document["snapshots"] = [*(document.get("snapshots") or []), snapshot]
+    state.added[snapshot["snapshot-id"]] = snapshot["timestamp-ms"]
     document["last-sequence-number"] = max(document.get("last-sequence-number", 0), sequence)
     if document["format-version"] > 2:
         first = snapshot["first-row-id"]
@@ -288,7 +291,9 @@ def _set_ref(state: _State, update: Update) -> None:
     document["refs"] = references
     if name == MAIN and document.get("current-snapshot-id") != update["snapshot-id"]:
         document["current-snapshot-id"] = update["snapshot-id"]
-        entry = {"timestamp-ms": state.now, "snapshot-id": update["snapshot-id"]}
+        # A snapshot that these updates add becomes current at its own time, so its time finds it in the log.
+        moment = state.added.get(update["snapshot-id"], state.now)
+        entry = {"timestamp-ms": moment, "snapshot-id": update["snapshot-id"]}
         document["snapshot-log"] = [*(document.get("snapshot-log") or []), entry]
 
 
