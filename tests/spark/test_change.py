@@ -39,3 +39,32 @@ def test_a_merge_takes_the_variants_of_a_dataframe(spark: Any, tmp_path: Path) -
     assert merge.when_matched_update({"v:y": "source.v:x", "k": "source.v:x[0]::int"}).execute().rows_updated == 1
     assert {"n": 1, "y": [2]} in pv.delta.read(tmp_path).to_pylist()
     assert sorted(pv.delta.read_table(tmp_path)["k"].to_pylist()) == [0, 2, 2]
+
+
+def test_a_repeated_batch_changes_a_table_once(spark: Any, tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, columns(0, 10))
+    for repeated in (False, True):
+        batch = {"txnAppId": "job", "txnVersion": 7}
+        merge = pv.spark.merge(spark, tmp_path, columns(20, 22), "target.k = source.k", **batch)
+        result = merge.when_matched_delete().when_not_matched_insert_all().execute()
+        assert (result.committed, result.rows_inserted) == ((False, 0) if repeated else (True, 2))
+        deleted = pv.spark.delete(spark, tmp_path, "k < 3", txnAppId="job", txnVersion=8)
+        assert (deleted.committed, deleted.rows_deleted) == ((False, 0) if repeated else (True, 3))
+        # A change without rows is recorded, too, because later rows must not be changed by a repetition.
+        updated = pv.spark.update(spark, tmp_path, {"k": "k + 1"}, "k > 100", txn=("job", 9))
+        assert (updated.committed, updated.rows_updated) == (not repeated, 0)
+    assert sorted(pv.delta.read_table(tmp_path)["k"].to_pylist()) == [*range(3, 10), 20, 21]
+    assert pv.delta.snapshot(tmp_path).version == 3
+
+
+def test_options_of_changes_are_checked_before_a_job_runs(spark: Any, tmp_path: Path) -> None:
+    pv.delta.write(tmp_path, columns(0, 3))
+    with pytest.raises(pv.VariantError, match="nope"):
+        pv.spark.delete(spark, tmp_path, "k = 1", nope=3)
+    with pytest.raises(pv.VariantError, match="set txnVersion, too"):
+        pv.spark.update(spark, tmp_path, {"k": "1"}, "k = 1", txnAppId="a")
+    with pytest.raises(pv.VariantError, match="invalid filter at '% 2 = 0'"):
+        pv.spark.read(spark, tmp_path, {"i": "k"}, where="i % 2 = 0")
+    with pytest.raises(Exception, match="invalid filter at '% 2 = 0'"):
+        spark.read.format("variant").option("where", "k % 2 = 0").load(str(tmp_path))
+    assert pv.delta.snapshot(tmp_path).version == 0

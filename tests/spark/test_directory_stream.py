@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
@@ -80,6 +80,32 @@ def test_as_many_files_at_a_time_as_was_said(reader, tmp_path):
     assert found == [[1, 2], [3], [4], []]
     limited = ReadOptions.of({"path": str(tmp_path / "in"), "maxFilesPerTrigger": "2"})
     assert DirectoryStreamReader(limited, reader.reader.schema).getDefaultReadLimit() == ReadMaxFiles(2)
+
+
+def test_a_batch_is_limited_by_bytes_and_has_at_least_one_file(reader, tmp_path):
+    for value in (3, 4):
+        _commit(tmp_path / "in", value)
+    size = max(file.stat().st_size for file in (tmp_path / "in").glob("*.parquet"))
+    for limit, batches in ((1, [[1, 2], [3], [4]]), (2 * size, [[1, 2, 3], [4]]), (10 * size, [[1, 2, 3, 4]])):
+        options = ReadOptions.of({"path": str(tmp_path / "in"), "maxBytesPerTrigger": str(limit)}, stream=True)
+        limited = DirectoryStreamReader(options, reader.reader.schema)
+        assert limited.getDefaultReadLimit() == ReadMaxBytes(limit)
+        found, end = [], reader.initialOffset()
+        while (new := limited.latestOffset(end, ReadMaxBytes(limit))) != end:
+            found.append(_batch(reader, end, new))
+            end = new
+        assert found == batches
+
+
+def test_spark_4_1_asks_only_for_the_newest_offset(reader, tmp_path):
+    first = reader.latestOffset()
+    _commit(tmp_path / "in", 3)
+    second = reader.latestOffset()
+    assert _batch(reader, reader.initialOffset(), first) == [1, 2]
+    assert _batch(reader, first, second) == [3]
+    pv.parquet.optimize(tmp_path / "in")
+    with pytest.raises(VariantFileError, match="compacted"):
+        reader.partitions(second, reader.latestOffset())
 
 
 def test_now_means_now(reader, tmp_path):

@@ -22,7 +22,7 @@ from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
-from parquet_variant.delta.protocol.actions import Add, Metadata
+from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, enabled, has_feature
 from parquet_variant.delta.reading.read import PLACES, read_file, shredded_in, unshredded_table
@@ -196,15 +196,22 @@ class DeltaIdentities(IdentitySource):
 class DeltaTable(ChangeableTable[Add]):
     """A Delta table at one version; its sets of files are rows of `Snapshot.files`."""
 
-    def __init__(self, current: Snapshot) -> None:
+    def __init__(self, current: Snapshot, txn: tuple[str, int] | None = None) -> None:
         self.current = current
+        self.txn = txn
 
     @classmethod
     def open(
-        cls, table: str | os.PathLike[str] | Snapshot, storage_options: Mapping[str, str] | None = None
+        cls,
+        table: str | os.PathLike[str] | Snapshot,
+        storage_options: Mapping[str, str] | None = None,
+        txn: tuple[str, int] | None = None,
     ) -> DeltaTable:
-        """Return the newest version of a table at a path or URL, or the version of a snapshot."""
-        return cls(snapshot(table, storage_options=storage_options))
+        """Return the newest version of a table at a path or URL, or the version of a snapshot.
+
+        `txn`: the application and version that a change records.
+        """
+        return cls(snapshot(table, storage_options=storage_options), txn)
 
     @property
     def schema(self) -> StructType:
@@ -260,15 +267,28 @@ class DeltaTable(ChangeableTable[Add]):
         """Refuse to set identity columns."""
         refuse_identity_set(self.current, columns)
 
+    @property
+    def has_transaction(self) -> bool:
+        """See `ChangeableTable.has_transaction`."""
+        return self.txn is not None
+
+    def is_applied(self) -> bool:
+        """See `ChangeableTable.is_applied`."""
+        return self.current.has_recorded(self.txn)
+
     def commit(self, operation: str, change: TableChange[Add]) -> int:
         """See `ChangeableTable.commit`."""
         done = commit(self.current.storage, self._transaction(operation, change))
+        if not done.committed:
+            raise TableError(
+                f"another writer has committed the transaction {self.txn} first", reason="conflict", file=self.uri
+            )
         checkpoint_if_due(self.current, done.version)
         return done.version
 
     def reload(self) -> DeltaTable:
         """See `ChangeableTable.reload`."""
-        return DeltaTable(load_snapshot(self.current.storage))
+        return DeltaTable(load_snapshot(self.current.storage), self.txn)
 
     def _transaction(self, operation: str, change: TableChange[Add]) -> Transaction:
         changed = change.changed
@@ -285,6 +305,7 @@ class DeltaTable(ChangeableTable[Add]):
             metadata=identities.metadata if isinstance(identities, DeltaIdentities) else None,
             reads=change.reads,
             read_paths=frozenset(change.opened["path"].to_pylist()),
+            txn=None if self.txn is None else Txn(*self.txn, now_millis()),
             current=self.current,
         )
 

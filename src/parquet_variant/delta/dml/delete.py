@@ -19,6 +19,7 @@ def delete(
     *,
     dry_run: bool = False,
     zone: str = "UTC",
+    txn: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
@@ -42,6 +43,9 @@ def delete(
         Only count the rows to delete and the files that hold them; nothing is changed.
     zone
         Session time zone.
+    txn
+        Application id and version, under which the table records the change. A change with a recorded version, or an
+        earlier one, is not made again.
     storage_options
         Configuration of the object store.
     threads
@@ -77,4 +81,4 @@ def delete(
     """
     workers = engine or ThreadEngine(threads, progress)
     run = count_rows if dry_run else delete_rows
-    return run(DeltaTable.open(table, storage_options), where, zone, workers, options)
+    return run(DeltaTable.open(table, storage_options, txn), where, zone, workers, options)

@@ -28,6 +28,7 @@ def merge(
     source_alias: str = "source",
     target_alias: str = "target",
     zone: str = "UTC",
+    txn: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
@@ -48,7 +49,7 @@ def merge(
         SQL over both: ``"target.id = source.v:id::bigint"``.
     source_alias, target_alias
         Names of the tables in SQL.
-    zone, storage_options, threads, progress, **options
+    zone, txn, storage_options, threads, progress, **options
         As for `delete`.
 
     Returns
@@ -66,7 +67,7 @@ def merge(
     ...     (result.rows_updated, result.rows_inserted), pv.delta.read(folder).to_pylist()
     ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
     """
-    target = DeltaTable.open(table, storage_options)
+    target = DeltaTable.open(table, storage_options, txn)
     if source_alias.lower() == target_alias.lower():
         raise TableError(
             f"source_alias and target_alias are both {source_alias!r}: give two different names", reason="bad-argument"

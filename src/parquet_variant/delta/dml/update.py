@@ -20,6 +20,7 @@ def update(
     *,
     new_values: Mapping[str, Any] | None = None,
     zone: str = "UTC",
+    txn: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
@@ -39,7 +40,7 @@ def update(
         As for `delete`; without a condition all rows are updated.
     new_values
         Python values by column or path, in addition to `updates` or instead.
-    zone, storage_options, threads, progress, engine, **options
+    zone, txn, storage_options, threads, progress, engine, **options
         As for `delete`.
 
     Returns
@@ -64,4 +65,4 @@ def update(
     [{'n': 1}, {'n': 20, 's': 'q'}]
     """
     workers = engine or ThreadEngine(threads, progress)
-    return update_rows(DeltaTable.open(table, storage_options), updates, new_values, where, zone, workers, options)
+    return update_rows(DeltaTable.open(table, storage_options, txn), updates, new_values, where, zone, workers, options)

@@ -103,6 +103,11 @@ class Snapshot:
         row_id, commit = names
         return None if row_id is None or commit is None else (row_id, commit)
 
+    def has_recorded(self, txn: tuple[str, int] | None) -> bool:
+        """Return whether the table has recorded an application's version, or a later one."""
+        recorded = None if txn is None else self.txns.get(txn[0])
+        return recorded is not None and txn is not None and recorded.version >= txn[1]
+
     @property
     def num_files(self) -> int:
         """The number of data files."""

@@ -85,7 +85,7 @@ def append(
     False
     """
     current = writable_snapshot(table, storage_options)
-    if _has_recorded(current, txn):
+    if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
     if schema_mode not in (None, "merge"):
         raise DeltaError(f"schema_mode is {schema_mode!r}: use 'merge' or None", reason="bad-argument")
@@ -128,7 +128,7 @@ def overwrite(
     [2]
     """
     current = writable_snapshot(table, storage_options)
-    if _has_recorded(current, txn):
+    if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
     return _put_rows(current, data, "overwrite", txn, {"schema": schema, "file_bytes": file_bytes, **options})
 
@@ -219,7 +219,7 @@ def commit_files(
     """
     current = writable_snapshot(table, storage_options)
     files = [add if isinstance(add, Add) else with_mark(add) for add in adds]
-    if _has_recorded(current, txn):
+    if current.has_recorded(txn):
         return CommitResult(current.version, committed=False)
     if not isinstance(table, Snapshot) and any(add.mark is None for add in files):
         raise DeltaError(
@@ -306,9 +306,3 @@ def _with_checkpoint(current: Snapshot, result: CommitResult) -> CommitResult:
     if result.committed:
         checkpoint_if_due(current, result.version)
     return result
-
-
-def _has_recorded(current: Snapshot, txn: tuple[str, int] | None) -> bool:
-    """Return whether the table has recorded an application's version, or a later one."""
-    recorded = None if txn is None else current.txns.get(txn[0])
-    return recorded is not None and txn is not None and recorded.version >= txn[1]

@@ -8,17 +8,10 @@ its files. `delta_reader` reads the files of a micro-batch.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from parquet_variant.delta.log.file_actions import iter_adds, log_lines
@@ -29,13 +22,17 @@ from parquet_variant.delta.reading.read import PLACES
 from parquet_variant.errors import DeltaError
 from parquet_variant.spark.datasource.delta_reader import DeltaReader
 from parquet_variant.spark.datasource.options import ReadOptions
+from parquet_variant.spark.datasource.read_limits import LimitedStreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 Offset: TypeAlias = dict[str, int]
 # The version of an offset before the version at the start, whose files are read as a whole.
 _BEFORE_SNAPSHOT = -1
 
 
-class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class DeltaStreamReader(LimitedStreamReader):
     """``spark.readStream.format("variant")`` on a Delta table.
 
     The stream starts with all rows of the table, or at ``startingVersion``. Then it delivers every appended row once.
@@ -45,7 +42,7 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self.options = options
+        super().__init__(options)
         self.reader = DeltaReader(options, schema)
         self.last_version: int | None = None
 
@@ -54,34 +51,27 @@ class DeltaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first = self.options.starting_version
         return {"version": _BEFORE_SNAPSHOT if first is None else first - 1}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the name in Spark's interface
-        """Return the limit from the options."""
-        if self.options.max_files is not None:
-            return ReadMaxFiles(self.options.max_files)
-        return ReadAllAvailable() if self.options.max_bytes is None else ReadMaxBytes(self.options.max_bytes)
-
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the name in Spark's interface
         """Record the newest version, with which the query ends."""
         self.last_version = self._snapshot().version
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - the name in Spark's interface
-        """Return the offset at the end of the next micro-batch."""
+    def latestOffset(  # noqa: N802 - the name in Spark's interface
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> Offset:
+        """Return the offset at the end of the next micro-batch, or after the newest version in Spark 4.1."""
         last = self._snapshot().version if self.last_version is None else self.last_version
-        if last <= start["version"]:
+        batch_limit = self.batch_limit(limit)
+        if start is not None and last <= start["version"]:
             return start
-        max_files = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        max_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        if not isinstance(limit, ReadAllAvailable):
-            # Spark passes one limit; the options may set both.
-            max_files = self.options.max_files if max_files is None else max_files
-            max_bytes = self.options.max_bytes if max_bytes is None else max_bytes
-        if max_files is None and max_bytes is None:
+        if start is None:
+            # A stream may start at a version that does not exist yet.
+            return {"version": max(last, self.initialOffset()["version"])}
+        if batch_limit.is_unlimited:
             return {"version": last}
         offset, files, size = start, 0, 0
         for next_offset, file in self._files(start, {"version": last}):
             files, size = files + 1, size + file.size
-            is_over = (max_files is not None and files > max_files) or (max_bytes is not None and size > max_bytes)
-            if is_over and files > 1:
+            if not batch_limit.admits(files, size):
                 return offset
             offset = next_offset
         return {"version": last}

@@ -85,20 +85,13 @@ class WriteOptions:
 
         Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
         """
-        if self.application is None and self.transaction_version is None:
-            return None
-        if self.application is None or self.transaction_version is None:
-            missing = "txnAppId" if self.application is None else "txnVersion"
-            raise VariantError(
-                f"an idempotent write requires the options txnAppId and txnVersion: set {missing}, too",
-                reason="bad-option",
-            )
-        if not self.delta:
+        txn = transaction_of(self.application, self.transaction_version)
+        if txn is not None and not self.delta:
             raise VariantError(
                 "the options txnAppId and txnVersion apply to Delta tables: remove them, or write a Delta table",
                 reason="bad-option",
             )
-        return self.application, self.transaction_version
+        return txn
 
     def check_stream(self) -> None:
         """Raise `VariantError` for an option that applies to batches only."""
@@ -209,7 +202,7 @@ class ReadOptions:
             columns = "columns" if texts.value("columns") or not text else "paths"
         delta = len(sources) == 1 and is_delta(texts.by_name, sources[0])
         if not delta:
-            for name in (*_VERSIONS, "maxBytesPerTrigger"):
+            for name in _VERSIONS:
                 if (text := texts.value(name)) is not None:
                     raise _bad(name, text, f"it applies to Delta tables, and {sources[0]} is not a Delta table")
         zone = texts.value("timeZone") or "UTC"
@@ -232,6 +225,22 @@ class ReadOptions:
             texts.value("maxFilesPerTrigger", _positive),
             texts.value("maxBytesPerTrigger", _bytes),
         )
+
+
+def transaction_of(application: str | None, version: int | None) -> tuple[str, int] | None:
+    """Return the transaction that ``txnAppId`` and ``txnVersion`` name.
+
+    Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set.
+    """
+    if application is None and version is None:
+        return None
+    if application is None or version is None:
+        missing = "txnAppId" if application is None else "txnVersion"
+        raise VariantError(
+            f"an idempotent change requires the options txnAppId and txnVersion: set {missing}, too",
+            reason="bad-option",
+        )
+    return application, version
 
 
 def is_delta(options: Mapping[str, str], path: str) -> bool:

@@ -52,12 +52,12 @@ class VariantDataSource(DataSource):
     ``"country, day=$.ts:date"``. Spark does not allow other modes for Python data sources; use `pv.spark.write`.
 
     **Streams**: ``df.writeStream.format("variant")`` requires the option ``checkpointLocation``; a repeated micro-batch
-    is not written again. A stream of a directory reads every file once, at most ``maxFilesPerTrigger`` at a time.
+    is not written again. A stream of a directory reads every file once. ``maxFilesPerTrigger`` and
+    ``maxBytesPerTrigger`` limit a micro-batch (Spark 4.2 or newer).
 
     **Delta tables**: the option ``format="delta"``, or a path that is a table, selects the table; a write creates a new
-    one. Batch reads accept ``versionAsOf`` or ``timestampAsOf``. Streams accept ``startingVersion``,
-    ``maxFilesPerTrigger`` and ``maxBytesPerTrigger``. Writes with ``txnAppId`` and ``txnVersion`` are committed once,
-    also inside ``foreachBatch``.
+    one. Batch reads accept ``versionAsOf`` or ``timestampAsOf``. Streams accept ``startingVersion``. Writes with
+    ``txnAppId`` and ``txnVersion`` are committed once, also inside ``foreachBatch``.
     """
 
     def __init__(self, options: dict[str, str]) -> None:

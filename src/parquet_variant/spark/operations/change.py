@@ -24,7 +24,7 @@ from parquet_variant.parquet.operations.rewrite import rewrite as rewrite_files
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
-from parquet_variant.spark.datasource.options import is_delta
+from parquet_variant.spark.datasource.options import is_delta, transaction_of
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.tables.changes.merge_builder import Merge
 from parquet_variant.tables.changes.retries import ChangeResult
@@ -50,7 +50,8 @@ def delete(
     table
         Path or URL.
     where, **options
-        As for `pv.delta.delete`.
+        As for `pv.delta.delete`; ``txnAppId`` and ``txnVersion`` (as in delta-spark) are the same as ``txn``, with which
+        a repeated change, such as a micro-batch of ``foreachBatch``, is committed once.
     progress
         Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
 
@@ -66,7 +67,7 @@ def delete(
     VariantError
         For an unknown option.
     """
-    _check_options(delete_rows, options)
+    options = _checked_options(delete_rows, options)
     return delete_rows(absolute(table), where, engine=SparkEngine(spark, progress), **options)
 
 
@@ -80,7 +81,7 @@ def update(
     **options: Any,
 ) -> ChangeResult:
     """Update rows of a Delta table as a Spark job, with the parameters of `delete` and `pv.delta.update`."""
-    _check_options(update_rows, options)
+    options = _checked_options(update_rows, options)
     return update_rows(absolute(table), updates, where, engine=SparkEngine(spark, progress), **options)
 
 
@@ -97,7 +98,7 @@ def merge(
 
     `source` may also be a DataFrame, which is collected in the driver.
     """
-    _check_options(merge_into, options)
+    options = _checked_options(merge_into, options)
     rows = with_variants(source.toArrow()) if hasattr(source, "toArrow") else source
     return replace(merge_into(absolute(table), rows, condition, **options), engine=SparkEngine(spark, progress))
 
@@ -173,9 +174,17 @@ def rewrite(
     return rewrite_files(sources, absolute(dest), engine=SparkEngine(spark, progress), **options)
 
 
-def _check_options(operation: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise `VariantError` in the driver for an option that neither the operation nor the writer of files has."""
+def _checked_options(operation: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an operation, with delta-spark's ``txnAppId`` and ``txnVersion`` as ``txn``.
+
+    Raises `VariantError` in the driver for an option that neither the operation nor the writer of files has.
+    """
+    checked = dict(options)
+    txn = transaction_of(checked.pop("txnAppId", None), checked.pop("txnVersion", None))
+    if txn is not None:
+        checked["txn"] = txn
     parameters = signature(operation).parameters
-    writer_options = {name: value for name, value in options.items() if name not in parameters}
+    writer_options = {name: value for name, value in checked.items() if name not in parameters}
     writer_options.pop("file_bytes", None)
     WriterOptions.of(writer_options)
+    return checked

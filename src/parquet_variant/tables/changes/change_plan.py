@@ -245,6 +245,15 @@ class ChangeableTable(ABC, Generic[File]):
     def refuse_assignment(self, columns: Iterable[str]) -> None:
         """Refuse to set columns that the table generates itself."""
 
+    @property
+    def has_transaction(self) -> bool:
+        """Whether a change records an application's transaction, so that it is committed once, even without rows."""
+        return False
+
+    def is_applied(self) -> bool:
+        """Return whether this version of the table has recorded the transaction of the change already."""
+        return False
+
     @abstractmethod
     def commit(self, operation: str, change: TableChange[File]) -> int:
         """Commit a change and return the new version.

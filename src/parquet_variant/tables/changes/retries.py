@@ -30,6 +30,8 @@ class ChangeResult:
         Numbers of data files: in the table, opened because they could hold matches, removed or changed, added.
     bytes_removed
         Size of the removed files, which remain in storage until a vacuum.
+    committed
+        False if the table had recorded the transaction ``txn`` before, so that nothing was done.
     """
 
     version: int
@@ -42,6 +44,7 @@ class ChangeResult:
     files_removed: int = 0
     files_added: int = 0
     bytes_removed: int = 0
+    committed: bool = True
 
 
 def run_change(
@@ -53,9 +56,11 @@ def run_change(
     """
     conflict = ""
     for _ in range(_RETRIES):
+        if table.is_applied():
+            return ChangeResult(table.version, files_total=len(table.files), committed=False)
         change = plan(table)
         result = _result(table, change)
-        if not change.changed and not change.added:
+        if not change.changed and not change.added and not table.has_transaction:
             return result
         try:
             version = table.commit(operation, change)
