@@ -50,8 +50,8 @@ def delete(
     table
         Path or URL.
     where, **options
-        As for `pv.delta.delete`; ``txnAppId`` and ``txnVersion`` (as in delta-spark) are the same as ``txn``, with which
-        a repeated change, such as a micro-batch of ``foreachBatch``, is committed once.
+        As for `pv.delta.delete`; ``txnAppId`` and ``txnVersion`` (as in delta-spark) are the same as ``txn``,
+        with which a repeated change, such as a micro-batch of ``foreachBatch``, is committed once.
     progress
         Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
 
