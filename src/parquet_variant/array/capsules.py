@@ -17,7 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant.array.soundness import refuse_unsound
-from parquet_variant.encoding.cast.forms import has_encodings, in_form, list_elements, with_fields, without_encoding
+from parquet_variant.encoding.cast.forms import (
+    has_encodings,
+    in_form,
+    is_json_type,
+    list_elements,
+    with_fields,
+    without_encoding,
+)
 from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import to_numpy
@@ -254,6 +261,8 @@ def without_views(kind: pa.DataType, *, large: bool, lists: bool = False) -> pa.
     """Return a type without run ends, and with offsets instead of views; with ``lists``, of list views too."""
     if not has_encodings(kind):
         return kind
+    if is_json_type(kind):
+        return pa.json_(without_views(kind.storage_type, large=large))
     if pa.types.is_binary_view(kind):
         return pa.large_binary() if large else pa.binary()
     if pa.types.is_string_view(kind):

@@ -1,4 +1,4 @@
-"""JSON in a column of a table: Parquet, Arrow and CSV files, Delta tables, and rows in memory.
+"""JSON in a column of a table: Parquet, Vortex, Arrow and CSV files, Delta tables, and rows in memory.
 
 This module finds the tables, divides them into splits, and yields their rows as JSON text with the other columns.
 `batches` parses the text, and the libraries and packages of the formats read the tables.
@@ -17,6 +17,7 @@ from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
+from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingestion.formats.layout import CsvOptions
 from parquet_variant.ingestion.input_files import InputFile, find_input_files
@@ -25,7 +26,7 @@ from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 
 _BATCH_ROWS = 1 << 16
-_PARQUET, _ARROW_FILE, _ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+_PARQUET, _ARROW_FILE, _ARROW_STREAM, _VORTEX = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff", b"VTXF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,10 @@ def _tables(split: Split, options: CsvOptions) -> Iterator[pa.Table]:
         with split.file.errors():
             if head.startswith(_ARROW_FILE):
                 yield from _arrow_file_tables(split.file)
+            elif head.startswith(_VORTEX):
+                from parquet_variant.vortex.files.reader import iter_tables
+
+                yield from iter_tables(split.file.name.removeprefix("file://"))
             elif head.startswith(_ARROW_STREAM):
                 yield from _arrow_stream_tables(split.file)
             else:
@@ -214,6 +219,8 @@ def _csv_reader(stream: Any, options: CsvOptions, convert: csv.ConvertOptions | 
 
 def _json_text(values: pa.ChunkedArray, column: str, file: str) -> pa.Array:
     """Return the JSON column as strings or bytes in one array."""
+    if is_json_type(values.type):
+        values = values.cast(values.type.storage_type)
     value_type = values.type
     if pa.types.is_dictionary(value_type):
         value_type = value_type.value_type

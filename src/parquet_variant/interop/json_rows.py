@@ -1,4 +1,4 @@
-"""Rows of Arrow tables as JSON, Variants included.
+"""Rows of Arrow tables as JSON, Variants and JSON text (``arrow.json``) included.
 
 Owns JSON objects per row, and the Python objects of columns with Variants inside. Leaves values that Python cannot hold
 to `display`, and the JSON of Variants to `functions.to_json`.
@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.interop import display
 
@@ -35,8 +37,9 @@ def json_rows(table: pa.Table) -> Iterator[str]:
 
 def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     """Return the values of a column as JSON; SQL NULL is ``null``."""
-    if is_variant(field):
-        return ["null" if text is None else text for text in to_json(VariantArray(column)).to_pylist()]
+    if is_variant(field) or is_json_type(field.type):
+        variants = VariantArray(column) if is_variant(field) else parse_json(column.storage)
+        return ["null" if text is None else text for text in to_json(variants).to_pylist()]
     try:
         return [Variant.from_python(value).to_json() for value in python_values(column, field)]
     except (OverflowError, ValueError):  # Python has no date after the year 9999
@@ -46,9 +49,11 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
 
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:
-    """Return the values of a column as Python objects: each Variant as `Variant`, maps as dicts."""
+    """Return the values of a column as Python objects: each Variant or JSON text as `Variant`, maps as dicts."""
     if is_variant(field):
         return list(VariantArray(column))
+    if is_json_type(field.type):
+        return list(parse_json(column.storage))
     if not _is_rebuilt(field.type):
         return list(column.to_pylist())
     valid = column.is_valid().to_pylist()
@@ -80,9 +85,11 @@ def holds_variants(field: pa.Field) -> bool:
 
 
 def _is_rebuilt(kind: pa.DataType) -> bool:
-    """Return whether pyarrow's Python objects do not fit: maps are dicts here, and Variants are `Variant`."""
+    """Return whether pyarrow's Python objects do not fit: maps are dicts here, and Variants and JSON are `Variant`."""
     children = [kind.field(index) for index in range(kind.num_fields)]
-    return pa.types.is_map(kind) or any(is_variant(child) or _is_rebuilt(child.type) for child in children)
+    return pa.types.is_map(kind) or any(
+        is_variant(child) or is_json_type(child.type) or _is_rebuilt(child.type) for child in children
+    )
 
 
 def _key_text(key: Any) -> str:

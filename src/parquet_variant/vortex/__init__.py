@@ -13,6 +13,7 @@ _NAMES = {
     "array.chunked_array": "ChunkedVariantArray variant_table",
     "functions.get_variant_element": "VariantScalar",
     "vortex.columnar.columnar_variant": "ColumnarVariant",
+    "vortex.files.compressing": "compress",
     "vortex.files.inspecting": "inspect",
     "vortex.files.paths": "vortex_files",
     "vortex.files.reader": "iter_tables read read_json read_table",

@@ -19,6 +19,15 @@ from parquet_variant.types import MAX_OFFSET
 Change = Callable[[pa.Array, pa.DataType], pa.Array | None]
 
 
+def is_json_type(arrow: pa.DataType) -> bool:
+    """Return True for Arrow's canonical type of JSON text, ``arrow.json``.
+
+    >>> is_json_type(pa.json_(pa.string_view())), is_json_type(pa.string())
+    (True, False)
+    """
+    return isinstance(arrow, pa.BaseExtensionType) and arrow.extension_name == "arrow.json"
+
+
 def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
     """Return the type of the same values without views, dictionaries, run ends and narrow decimals, at any depth.
 
@@ -35,6 +44,8 @@ def plain_form(arrow: pa.DataType, *, stored: bool = False) -> pa.DataType:
         return pa.dictionary(arrow.index_type, plain_form(arrow.value_type, stored=True), arrow.ordered)
     if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return plain_form(arrow.value_type, stored=stored)
+    if is_json_type(arrow):
+        return pa.json_(plain_form(arrow.storage_type))
     if types.is_string_view(arrow):
         return pa.large_string()
     if types.is_binary_view(arrow):
@@ -64,7 +75,9 @@ def has_encodings(arrow: pa.DataType) -> bool:
             or types.is_decimal32(kind) or types.is_decimal64(kind)
         ):  # fmt: skip
             return True
-        if not isinstance(kind, pa.BaseExtensionType):
+        if is_json_type(kind):
+            remaining.append(kind.storage_type)
+        elif not isinstance(kind, pa.BaseExtensionType):
             remaining += [kind.field(number).type for number in range(kind.num_fields)]
     return False
 
@@ -147,6 +160,9 @@ def in_form(array: pa.Array, arrow: pa.DataType, change: Change | None = None) -
         return in_form(array, arrow.value_type, change).dictionary_encode().cast(arrow)
     if types.is_run_end_encoded(arrow):
         return pc.run_end_encode(in_form(array, arrow.value_type, change), run_end_type=arrow.run_end_type)
+    if is_json_type(arrow):
+        text = array.storage if is_json_type(array.type) else array
+        return pa.ExtensionArray.from_storage(arrow, in_form(text, arrow.storage_type, change))
     if types.is_struct(arrow):
         children = [in_form(array.field(index), arrow.field(index).type, change) for index in range(arrow.num_fields)]
         return struct_like(array, list(arrow), children)

@@ -179,6 +179,7 @@ _OTHER_FORMATS = (
     (b"SQLite format 3\0", "an SQLite database"),
     (b"PARE", "an encrypted Parquet file"),
 )
+_TABLES = ("an Arrow file", "a Vortex file")
 _DETECT_BYTES = 1 << 20
 
 
@@ -199,8 +200,9 @@ def start_of_text(head: bytes, file: str) -> int:
             )
     for magic, name in _OTHER_FORMATS:
         if head.startswith(magic):
+            column = "; for JSON in a column of the file, name the column with json_column=" if name in _TABLES else ""
             raise VariantFileError(
-                f"{file} is {name}, not JSON: name JSON files, or leave it out with exclude=",
+                f"{file} is {name}, not JSON: name JSON files, or leave it out with exclude={column}",
                 reason="not-json",
                 file=file,
             )

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import without_views
 from parquet_variant.array.parts import empty_table
+from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
@@ -93,6 +94,11 @@ class OpenVortexFile:
             (field.name, layout_of(field)) for field in self.schema if not self.notes or field.name in self.notes
         )
         return {name: layout for name, layout in layouts if layout is not None}
+
+    @cached_property
+    def json_columns(self) -> list[str]:
+        """Names of the columns of JSON text: those of the type ``vortex.json``, which is ``arrow.json`` in Arrow."""
+        return [field.name for field in self.schema if is_json_type(field.type)]
 
     @property
     def is_checked(self) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA, is_storage, without_views
 from parquet_variant.array.chunked_array import variant_table
+from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.errors import VariantFileError
@@ -22,7 +23,7 @@ from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
 from parquet_variant.vortex.files.trailer import text_column
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
-from parquet_variant.vortex.logical.json_columns import JsonColumn, decompress_json
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, decompress_json
 
 
 @overload
@@ -70,7 +71,7 @@ def _open_files(path: Any) -> list[OpenVortexFile]:
 
 
 def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> pa.Array:
-    """Read a Variant column as JSON text, of the type ``arrow.json``.
+    """Read a Variant column, or a column of the type ``vortex.json``, as JSON text of the type ``arrow.json``.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     column
         The column, if there are several.
     exact
-        If true, return the original texts, which `write` keeps with ``exact=True``; otherwise canonical JSON.
+        If true, return the original texts, which `write` keeps with ``exact=True``, and which a column of the type
+        ``vortex.json`` has; otherwise canonical JSON.
 
     Raises
     ------
@@ -87,6 +89,8 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
         If the file or the column does not exist.
     VariantError
         If `exact` is true and the original texts were not kept (``no-texts``).
+    JsonError
+        If the texts of a column of the type ``vortex.json`` are not valid JSON.
 
     Examples
     --------
@@ -98,7 +102,10 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     (['{"a":1.5}'], ['{"a": 1.50}'])
     """
     file = open_file(path)
-    name = choose_variant(file, column)
+    name = choose_variant(file, column, json=True)
+    if name in file.json_columns:
+        texts = json_texts(file, name)
+        return texts if exact else decompress_json(compress_json(texts, encoding="unshredded"))
     note = file.notes.get(name)
     texts = None
     names = [name]
@@ -108,6 +115,12 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     if len(names) > 1:
         texts = table.column(1).combine_chunks()
     return decompress_json(JsonColumn(unstored(table.column(0)), texts), exact=exact)
+
+
+def json_texts(file: OpenVortexFile, column: str) -> pa.Array:
+    """Return a column of strings or of the type ``vortex.json``, without views."""
+    texts = file.table([column]).column(0)
+    return one_chunk(chunks_in_form(texts, without_views(texts.type, large=texts.nbytes > MAX_OFFSET)))
 
 
 def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
@@ -175,20 +188,25 @@ def _tagged_inside(field: pa.Field, in_list: bool = False) -> pa.Field:
     return field.with_type(with_fields(field.type, lambda child: _tagged_inside(child, in_list)))
 
 
-def choose_variant(file: OpenVortexFile, column: str | None) -> str:
-    """Return the name of the Variant column to read.
+def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:
+    """Return the name of the Variant column to read; with ``json``, columns of JSON text count as well.
 
-    Raises `VariantFileError` (``no-such-column``) if the named column is not a Variant column, or no name is given and
+    Raises `VariantFileError` (``no-such-column``) if the named column is not such a column, or no name is given and
     the file does not have exactly one.
     """
     names = file.schema.names
-    candidates = [column] if column in file.layouts else list(file.layouts)
-    if len(candidates) != 1 or (column is not None and candidates != [column]):
+    candidates = [*file.layouts, *(file.json_columns if json else [])]
+    if column in candidates:
+        return str(column)
+    if len(candidates) != 1 or column is not None:
+        kind = "Variant or JSON column" if json else "Variant column"
         if column is not None:
-            problem = f"{column!r} is not a Variant column of the file (its columns are {', '.join(names)})"
+            problem = f"{column!r} is not a {kind} of the file (its columns are {', '.join(names)})"
         else:
-            problem = f"the file has {len(candidates)} Variant columns (its columns are {', '.join(names)})"
-        choice = f"name one of {', '.join(candidates)}" if candidates else "name a file with a Variant column"
+            problem = f"the file has {len(candidates)} {kind}s (its columns are {', '.join(names)})"
+        choice = f"name one of {', '.join(candidates)}" if candidates else f"name a file with a {kind}"
+        if not json and file.json_columns:
+            choice = f"read JSON text ({', '.join(file.json_columns)}) with read_json, or convert it with compress"
         raise VariantFileError(
             f"{problem}: {choice}",
             file=file.path,

@@ -20,7 +20,7 @@ from parquet_variant.array.field_names import with_field_names
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, VortexLayout
 from parquet_variant.compute.arrow_input import as_arrow
-from parquet_variant.encoding.cast.forms import in_form, plain_form, with_fields
+from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import cannot_write, refuse_no_path, write_errors
@@ -33,7 +33,7 @@ from parquet_variant.vortex.files.library import BLOCK_ROWS, open_file, vortex, 
 from parquet_variant.vortex.files.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
 from parquet_variant.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
-from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, is_json
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json
 from parquet_variant.vortex.logical.range_statistics import collect_statistics
 
 _OPTIONS = ("layout", "compact", "exact")
@@ -154,7 +154,7 @@ def write(
         )
     for name, item in columns.items():
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
-        if isinstance(item.values, JsonColumn) or name in json or is_json(item.values):
+        if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
             item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
             column_schema = None
         if isinstance(item.values, (VariantArray, ColumnarVariant)):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_arrow
+from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
@@ -41,19 +42,13 @@ class JsonColumn:
     @classmethod
     def of(cls, values: VariantArray, texts: pa.Array) -> JsonColumn:
         """Make the column from values and the texts that they were parsed from."""
-        texts = (texts.storage if is_json(texts) else texts).cast(pa.large_string())
+        texts = (texts.storage if is_json_type(texts.type) else texts).cast(pa.large_string())
         printed = to_json(values).cast(pa.large_string())
         is_canonical = pc.equal(texts, printed).fill_null(True)
         return cls(values, pc.if_else(is_canonical, pa.scalar(None, pa.large_string()), texts))
 
     def __len__(self) -> int:
         return len(self.values)
-
-
-def is_json(values: Any) -> bool:
-    """Return True if an Arrow column has the type ``arrow.json``."""
-    kind = getattr(values, "type", None)
-    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 @overload
@@ -103,7 +98,7 @@ def compress_json(
     '{"id": 7}'
     """
     texts = as_arrow(column, pa.string())
-    if is_json(texts):
+    if is_json_type(texts.type):
         texts = texts.storage
     if pa.types.is_dictionary(texts.type):
         texts = texts.dictionary_decode()

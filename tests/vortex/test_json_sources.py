@@ -1,0 +1,85 @@
+"""Vortex files whose columns have the official type ``vortex.json``, as sources."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+
+vortex = pytest.importorskip("vortex", reason="vortex-data is not installed")
+
+TEXTS = ['{"a": 1,\n "s": "a longer text"}', None, "[1.50]", "null"]
+CANONICAL = ['{"a":1,"s":"a longer text"}', None, "[1.5]", "null"]
+
+
+def json(texts=TEXTS, kind=pa.string()):
+    return pa.ExtensionArray.from_storage(pa.json_(kind), pa.array(texts, kind))
+
+
+def write(path, **columns):
+    vortex.io.write(pa.table(columns), str(path))
+    return str(path)
+
+
+@pytest.fixture
+def only(tmp_path):
+    return write(tmp_path / "j.vortex", j=json())
+
+
+def test_read_json_and_compress_of_a_json_column(only, tmp_path):
+    assert "vortex.json" in str(vortex.open(only).dtype)
+    assert pv.vortex.read_json(only).storage.to_pylist() == CANONICAL
+    assert pv.vortex.read_json(only, "j", exact=True).storage.to_pylist() == TEXTS
+    assert pv.to_json(pv.vortex.compress(only)).to_pylist() == CANONICAL
+    assert pv.vortex.compress(only, exact=True).texts.to_pylist() == [TEXTS[0], None, TEXTS[2], None]
+    assert pv.vortex.compress(json()).schema.get("$.a") is not None
+    source = write(tmp_path / "k.vortex", id=[1, 2, 3, 4], j=json(kind=pa.large_string()), text=["1"] * 4)
+    info = pv.vortex.compress(source, tmp_path / "v.vortex", json=["text"], exact=True)
+    assert sorted(info.layouts) == ["j", "text"]
+    assert pv.vortex.read_json(info.path, "j", exact=True).storage.to_pylist() == TEXTS
+    assert pv.vortex.read_table(info.path)["id"].to_pylist() == [1, 2, 3, 4]
+    schema = pv.ShreddingSchema.from_ddl("a bigint")
+    assert pv.vortex.compress(only, policy=schema).schema == schema
+    info = pv.vortex.compress(only, tmp_path / "w.vortex", policy=schema)
+    assert pv.vortex.read(info.path).schema == schema
+
+
+def test_what_is_refused(only, tmp_path):
+    plain = write(tmp_path / "p.vortex", id=[1], text=["{"])
+    for call, match in (
+        (lambda: pv.vortex.compress(plain), "no column of the type vortex.json"),
+        (lambda: pv.vortex.compress(plain, json=["x"]), "json= names the column 'x'"),
+        (lambda: pv.vortex.read_json(plain, "text"), "is not a Variant or JSON column"),
+        (lambda: pv.vortex.read(only), "read JSON text \\(j\\) with read_json"),
+        (lambda: pv.ingest(only, tmp_path / "d"), "name the column with json_column="),
+    ):
+        with pytest.raises(pv.VariantFileError, match=match):
+            call()
+    with pytest.raises(pv.VariantError, match="dest= needs a Vortex file"):
+        pv.vortex.compress(json(), tmp_path / "x.vortex")
+    with pytest.raises(pv.JsonError):
+        pv.vortex.compress(plain, json=["text"])
+
+
+def test_ingest_of_a_json_column(only, tmp_path):
+    result = pv.ingest(only, tmp_path / "d", json_column="j")
+    assert result.rows == 4
+    assert pv.to_json(pv.parquet.read(tmp_path / "d", "j")).to_pylist() == CANONICAL
+    source = write(tmp_path / "k.vortex", id=[1, 2, 3, 4], j=json())
+    assert main(["ingest", source, str(tmp_path / "e.vortex"), "--json-column", "j", "--format", "vortex"]) == 0
+    assert pv.vortex.read_json(tmp_path / "e.vortex").storage.to_pylist() == CANONICAL
+    assert pv.vortex.read_table(tmp_path / "e.vortex")["id"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_cat_prints_json(only, tmp_path, capsys):
+    nested = pa.StructArray.from_arrays([json(['{"x": 1}', None])], names=["j"])
+    source = write(tmp_path / "k.vortex", id=[1, 2], j=json(TEXTS[:2]), n=nested)
+    shown = []
+    for arguments in ([only], [source], [source, "--column", "j"]):
+        assert main(["cat", *arguments]) == 0
+        shown.append(capsys.readouterr().out.splitlines())
+    assert shown[0] == ["null" if text is None else text for text in CANONICAL]
+    assert shown[1] == [f'{{"id":1,"j":{CANONICAL[0]},"n":{{"j":{{"x":1}}}}}}', '{"id":2,"j":null,"n":{"j":null}}']
+    assert shown[2] == [CANONICAL[0], "null"]
