@@ -3,6 +3,7 @@ from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVa
 from parquet_variant.array.chunked_array import variant_table as variant_table
 from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
+from parquet_variant.vortex.files.compressing import compress as compress
 from parquet_variant.vortex.files.inspecting import inspect as inspect
 from parquet_variant.vortex.files.paths import vortex_files as vortex_files
 from parquet_variant.vortex.files.reader import iter_tables as iter_tables
@@ -45,6 +46,7 @@ __all__ = [
     "VortexScan",
     "answers",
     "collect_statistics",
+    "compress",
     "compress_json",
     "decompress_json",
     "dtype_of",
