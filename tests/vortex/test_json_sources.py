@@ -14,7 +14,8 @@ TEXTS = ['{"a": 1,\n "s": "a longer text"}', None, "[1.50]", "null"]
 CANONICAL = ['{"a":1,"s":"a longer text"}', None, "[1.5]", "null"]
 
 
-def json(texts=TEXTS, kind=pa.string()):
+def json(texts=TEXTS, kind=None):
+    kind = kind or pa.string()
     return pa.ExtensionArray.from_storage(pa.json_(kind), pa.array(texts, kind))
 
 
