@@ -1,4 +1,4 @@
-"""`inspect`: a report on Vortex files, made without reading their rows.
+"""`inspect`: a report on Vortex files, made without reading their rows; and `dtype_of`, the logical type of a column.
 
 `trailer` reads the notes of the writer.
 """
@@ -12,13 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.errors import VariantFileError
+from parquet_variant.array.capsules import named_variants
+from parquet_variant.errors import SchemaError, VariantFileError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.columnar.storage import FAMILIES
 from parquet_variant.vortex.files.library import open_file
 from parquet_variant.vortex.files.paths import some_vortex_files
+from parquet_variant.vortex.files.reader import choose_variant
+from parquet_variant.vortex.files.storing import layout_of
 from parquet_variant.vortex.files.trailer import ColumnNote
-from parquet_variant.vortex.logical.encodings import VariantDType
+from parquet_variant.vortex.logical.encodings import VariantDType, encoding_of
 
 
 @dataclass(slots=True)
@@ -113,6 +116,55 @@ def _columnar(storage: pa.DataType, path: str = "$") -> list[tuple[str, str]]:
                 quoted = key.name.replace("\\", "\\\\").replace("'", "\\'")
                 families += _columnar(key.type, f"{path}['{quoted}']")
     return families
+
+
+def dtype_of(source: Any, column: str | None = None) -> VariantDType:
+    """Return the logical type of a Variant column, whose nullability is declared and does not depend on the values.
+
+    Parameters
+    ----------
+    source
+        Vortex files (a path, as for `vortex_files`), of which the schemas decide; an Arrow table, record batch, schema
+        or field; or an array in any encoding, which is nullable, because only a field can declare otherwise.
+    column
+        The name of the column, if there are several.
+
+    Raises
+    ------
+    VariantFileError
+        If the column does not exist, or is not a Variant.
+    SchemaError
+        For an array or a field that is not a Variant.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, parquet_variant as pv
+    >>> table = pv.vortex.variant_table({"v": pv.parse_json(["1"])})
+    >>> fixed = table.cast(pa.schema([table.schema.field("v").with_nullable(False)]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.vortex.write(f"{folder}/a.vortex", fixed, layout="columnar")
+    ...     print(dtype_of(f"{folder}/a.vortex"), dtype_of(fixed), dtype_of(pv.parse_json(["1"])))
+    variant variant variant?
+    """
+    if isinstance(source, (str, os.PathLike)):
+        files = [open_file(name) for name in some_vortex_files(source)]
+        return VariantDType(any(file.schema.field(choose_variant(file, column)).nullable for file in files))
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        source = source.schema
+    if isinstance(source, pa.Schema):
+        names = named_variants(source)
+        if (column or (names[0] if len(names) == 1 else None)) not in names:
+            raise VariantFileError(
+                f"name one of the Variant columns with column=: {', '.join(names) or 'there are none'}",
+                reason="no-such-column",
+            )
+        source = source.field(column or names[0])
+    if isinstance(source, pa.Field):
+        if layout_of(source) is None:
+            raise SchemaError(f"the field {source.name!r} is not a Variant: {source.type}", reason="not-a-variant")
+        return VariantDType(source.nullable)
+    encoding_of(source)  # raises an error for other arrays
+    return VariantDType(nullable=True)
 
 
 def inspect(path: str | os.PathLike[str], column: str | None = None) -> VortexReport:

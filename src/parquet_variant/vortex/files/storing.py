@@ -102,6 +102,9 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
     """
     if layout == "columnar":
         storage = to_storage(array if isinstance(array, ColumnarVariant) else ColumnarVariant.from_variant(array))
+        if not nullable:  # every row has a value, so every row has a discriminator
+            kinds = [field.with_nullable(field.name != "discriminator") for field in storage.type]
+            storage = pa.StructArray.from_arrays(storage.flatten(), fields=kinds)
         return pa.field("", storage.type, nullable=nullable), storage
     assert isinstance(array, VariantArray)
     if layout == "struct":

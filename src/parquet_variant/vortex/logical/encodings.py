@@ -96,17 +96,6 @@ def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
     return ENCODINGS[cast(EncodingName, column.layout)], column
 
 
-def dtype_of(array: Any) -> VariantDType:
-    """Return the logical type of a column: nullable if a row is absent.
-
-    Examples
-    --------
-    >>> dtype_of(VariantArray.from_pylist([1])), dtype_of(VariantArray.from_pylist([None]))
-    (VariantDType(nullable=False), VariantDType(nullable=True))
-    """
-    return VariantDType(encoding_of(array)[1].null_count > 0)
-
-
 def encode(array: Any, to: EncodingName, schema: ShreddingSchema | str | None = None) -> AnyVariant:
     """Convert a column to another encoding.
 
