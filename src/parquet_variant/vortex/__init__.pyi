@@ -4,6 +4,7 @@ from parquet_variant.array.chunked_array import variant_table as variant_table
 from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
 from parquet_variant.vortex.files.compressing import compress as compress
+from parquet_variant.vortex.files.inspecting import dtype_of as dtype_of
 from parquet_variant.vortex.files.inspecting import inspect as inspect
 from parquet_variant.vortex.files.paths import vortex_files as vortex_files
 from parquet_variant.vortex.files.reader import iter_tables as iter_tables
@@ -16,7 +17,6 @@ from parquet_variant.vortex.logical.encodings import ENCODINGS as ENCODINGS
 from parquet_variant.vortex.logical.encodings import Encoding as Encoding
 from parquet_variant.vortex.logical.encodings import VariantDType as VariantDType
 from parquet_variant.vortex.logical.encodings import answers as answers
-from parquet_variant.vortex.logical.encodings import dtype_of as dtype_of
 from parquet_variant.vortex.logical.encodings import encode as encode
 from parquet_variant.vortex.logical.encodings import encoding_of as encoding_of
 from parquet_variant.vortex.logical.get_element import get_variant_element as get_variant_element
