@@ -1,0 +1,1 @@
+"""The quality of data: summaries of data sets by path, and their differences."""

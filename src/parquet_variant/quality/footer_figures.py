@@ -1,0 +1,219 @@
+"""`FooterFigures`: the figures of a shredded data set that its footers and residual columns prove.
+
+Owns combining the facts of files, and which paths they describe completely. Leaves one footer to `footers`, and the
+values in residual columns to `residuals`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.statistics import leaf_type
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual, file_facts, read_footer
+from parquet_variant.quality.residuals import ResidualValues, read_residuals, residual_bytes
+from parquet_variant.quality.sampling import evenly
+from parquet_variant.quality.sources import DataSet
+from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, type_name
+from parquet_variant.shredding.leaf_statistics import LeafStatistics
+from parquet_variant.types import TYPE_OF_ARROW, VariantType
+
+# Footers of more files are not read: their number is then estimated from these.
+_MAX_FILES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Coverage:
+    """The shredded paths of a file, those with incomplete figures, and those below which other paths are unknown."""
+
+    shredded: frozenset[VariantPath]
+    unproved: frozenset[VariantPath]
+    unknown_below: frozenset[VariantPath]
+
+    def proves(self, path: VariantPath) -> bool:
+        """Return whether the file proves the figures of a path, shredded or not."""
+        if path in self.shredded:
+            return path not in self.unproved
+        for length in range(len(path) - 1, -1, -1):
+            parent = VariantPath(path.segments[:length])
+            if parent in self.shredded:
+                return parent not in self.unknown_below
+        return False
+
+
+@dataclass(slots=True)
+class FooterFigures:
+    """The figures that footers and residual columns prove, for all files together.
+
+    Parameters
+    ----------
+    figures
+        Figures by path; those for which `is_proved` is false are incomplete.
+    rows, null_rows
+        Number of rows and of SQL NULL rows; None if unknown.
+    files
+        The facts of each file.
+    footer_bytes, residual_bytes
+        Bytes that were read.
+    is_complete
+        Whether the footers of all files were read, and all have a known layout.
+    """
+
+    figures: dict[VariantPath, PathFigures] = field(default_factory=dict)
+    rows: int = 0
+    null_rows: int | None = 0
+    files: list[FileFacts] = field(default_factory=list)
+    footer_bytes: int = 0
+    residual_bytes: int = 0
+    is_complete: bool = True
+    coverages: set[_Coverage] = field(default_factory=set)
+
+    def is_proved(self, path: VariantPath) -> bool:
+        """Return whether the figures of a path are complete; of a path without figures, that it does not exist."""
+        return self.is_complete and all(coverage.proves(path) for coverage in self.coverages)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether every path that exists has figures."""
+        return self.is_complete and not any(coverage.unproved or coverage.unknown_below for coverage in self.coverages)
+
+
+def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
+    """Return what the footers of a data set prove.
+
+    `residual_limit`: number of bytes of residual columns to read at most; if they are larger, none is read.
+    """
+    result = FooterFigures()
+    chosen = evenly(data.files, _MAX_FILES)
+    result.is_complete = len(chosen) == len(data.files)
+    for source in chosen:
+        footer = read_footer(source)
+        result.footer_bytes += footer.size
+        if not _has_column(footer.schema, data.column):
+            rows = sum(footer.metadata.row_group(number).num_rows for number in range(footer.metadata.num_row_groups))
+            result.rows += rows
+            result.null_rows = None if result.null_rows is None else result.null_rows + rows
+            continue
+        facts = file_facts(footer, data.column)
+        if facts is None:
+            result.is_complete = False
+            continue
+        result.files.append(facts)
+        result.rows += facts.rows
+        unknown = result.null_rows is None or facts.null_rows is None
+        result.null_rows = None if unknown else (result.null_rows or 0) + (facts.null_rows or 0)
+    sizes = [residual_bytes(facts) for facts in result.files]
+    reads_residuals = sum(sizes) <= residual_limit
+    for facts, size in zip(result.files, sizes, strict=True):
+        _add_file(result, facts, reads_residuals=reads_residuals)
+        result.residual_bytes += size if reads_residuals else 0
+    return result
+
+
+def _has_column(schema: SchemaNode, column: str) -> bool:
+    return any(column in (variant.name, variant.node.dotted) for variant in find_variants(schema))
+
+
+def _add_file(result: FooterFigures, facts: FileFacts, *, reads_residuals: bool) -> None:
+    unproved: set[VariantPath] = set()
+    unknown_below: set[VariantPath] = set()
+    residuals = read_residuals(facts) if reads_residuals else None
+    for path, group in facts.groups.items():
+        figures, is_complete = _of_group(path, group)
+        is_unread = group.residual is Residual.OPEN and residuals is None
+        if is_unread or not is_complete:
+            unknown_below.add(path)
+            # If every value is a shredded object, the ``value`` column has only their other fields.
+            if not is_complete or not _holds_fields(group) or group.typed != _places(facts, path):
+                unproved.add(path)
+        add_all(result.figures, [(path, figures)])
+    for found in residuals or ():
+        group = facts.groups[found.path]
+        if not _add_residual(result.figures, found, group):
+            unproved.add(found.path)
+    result.coverages.add(_Coverage(frozenset(facts.groups), frozenset(unproved), frozenset(unknown_below)))
+
+
+def _places(facts: FileFacts, path: VariantPath) -> int | None:
+    """Return the number of places for a value at a shredded path in a file; None if unknown."""
+    if not path.segments:
+        return None if facts.null_rows is None else facts.rows - facts.null_rows
+    parent = facts.groups[path.parent]
+    return parent.elements if path.segments[-1] is WILDCARD else parent.typed
+
+
+def _add_residual(figures: dict[VariantPath, PathFigures], found: ResidualValues, group: GroupFacts) -> bool:
+    """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
+    parts = ValueFigures.of_array(found.values).by_path(found.path)
+    objects = 0
+    if _holds_fields(group) and found.path in parts:
+        # An object next to a shredded object has its other fields, and is not another value.
+        objects = parts[found.path].types.pop("object", 0)
+    for path, part in parts.items():
+        if found.path.has_wildcard or path.has_wildcard:
+            part.rows = None
+        elif path == found.path:
+            part.rows = part.count
+    add_all(figures, parts.items())
+    return group.typed is None or objects <= group.typed
+
+
+def _holds_fields(group: GroupFacts) -> bool:
+    """Return whether a path is shredded as an object."""
+    return group.group.typed is not None and group.group.typed.leaf is None and not group.group.typed.is_list
+
+
+def _of_group(path: VariantPath, group: GroupFacts) -> tuple[PathFigures, bool]:
+    """Return the figures of the typed values and of the nulls of a path, and whether they are complete.
+
+    Values in a ``value`` column that the footer does not describe are not included.
+    """
+    figures = PathFigures()
+    name = None if group.group.typed is None else _type_of(group)
+    if group.stored is None or group.typed is None or (name is None and group.typed):
+        return figures, False
+    types: Counter[str] = Counter({name: group.typed} if name is not None else {})
+    if group.residual is Residual.NULLS:
+        types["null"] += group.stored
+    figures.types = +types
+    figures.rows = None if path.has_wildcard else figures.count
+    figures.elements = group.elements or 0
+    if group.is_leaf:
+        figures.ranges = _ranges(group.bounds)
+        is_text = name in ("string", "binary") and group.typed
+        figures.string_bytes = group.text_bytes if is_text else 0
+    return figures, group.elements is not None
+
+
+def _type_of(group: GroupFacts) -> str | None:
+    typed = group.group.typed
+    if typed is None or typed.leaf is None:
+        return group.group.type_name
+    arrow = leaf_type(typed)
+    if arrow is None:
+        return None
+    if pa.types.is_decimal(arrow):
+        return "decimal" if arrow.scale else "integer"
+    info = TYPE_OF_ARROW.get(arrow)
+    return None if info is None else type_name(VariantType(info.type))
+
+
+def _ranges(bounds: LeafStatistics) -> dict[str, Range]:
+    low, high = bounds.lower, bounds.upper
+    if low is None or high is None:
+        return {}
+    kind = low.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return {"number": (low.as_py(), high.as_py())}
+    if pa.types.is_date(kind):
+        return {"date": (low.as_py(), high.as_py())}
+    if pa.types.is_timestamp(kind):
+        name = "timestamp" if kind.tz is not None else "timestamp_ntz"
+        micros = kind if kind.unit == "us" else pa.timestamp("us", kind.tz)
+        return {name: (low.cast(micros, safe=False).as_py(), high.cast(micros, safe=False).as_py())}
+    return {}

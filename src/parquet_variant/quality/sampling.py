@@ -1,0 +1,179 @@
+"""Bounded samples of rows: which rows of a data set are read if it is too large to be read as a whole.
+
+Owns the choice of row groups and columns of Parquet files within a limit on bytes, and samples of other formats. Leaves
+figures to `value_figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+
+from parquet_variant.array.parts import nested_array
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
+from parquet_variant.parquet.format.footer import SchemaNode
+from parquet_variant.parquet.format.footer_cache import without_views
+from parquet_variant.parquet.format.page_places import chunk_start_of
+from parquet_variant.parquet.format.pyarrow_limits import with_wide_decimals
+from parquet_variant.path import VariantPath
+from parquet_variant.quality.footers import FileFacts, Residual
+from parquet_variant.quality.residuals import CountedHandle
+from parquet_variant.quality.sources import DataSet, RowBatch
+from parquet_variant.schema.parquet_reader import open_parquet
+
+Item = TypeVar("Item")
+# Rows that are sampled at most, and the row groups that they come from.
+_ROWS = 20_000
+_ROW_GROUPS = 8
+# Rows of a page, which are read and decompressed together.
+_PAGE_ROWS = 20_000
+_BATCH_ROWS = 1024
+# Granularity of reads inside a column chunk.
+_BUFFER = 8 << 10
+
+
+@dataclass(slots=True)
+class RowSample:
+    """Some rows of a data set.
+
+    Parameters
+    ----------
+    batches
+        The rows.
+    bytes_read
+        Bytes that were read for the sample.
+    omitted
+        Paths whose columns were not read, because they are large and the footers describe them.
+    is_complete
+        Whether the sample has all rows.
+    """
+
+    batches: list[RowBatch] = field(default_factory=list)
+    bytes_read: int = 0
+    omitted: frozenset[VariantPath] = frozenset()
+    is_complete: bool = False
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(len(batch.values) for batch in self.batches)
+
+
+def first_batches(data: DataSet, size: int) -> RowSample:
+    """Return the first rows of a data set, up to a number of bytes in memory."""
+    sample = RowSample()
+    for batch in data.batches():
+        sample.batches.append(batch)
+        sample.bytes_read += batch.values.storage.nbytes
+        if sample.bytes_read >= size or sample.rows >= _ROWS:
+            return sample
+    sample.is_complete = True
+    return sample
+
+
+def sampled_rows(files: Sequence[FileFacts], size: int) -> RowSample:
+    """Read rows from the beginning of some row groups.
+
+    `files`: the files, with what their footers prove.
+    `size`: the number of bytes to read at most, except that some rows are always read.
+    """
+    places = [(facts, number) for facts in files for number in range(facts.footer.metadata.num_row_groups)]
+    places = [place for place in places if place[0].footer.metadata.row_group(place[1]).num_rows]
+    if not places:
+        return RowSample()
+    chosen = evenly(places, _ROW_GROUPS)
+    costs = [sum(_cost(facts, number, leaf) for leaf in _leaves(facts)) for facts, number in chosen]
+    while len(chosen) > 1 and sum(costs) > size:
+        chosen, costs = evenly(chosen, len(chosen) - 1), evenly(costs, len(costs) - 1)
+    sample = RowSample()
+    omitted: set[VariantPath] = set()
+    for facts, number in chosen:
+        leaves, dropped = _within(facts, number, size // len(chosen))
+        omitted |= dropped
+        sample.bytes_read += _read(facts, number, leaves, _ROWS // len(chosen), sample.batches)
+    sample.omitted = frozenset(omitted)
+    return sample
+
+
+def evenly(items: Sequence[Item], count: int) -> list[Item]:
+    """Return that many items at most, evenly distributed.
+
+    >>> evenly([1, 2, 3, 4, 5], 2)
+    [1, 3]
+    """
+    if len(items) <= count:
+        return list(items)
+    return [items[at * len(items) // count] for at in range(count)]
+
+
+def _leaves(facts: FileFacts) -> list[int]:
+    return [leaf.leaf for leaf in facts.column.node.leaves() if leaf.leaf is not None]
+
+
+def _cost(facts: FileFacts, number: int, leaf: int) -> int:
+    """Estimate the bytes of the dictionary and of the first data page of a column chunk."""
+    group = facts.footer.metadata.row_group(number)
+    chunk = group.column(leaf)
+    size: int = chunk.total_compressed_size
+    dictionary = min(max(chunk.data_page_offset - chunk_start_of(chunk), 0), size)
+    pages = (size - dictionary) * min(1.0, _PAGE_ROWS / max(group.num_rows, 1))
+    return dictionary + min(max(round(pages), _BUFFER), size - dictionary)
+
+
+def _within(facts: FileFacts, number: int, size: int) -> tuple[list[int], set[VariantPath]]:
+    """Return the columns to read within a limit, and the paths that are left out.
+
+    Only columns that the footer describes may be left out, the largest first.
+    """
+    costs = {leaf: _cost(facts, number, leaf) for leaf in _leaves(facts)}
+    candidates = []
+    for path, group in facts.groups.items():
+        if group.is_leaf and group.residual is not Residual.OPEN and path.segments:
+            leaves = [node.leaf for node in (group.group.typed, group.group.residual) if node is not None]
+            candidates.append((sum(costs[leaf] for leaf in leaves if leaf is not None), path, leaves))
+    dropped: set[VariantPath] = set()
+    for cost, path, leaves in sorted(candidates, key=lambda candidate: -candidate[0]):
+        if sum(costs.values()) <= size:
+            break
+        if cost:
+            dropped.add(path)
+            for leaf in leaves:
+                costs.pop(leaf or 0, None)
+    return sorted(costs), dropped
+
+
+def _read(facts: FileFacts, number: int, leaves: Sequence[int], rows: int, batches: list[RowBatch]) -> int:
+    """Add the first rows of a row group to a sample, and return the bytes that were read."""
+    source, metadata = facts.footer.source, facts.footer.metadata
+    first_row = sum(metadata.row_group(before).num_rows for before in range(number))
+    try:
+        with source.filesystem.open_input_file(source.path) as stream:
+            handle = CountedHandle(stream)
+            for batch in _batches(facts, number, leaves, handle):
+                table = with_wide_decimals(without_views(pa.table(batch), metadata), _nodes(facts, leaves), source.path)
+                values = VariantArray(nested_array(table, facts.column.path))[:rows]
+                batches.append(RowBatch(values, source.path, first_row))
+                first_row, rows = first_row + len(values), rows - len(values)
+                if rows <= 0:
+                    break
+            return handle.bytes_read
+    except (OSError, pa.ArrowException) as error:
+        raise VariantFileError(
+            f"cannot read the data of {source.path}: {error}; write the file again", reason="bad-data", file=source.path
+        ) from None
+
+
+def _nodes(facts: FileFacts, leaves: Sequence[int]) -> list[SchemaNode]:
+    every = facts.footer.schema.leaves()
+    return [every[leaf] for leaf in leaves]
+
+
+def _batches(facts: FileFacts, number: int, leaves: Sequence[int], handle: CountedHandle) -> Iterator[pa.RecordBatch]:
+    file = open_parquet(
+        handle, metadata=facts.footer.metadata, buffer_size=_BUFFER, pre_buffer=False, coerce_int96_timestamp_unit="us"
+    )
+    return file.reader.iter_batches(_BATCH_ROWS, [number], column_indices=list(leaves), use_threads=False)

@@ -1,0 +1,326 @@
+"""`DataSet`: the Variants of any source that can be compared or checked, and where they are stored.
+
+Owns recognizing the source, and reading all rows. Leaves Delta and Iceberg tables to `table_sources`, what footers
+prove to `footers`, and bounded samples to `sampling`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from parquet_variant.array.capsules import named_variants
+from parquet_variant.array.chunked_array import ChunkedVariantArray
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError, check_names, without_secrets
+from parquet_variant.ingestion.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.request import TextKeywords, TextOptions
+from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.task import read_arrays
+from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.io.hive import Partition
+from parquet_variant.parquet.format.columns import choose_column, find_variants
+from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.quality.footers import read_footer
+from parquet_variant.quality.table_sources import TableRows, delta_rows, iceberg_rows
+from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+
+Kind: TypeAlias = Literal["json", "parquet", "delta", "iceberg", "vortex", "memory"]
+# Rows of a VariantArray that are handled at a time.
+_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Consecutive rows of a data set.
+
+    Parameters
+    ----------
+    values
+        The Variants.
+    file
+        The file that holds them; None for data in memory and for tables whose rows are merged from several files.
+    first_row
+        The number of the first row in the file, or in the data set if there is no file. For JSON, values are counted,
+        so that empty lines have no number.
+    """
+
+    values: VariantArray
+    file: str | None
+    first_row: int
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """The Variants of a source, with their places.
+
+    Parameters
+    ----------
+    name
+        The source as messages show it, such as ``events (version 3)``.
+    kind
+        ``"json"``, ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"`` or ``"memory"``.
+    column
+        The Variant column; ``"v"`` for JSON.
+    size
+        Number of bytes: of the files, or in memory.
+    read
+        Yields all rows, in order.
+    files
+        The Parquet files whose rows belong to the data set; empty for other formats.
+    has_deletes
+        Whether rows of `files` are deleted by vectors or delete files, so that footers count too many rows.
+    text_files, text
+        The JSON files, and how they are read.
+    rows
+        The number of rows, if it is known without reading them.
+    """
+
+    name: str
+    kind: Kind
+    column: str
+    size: int
+    read: Callable[[], Iterator[RowBatch]]
+    files: tuple[ParquetSource, ...] = ()
+    has_deletes: bool = False
+    text_files: tuple[InputFile, ...] = ()
+    text: TextOptions = field(default_factory=TextOptions)
+    rows: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<DataSet {self.name}: {self.kind}, column {self.column}, {self.size:,} bytes>"
+
+    def batches(self) -> Iterator[RowBatch]:
+        """Yield all rows, in order, without batches that have no rows."""
+        return (batch for batch in self.read() if len(batch.values))
+
+
+def open_data(
+    source: Any,
+    *,
+    column: str | None = None,
+    version: int | None = None,
+    timestamp: Any = None,
+    partition: Mapping[str, str] | None = None,
+    catalog: Any = None,
+    **text: Any,
+) -> DataSet:
+    """Open a source, without reading values.
+
+    `source`: JSON, Parquet or Vortex files, directories, globs or URIs; a Delta or Iceberg table, or a snapshot of one;
+      a `VariantArray`, a data frame or an Arrow table.
+    `column`: the Variant column, if there are several.
+    `version`, `timestamp`: the version of a Delta table or the snapshot of an Iceberg table.
+    `partition`: only the files with these values of partition columns, as strings: ``{"day": "2026-01-31"}``.
+    `catalog`: the catalog of an Iceberg table named ``namespace.table``.
+    `text`: how JSON is read, as for `pv.profile`.
+    Raises `VariantFileError` if the source does not exist, has no Variant column or no such partition; `DeltaError` and
+    `IcebergError` for tables that cannot be read.
+
+    >>> open_data("examples/usgs_earthquakes.ndjson")
+    <DataSet examples/usgs_earthquakes.ndjson: json, column v, 1,217,844 bytes>
+    """
+    check_names("option", text, TextKeywords.__annotations__)
+    if isinstance(source, DataSet):
+        return source
+    if isinstance(source, VariantArray | ChunkedVariantArray) or is_rows(source):
+        refuse_versions(f"a {type(source).__name__}", version, timestamp)
+        _refuse_partition(partition, "data in memory has")
+        return _of_memory(source, column)
+    table = _open_table(source, column, version, timestamp, partition, catalog)
+    if table is not None:
+        return table
+    refuse_versions(source, version, timestamp)
+    name = _name_of(source)
+    is_path = isinstance(source, str | os.PathLike)
+    if is_path and is_vortex(source):
+        _refuse_partition(partition, "Vortex files have")
+        return _of_vortex(name, os.fspath(source), column)
+    if is_csv(source) and text.get("json_column") is None:
+        text.setdefault("input_format", "csv")
+    if text.get("json_column") is not None or "input_format" in text or is_json(source):
+        _refuse_partition(partition, "JSON files have")
+        return _of_json(name, source, TextOptions.of(**text))
+    return _of_parquet(name, locate(source), column, partition)
+
+
+def _name_of(source: Any) -> str:
+    if isinstance(source, str | os.PathLike):
+        return without_secrets(os.fspath(source))
+    names = [without_secrets(os.fspath(path)) for path in source]
+    return ", ".join(names[:3]) + (f", … ({len(names):,} in all)" if len(names) > 3 else "")
+
+
+def _refuse_partition(partition: Mapping[str, str] | None, who: str) -> None:
+    if partition:
+        raise VariantFileError(
+            f"{who} no partition columns: name the files of the partition instead", reason="no-partitions"
+        )
+
+
+# ---- tables
+
+
+def _open_table(
+    source: Any,
+    column: str | None,
+    version: int | None,
+    timestamp: Any,
+    partition: Mapping[str, str] | None,
+    catalog: Any,
+) -> DataSet | None:
+    """Return the data set of a Delta or Iceberg table; None for other sources."""
+    is_path = isinstance(source, str | os.PathLike)
+    if hasattr(source, "tombstones") or (is_path and catalog is None and is_delta(source)):
+        return _of_table("delta", delta_rows(source, column, version, timestamp), partition)
+    if hasattr(source, "snapshot_id") or catalog is not None or (is_path and is_iceberg(source)):
+        return _of_table("iceberg", iceberg_rows(source, column, version, timestamp, catalog), partition)
+    return None
+
+
+def _of_table(kind: Literal["delta", "iceberg"], table: TableRows, partition: Mapping[str, str] | None) -> DataSet:
+    name = f"{without_secrets(table.name)} ({table.version})"
+    chosen = table.files
+    if partition:
+        chosen = [file for file in chosen if _is_in(file.source.partition, partition, name)]
+        if not chosen:
+            raise _no_partition(name, partition)
+    sources = tuple(file.source for file in chosen)
+    size = sum(source.size for source in sources)
+    has_deletes = any(file.has_deletes for file in chosen)
+
+    def read() -> Iterator[RowBatch]:
+        for file in chosen:
+            if table.reads_files and not file.has_deletes and has_column(file.source, table.stored_column):
+                yield from _parquet_batches([file.source], table.stored_column)
+            else:
+                yield RowBatch(table.read(file), file.source.path, 0)
+
+    proving = sources if table.reads_files else ()
+    return DataSet(
+        _with_partition(name, partition), kind, table.stored_column, size, read, proving, has_deletes=has_deletes
+    )
+
+
+def has_column(source: ParquetSource, column: str) -> bool:
+    """Return whether a file has a Variant column; files that are older than the column do not."""
+    variants = find_variants(read_footer(source).schema)
+    return any(column in (variant.name, variant.node.dotted) for variant in variants)
+
+
+def _with_partition(name: str, partition: Mapping[str, str] | None) -> str:
+    return name + "".join(f" {column}={value}" for column, value in (partition or {}).items())
+
+
+def _is_in(values: Partition, wanted: Mapping[str, str], name: str) -> bool:
+    """Return whether the partition of a file has the wanted values."""
+    by_name = {column.lower(): value for column, value in values}
+    for column, text in wanted.items():
+        if column.lower() not in by_name:
+            choices = f"choose from {', '.join(column for column, _ in values)}" if values else "it has none"
+            raise VariantFileError(f"{name} has no partition column {column}: {choices}", reason="no-such-column")
+        scalar = by_name[column.lower()]
+        value = scalar.as_py()
+        spelled = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        if spelled != text and not (value is None and text == "__HIVE_DEFAULT_PARTITION__"):
+            return False
+    return True
+
+
+def _no_partition(name: str, partition: Mapping[str, str]) -> VariantFileError:
+    values = ", ".join(f"{column}={value}" for column, value in partition.items())
+    return VariantFileError(
+        f"{name} has no files with {values}: check the values of the partition", reason="no-such-partition"
+    )
+
+
+# ---- files
+
+
+def _of_parquet(
+    name: str, sources: Sequence[ParquetSource], column: str | None, partition: Mapping[str, str] | None
+) -> DataSet:
+    chosen = tuple(sources)
+    if partition:
+        chosen = tuple(source for source in sources if _is_in(source.partition, partition, name))
+        if not chosen:
+            raise _no_partition(name, partition)
+    variant = choose_column(read_footer(chosen[0]).schema, column, chosen[0].path).name
+    size = sum(source.size for source in chosen)
+    return DataSet(
+        _with_partition(name, partition), "parquet", variant, size, partial(_parquet_batches, chosen, variant), chosen
+    )
+
+
+def _parquet_batches(sources: Sequence[ParquetSource], column: str) -> Iterator[RowBatch]:
+    for source in sources:
+        with open_file(source) as file:
+            for first_row, values in row_group_arrays(file, choose_column(file.schema, column, file.name)):
+                yield RowBatch(values, source.path, first_row)
+
+
+def _of_json(name: str, source: Any, text: TextOptions) -> DataSet:
+    if text.json_column is not None:
+        from parquet_variant.ingestion.json_column import find_tables
+
+        files = tuple(find_tables([source] if isinstance(source, str | os.PathLike) else source, text.exclude))
+    else:
+        files = tuple(find_input_files(source, text.exclude))
+    size = sum(file.size for file in files)
+    return DataSet(name, "json", "v", size, partial(_json_batches, files, text), text_files=files, text=text)
+
+
+def _json_batches(files: Sequence[InputFile], text: TextOptions) -> Iterator[RowBatch]:
+    for file in files:
+        first_row = 0
+        for rows in read_arrays([Split(file)], None, replace(text, sample=None)):
+            values = rows.variants
+            yield RowBatch(values, file.name, first_row)
+            first_row += len(values)
+
+
+def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
+    from parquet_variant.vortex.files.library import open_file as open_vortex
+    from parquet_variant.vortex.files.paths import vortex_files
+    from parquet_variant.vortex.files.reader import choose_variant
+    from parquet_variant.vortex.scanning.scanner import scan_files
+
+    files = vortex_files(path)
+    variant = choose_variant(open_vortex(files[0]), column)
+    size = sum(file.size for file in find_input_files(files))
+    rows = sum(scan_files(file, {"v": ("$", "variant")}, column=variant).explain().rows for file in files)
+    return DataSet(name, "vortex", variant, size, partial(_vortex_batches, files, variant), rows=rows)
+
+
+def _vortex_batches(files: Sequence[str], column: str) -> Iterator[RowBatch]:
+    from parquet_variant.vortex.scanning.scanner import scan_files
+
+    for file in files:
+        first_row = 0
+        for rows in scan_files(file, {"v": ("$", "variant")}, column=column).batches():
+            yield RowBatch(VariantArray.from_arrow(rows, "v"), file, first_row)
+            first_row += len(rows)
+
+
+def _of_memory(source: Any, column: str | None) -> DataSet:
+    table = table_of(source)
+    names = named_variants(table.schema)
+    if column is None and len(names) == 1:
+        column = names[0]
+    if column not in names:
+        problem = f"{column} is not a Variant column" if column is not None else "the data has not one Variant column"
+        raise VariantFileError(
+            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="no-such-column"
+        )
+    values = VariantArray.from_arrow(table, column)
+
+    def read() -> Iterator[RowBatch]:
+        for start in range(0, len(values), _ROWS):
+            yield RowBatch(values[start : start + _ROWS], None, start)
+
+    kind = type(source).__name__
+    return DataSet(f"{kind} of {len(values):,} rows", "memory", column or "v", values.storage.nbytes, read)

@@ -1,0 +1,328 @@
+"""`summarize`: the figures of every path of a data set, and how each is known.
+
+Owns `PathSummary` and `Summary`, and the choice between reading all values, footers with residuals, and a sample.
+Leaves figures of values to `value_figures`, and proofs to `footer_figures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import call
+from typing import Any, Literal, TypeAlias
+
+from parquet_variant.errors import VariantFileError, bad_option
+from parquet_variant.ingestion.batches import Pass, steps
+from parquet_variant.ingestion.splits import plan_splits
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.quality.footer_figures import FooterFigures, footer_figures
+from parquet_variant.quality.sampling import RowSample, first_batches, sampled_rows
+from parquet_variant.quality.sources import DataSet, RowBatch
+from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures
+
+# How a figure is known. ``values``: every value was read. ``footers``: footers (and residual columns) prove it.
+# ``sample``: it is the figure of a sample of the rows.
+Evidence: TypeAlias = Literal["values", "footers", "sample"]
+
+# Sizes up to which all values are read: text is parsed several times faster than it is read from a network.
+_FULL_TEXT = 64 << 20
+_FULL = 8 << 20
+# Limits of a sample: its share of the bytes, and its smallest and largest size.
+_SHARE = 0.005
+_SMALLEST, _LARGEST = 4 << 20, 8 << 20
+# The share of a sample that may have all rows.
+_NOT_ALL = 1 - 1e-9
+_NO_FIGURES = PathFigures()
+
+
+@dataclass(frozen=True, slots=True)
+class PathSummary:
+    """The figures of one path of a data set.
+
+    Parameters
+    ----------
+    path
+        The path; ``[*]`` stands for every element of an array.
+    types
+        Number of values by type: ``null``, ``boolean``, ``integer``, ``decimal``, ``double``, ``string``, ``binary``,
+        ``date``, ``time``, ``timestamp``, ``timestamp_ntz``, ``uuid``, ``array``, ``object``. If the evidence is
+        ``"sample"``, the values of the sample.
+    places
+        Places for a value: rows that are not NULL, objects above a field, or elements of the arrays above.
+    rows
+        Rows with at least one value; None if unknown.
+    evidence
+        How types, places and ranges are known: ``"values"``, ``"footers"`` or ``"sample"``.
+    ranges
+        Smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
+    string_bytes
+        Bytes of all strings and binaries; None if unknown.
+    elements
+        Number of elements of all arrays.
+    string_range, array_range
+        Bytes of the shortest and longest string or binary, elements of the shortest and longest array; None if there
+        are none, or they are unknown.
+    distinct
+        Estimate of the number of distinct scalars among `detail_count` values (13 % standard error); None if unknown.
+    detail_evidence, detail_count
+        How `distinct`, `string_range` and `array_range` are known, and the number of values (Variant nulls included)
+        that they are of.
+    """
+
+    path: VariantPath
+    types: Mapping[str, int]
+    places: int
+    rows: int | None
+    evidence: Evidence
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    string_bytes: int | None = None
+    elements: int = 0
+    string_range: tuple[int, int] | None = None
+    array_range: tuple[int, int] | None = None
+    distinct: int | None = None
+    detail_evidence: Evidence = "values"
+    detail_count: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of values, Variant nulls included."""
+        return sum(self.types.values())
+
+    @property
+    def nulls(self) -> int:
+        """Number of Variant nulls."""
+        return self.types.get("null", 0)
+
+    @property
+    def share(self) -> float:
+        """`count` as a share of `places`."""
+        return self.count / self.places if self.places else 0.0
+
+    @property
+    def null_share(self) -> float:
+        """`nulls` as a share of `count`."""
+        return self.nulls / self.count if self.count else 0.0
+
+    @property
+    def mean_string_bytes(self) -> float | None:
+        """Mean number of bytes of strings and binaries; None if unknown or without any."""
+        strings = self.types.get("string", 0) + self.types.get("binary", 0)
+        return self.string_bytes / strings if strings and self.string_bytes is not None else None
+
+    @property
+    def mean_elements(self) -> float | None:
+        """Mean number of elements of arrays; None without arrays."""
+        arrays = self.types.get("array", 0)
+        return self.elements / arrays if arrays else None
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The figures of a data set.
+
+    Parameters
+    ----------
+    data
+        The data set.
+    rows, null_rows
+        Number of rows and of SQL NULL rows; estimates if `rows_evidence` is ``"sample"``.
+    rows_evidence
+        How they are known.
+    paths
+        The figures by path, parents before children.
+    closed
+        Whether every path that exists is known, so that a missing path is proved to be missing.
+    sampled_rows
+        Rows of the sample; 0 without one.
+    bytes_read
+        Bytes that were read.
+    sample, proof
+        The rows of the sample, and the figures that footers prove.
+    """
+
+    data: DataSet
+    rows: int
+    null_rows: int
+    rows_evidence: Evidence
+    paths: Mapping[VariantPath, PathSummary]
+    closed: bool
+    sampled_rows: int
+    bytes_read: int
+    sample: RowSample | None = field(default=None, repr=False)
+    proof: FooterFigures | None = field(default=None, repr=False)
+
+    def is_proved_missing(self, path: VariantPath) -> bool:
+        """Return whether it is certain that no row has a value at a path that `paths` does not have."""
+        return self.closed or (self.proof is not None and self.proof.is_proved(path))
+
+    def example_batches(self, limit: int = 200_000) -> Iterator[RowBatch]:
+        """Yield rows in which to search examples: the sample if there is one, else the first rows of the data."""
+        if self.sample is not None:
+            yield from self.sample.batches
+            return
+        for batch in self.data.batches():
+            yield batch
+            limit -= len(batch.values)
+            if limit <= 0:
+                return
+
+
+def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | None = None) -> Summary:
+    """Return the figures of every path of a data set.
+
+    All values are read if the data set is small. Of larger Parquet files and tables, footers and the ``value`` columns
+    prove most figures, and a sample of rows has the others. Of larger files of other formats, a sample is read.
+
+    `sample_bytes`: the number of bytes to read of a larger data set, without its footers, and the size up to which all
+      values are read. By default all values up to 8 MiB (64 MiB of JSON), else 4 MiB or 0.5 % of the bytes, but not
+      more than 8 MiB.
+    `threads`: number of threads that parse JSON; by default one per CPU.
+    Raises `VariantFileError` for a data set without rows, and as its reader does.
+
+    >>> import parquet_variant as pv
+    >>> from parquet_variant.quality.sources import open_data
+    >>> summary = summarize(open_data(pv.parse_json(['{"a": 1}', '{"a": "x"}', '{}'])))
+    >>> a = summary.paths[VariantPath(("a",))]
+    >>> dict(a.types), round(a.share, 2), a.evidence
+    ({'integer': 1, 'string': 1}, 0.67, 'values')
+    """
+    if sample_bytes is not None and sample_bytes < 1:
+        raise bad_option(f"sample_bytes is {sample_bytes}: it must be at least 1")
+    if data.kind == "json":
+        summary = _of_text(data, _FULL_TEXT if sample_bytes is None else sample_bytes, thread_count(threads))
+    elif data.kind == "memory" or data.size <= (_FULL if sample_bytes is None else sample_bytes):
+        summary = _of_values(data)
+    else:
+        limit = _limit(data.size) if sample_bytes is None else sample_bytes
+        summary = _of_footers(data, limit) if data.files else _of_sample(data, first_batches(data, limit))
+    if not summary.rows:
+        raise VariantFileError(f"{data.name} has no rows: name data with at least one row", reason="no-rows")
+    return summary
+
+
+def _limit(size: int) -> int:
+    return min(max(_SMALLEST, round(size * _SHARE)), _LARGEST)
+
+
+# ---- all values, or a sample
+
+
+def _of_text(data: DataSet, limit: int, threads: int) -> Summary:
+    # Compressed text is about ten times as large as its files.
+    size = sum(file.size * (10 if file.codec else 1) for file in data.text_files)
+    share = min(1.0, limit / max(size, 1))
+    splits = plan_splits(data.text_files, max(size // max(threads, 1), 1 << 20), data.text.layout)
+    figures, bytes_read = ValueFigures(), 0
+    work = Pass(ValueFigures.of_tape, ValueFigures.merge)
+    for batch in in_order(call, steps(splits, data.text, work, share), threads, read_ahead=True):
+        figures = figures.merge(batch.result)
+        bytes_read += batch.text_bytes
+    return _of_figures(data, figures, share, bytes_read)
+
+
+def _of_values(data: DataSet) -> Summary:
+    figures = ValueFigures()
+    for batch in data.batches():
+        figures = figures.merge(ValueFigures.of_array(batch.values))
+    return _of_figures(data, figures, 1.0, data.size)
+
+
+def _of_sample(data: DataSet, sample: RowSample) -> Summary:
+    figures = ValueFigures()
+    for batch in sample.batches:
+        figures = figures.merge(ValueFigures.of_array(batch.values))
+    rows = sample.rows if sample.is_complete or data.rows is None else data.rows
+    # The last rows may be missing even if the number of rows is unknown.
+    share = 1.0 if sample.is_complete else min(sample.rows / max(rows, 1), _NOT_ALL)
+    return _of_figures(data, figures, share, sample.bytes_read, sample)
+
+
+def _of_figures(
+    data: DataSet, figures: ValueFigures, share: float, bytes_read: int, sample: RowSample | None = None
+) -> Summary:
+    evidence: Evidence = "values" if share >= 1 else "sample"
+    profile = figures.profile
+    by_path = figures.by_path()
+    paths = {
+        path: _summary(path, found, _places(path, by_path, profile.rows - profile.null_rows), evidence, found, evidence)
+        for path, found in by_path.items()
+    }
+    closed = share >= 1 and not profile.overflow_values
+    sampled = 0 if share >= 1 else profile.rows
+    rows, nulls = (round(count / share) for count in (profile.rows, profile.null_rows))
+    return Summary(data, rows, nulls, evidence, paths, closed, sampled, bytes_read, sample)
+
+
+def _places(path: VariantPath, figures: Mapping[VariantPath, PathFigures], rows: int) -> int:
+    if not path.segments:
+        return rows
+    parent = figures.get(path.parent, _NO_FIGURES)
+    return parent.elements if path.segments[-1] is WILDCARD else parent.types["object"]
+
+
+def _summary(
+    path: VariantPath,
+    figures: PathFigures,
+    places: int,
+    evidence: Evidence,
+    details: PathFigures | None,
+    detail_evidence: Evidence,
+) -> PathSummary:
+    known: Any = details or _NO_FIGURES
+    return PathSummary(
+        path,
+        dict(figures.types),
+        places,
+        figures.rows,
+        evidence,
+        figures.ranges,
+        figures.string_bytes,
+        figures.elements,
+        known.string_range,
+        known.array_range,
+        known.distinct,
+        detail_evidence,
+        known.count,
+    )
+
+
+# ---- footers, completed by a sample
+
+
+def _of_footers(data: DataSet, limit: int) -> Summary:
+    proof = footer_figures(data, limit // 2)
+    sample = sampled_rows(proof.files, limit - proof.residual_bytes)
+    figures = ValueFigures()
+    for batch in sample.batches:
+        figures = figures.merge(ValueFigures.of_array(batch.values))
+    sampled = figures.by_path()
+    sampled_values = figures.profile.rows - figures.profile.null_rows
+    is_exact = not data.has_deletes and proof.null_rows is not None
+    paths: dict[VariantPath, PathSummary] = {}
+    for path in _parents_first({*proof.figures, *sampled}):
+        details = None if path in sample.omitted else sampled.get(path)
+        if proof.is_proved(path) and path in proof.figures:
+            found = proof.figures[path]
+            if found.count:
+                places = _places(path, proof.figures, proof.rows - (proof.null_rows or 0))
+                paths[path] = _summary(path, found, places, "footers" if is_exact else "sample", details, "sample")
+        elif details is not None:
+            places = _places(path, sampled, sampled_values)
+            paths[path] = _summary(path, details, places, "sample", details, "sample")
+    return Summary(
+        data,
+        proof.rows,
+        proof.null_rows or 0,
+        "footers" if is_exact else "sample",
+        paths,
+        proof.is_closed and not data.has_deletes,
+        sample.rows,
+        proof.footer_bytes + proof.residual_bytes + sample.bytes_read,
+        sample,
+        proof,
+    )
+
+
+def _parents_first(paths: set[VariantPath]) -> list[VariantPath]:
+    return sorted(paths, key=lambda path: tuple((segment is WILDCARD, str(segment)) for segment in path.segments))

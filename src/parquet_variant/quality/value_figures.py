@@ -1,0 +1,320 @@
+"""Figures of values by path that a `Profile` does not have (ranges of numbers and times), and both together.
+
+Owns the names of types in summaries and the ranges of a tape. Leaves counting to `shredding.profile`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.array.tapes import array_tapes
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
+
+# The smallest and the largest value.
+Range: TypeAlias = "tuple[Any, Any]"
+# Ranges by kind of value: ``number``, ``date``, ``timestamp`` or ``timestamp_ntz``.
+Ranges: TypeAlias = "dict[str, Range]"
+
+_P = PrimitiveId
+_TYPE_NAMES: dict[VariantType, str] = {
+    **dict.fromkeys(INTEGERS, "integer"),
+    **dict.fromkeys(DECIMAL_TYPES, "decimal"),
+    VariantType.FLOAT: "double",
+    VariantType.TIMESTAMP_NANOS: "timestamp",
+    VariantType.TIMESTAMP_NTZ_NANOS: "timestamp_ntz",
+}
+_DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
+_EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)
+_MAX_SCALE = 18
+_EXACT = Context(prec=80)
+
+
+def type_name(kind: VariantType) -> str:
+    """Return the name of a type in summaries: integers of any width are one type, and decimals of any precision.
+
+    >>> type_name(VariantType.INT8), type_name(VariantType.STRING)
+    ('integer', 'string')
+    """
+    return _TYPE_NAMES.get(kind, str(kind))
+
+
+@dataclass(slots=True)
+class PathFigures:
+    """The figures of the values at one path, which can be added up for parts of the data.
+
+    Parameters
+    ----------
+    types
+        Number of values by type.
+    rows
+        Rows with at least one value; None if unknown.
+    ranges
+        Smallest and largest value by kind: ``number``, ``date``, ``timestamp``, ``timestamp_ntz``.
+    string_bytes
+        Bytes of all strings and binaries; None if unknown.
+    string_range, array_range
+        Bytes of the shortest and longest string or binary, elements of the shortest and longest array.
+    elements
+        Number of elements of all arrays.
+    distinct
+        Estimate of the number of distinct scalars; None if unknown.
+    """
+
+    types: Counter[str] = field(default_factory=Counter)
+    rows: int | None = 0
+    ranges: Ranges = field(default_factory=dict)
+    string_bytes: int | None = 0
+    string_range: tuple[int, int] | None = None
+    array_range: tuple[int, int] | None = None
+    elements: int = 0
+    distinct: int | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of values, Variant nulls included."""
+        return self.types.total()
+
+    def add(self, other: PathFigures) -> None:
+        """Add the figures of another part of the data; distinct values are not known for both together."""
+        self.types.update(other.types)
+        self.rows = None if self.rows is None or other.rows is None else self.rows + other.rows
+        self.ranges = merged_ranges(self.ranges, other.ranges)
+        unknown = self.string_bytes is None or other.string_bytes is None
+        self.string_bytes = None if unknown else (self.string_bytes or 0) + (other.string_bytes or 0)
+        self.string_range = _hull(self.string_range, other.string_range)
+        self.array_range = _hull(self.array_range, other.array_range)
+        self.elements += other.elements
+        self.distinct = None
+
+
+def _hull(first: Range | None, second: Range | None) -> Range | None:
+    if first is None or second is None:
+        return first or second
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
+def merged_ranges(first: Mapping[str, Range], second: Mapping[str, Range]) -> Ranges:
+    """Return the ranges of two parts of the data together."""
+    merged = dict(first)
+    for kind, bounds in second.items():
+        merged[kind] = _hull(merged.get(kind), bounds) or bounds
+    return merged
+
+
+@dataclass(frozen=True, eq=False)
+class ValueFigures:
+    """The profile of some rows, the ranges of their numbers and times, and the number of decimals that are integers.
+
+    Decimals such as ``2.0`` count as integers, because a shredded column keeps only the value.
+    """
+
+    profile: Profile = field(default_factory=Profile)
+    ranges: Mapping[VariantPath, Ranges] = field(default_factory=dict)
+    whole_decimals: Counter[VariantPath] = field(default_factory=Counter)
+
+    @classmethod
+    def of_tape(cls, tape: Tape) -> ValueFigures:
+        """Return the figures of the rows of a tape."""
+        paths = _TapePathNames(tape)
+        return cls(Profile.of_tape(tape), _tape_ranges(tape, paths), _whole_decimals(tape, paths))
+
+    @classmethod
+    def of_array(cls, array: VariantArray) -> ValueFigures:
+        """Return the figures of an array.
+
+        >>> import parquet_variant as pv
+        >>> figures = ValueFigures.of_array(pv.parse_json(['{"a": 1.5}', '{"a": 7}']))
+        >>> figures.by_path()[VariantPath(("a",))].ranges
+        {'number': (Decimal('1.5'), 7)}
+        """
+        return reduce(cls.merge, map(cls.of_tape, array_tapes(array, 0)), cls())
+
+    def merge(self, other: ValueFigures) -> ValueFigures:
+        """Return the figures of both parts of the data."""
+        ranges = {path: dict(kinds) for path, kinds in self.ranges.items()}
+        for path, kinds in other.ranges.items():
+            ranges[path] = merged_ranges(ranges.get(path, {}), kinds)
+        whole_decimals = self.whole_decimals + other.whole_decimals
+        return ValueFigures(self.profile.merge(other.profile), ranges, whole_decimals)
+
+    def by_path(self, prefix: VariantPath | None = None) -> dict[VariantPath, PathFigures]:
+        """Return the figures of every path, parents first; below `prefix` if the rows are the values at that path."""
+        outer = VariantPath() if prefix is None else prefix
+        return {
+            VariantPath((*outer.segments, *path.segments)): _figures(
+                found, self.ranges.get(path, {}), self.whole_decimals[path]
+            )
+            for found in self.profile
+            for path in (found.path,)
+        }
+
+
+def _figures(found: PathProfile, ranges: Mapping[str, Range], whole_decimals: int) -> PathFigures:
+    types: Counter[str] = Counter({"integer": whole_decimals, "decimal": -whole_decimals} if whole_decimals else {})
+    for kind, count in found.types.items():
+        types[type_name(kind)] += count
+    types = +types
+    integers = {"number": found.int_range} if found.int_range is not None else {}
+    return PathFigures(
+        types,
+        found.rows,
+        merged_ranges(ranges, integers),
+        found.string_bytes,
+        found.string_range,
+        found.array_range,
+        found.element_count,
+        found.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
+    )
+
+
+# ---- ranges of a tape
+
+
+def _tape_ranges(tape: Tape, paths: _TapePathNames) -> dict[VariantPath, Ranges]:
+    """Return the ranges of decimals, doubles, dates and timestamps by path; integers are in the profile."""
+    tags = tape.nodes[:, 0]
+    kinds = tags & 0xFF
+    present = set(np.unique(kinds).tolist())
+    ranges: dict[VariantPath, Ranges] = {}
+    for kind in present & _READERS.keys():
+        at = np.flatnonzero(kinds == kind)
+        name, read = _READERS[kind]
+        for path, bounds in read(tags[at], tape.nodes[at]):
+            named = paths[path]
+            ranges[named] = merged_ranges(ranges.get(named, {}), {name: bounds})
+    return ranges
+
+
+def _whole_decimals(tape: Tape, paths: _TapePathNames) -> Counter[VariantPath]:
+    tags = tape.nodes[:, 0]
+    at = np.flatnonzero(np.isin(tags & 0xFF, (_P.DECIMAL4, _P.DECIMAL8)) & (tags >> 8 & 0xFF > 0))
+    if not len(at):
+        return Counter()
+    # A decimal of 8 bytes has at most 18 digits, so its scale fits; larger scales are malformed.
+    scales = np.minimum(tags[at] >> 8 & 0xFF, _MAX_SCALE)
+    at = at[tape.nodes[at, 1] % 10**scales == 0]
+    numbers, counts = np.unique(_path_numbers(tags[at]), return_counts=True)
+    return Counter({paths[number]: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)})
+
+
+class _TapePathNames:
+    """The paths of a tape by number, made on demand."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    def __getitem__(self, number: int) -> VariantPath:
+        segments: list[Segment] = []
+        while number > 0:
+            parent, key = self._tape.paths[number, [PATH.PARENT, PATH.KEY]].tolist()
+            segments.append(WILDCARD if key < 0 else self._tape.key_list[key].decode("utf-8", "replace"))
+            number = parent
+        return VariantPath(tuple(reversed(segments)))
+
+
+Nodes = npt.NDArray[np.int64]
+
+
+def _grouped(keys: Nodes, values: npt.NDArray[Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Yield each distinct key with the smallest and the largest of its values."""
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], values[order]
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
+    lows, highs = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    yield from zip(keys[starts].tolist(), lows.tolist(), highs.tolist(), strict=True)
+
+
+def _path_numbers(tags: Nodes) -> Nodes:
+    return tags >> 16 & 0xFFFFFFFF
+
+
+def _of_floats(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
+    is_float = tags[0] & 0xFF == _P.FLOAT
+    values = (
+        nodes[:, 1].astype(np.uint32).view(np.float32).astype(np.float64) if is_float else nodes[:, 1].copy().view("f8")
+    )
+    is_number = ~np.isnan(values)
+    if is_number.any():
+        for path, low, high in _grouped(_path_numbers(tags[is_number]), values[is_number]):
+            yield path, (low, high)
+
+
+def _of_decimals(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
+    # The path and the scale are the key, because only decimals of one scale have the order of their digits.
+    keys = _path_numbers(tags) << 8 | (tags >> 8 & 0xFF)
+    digits: npt.NDArray[Any] = nodes[:, 1]
+    if tags[0] & 0xFF == _P.DECIMAL16:
+        pairs = zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
+        digits = np.array([(high << 64) + low for high, low in pairs], object)
+    for key, low, high in _grouped(keys, digits):
+        yield key >> 8, (_decimal(low, key & 0xFF), _decimal(high, key & 0xFF))
+
+
+def _decimal(unscaled: int, scale: int) -> Decimal:
+    return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+
+def _of_times(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
+    kind = int(tags[0] & 0xFF)
+    divisor = 1000 if kind in (_P.TIMESTAMP_NANOS, _P.TIMESTAMP_NTZ_NANOS) else 1
+    is_instant = kind in (_P.TIMESTAMP, _P.TIMESTAMP_NANOS)
+    for path, low, high in _grouped(_path_numbers(tags), nodes[:, 1]):
+        bounds = [time_of_micros(bound // divisor, is_instant=is_instant) for bound in (low, high)]
+        if None not in bounds:
+            yield path, (bounds[0], bounds[1])
+
+
+def _of_dates(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
+    for path, low, high in _grouped(_path_numbers(tags), nodes[:, 1]):
+        bounds = [date_of_days(bound) for bound in (low, high)]
+        if None not in bounds:
+            yield path, (bounds[0], bounds[1])
+
+
+def date_of_days(days: int) -> date | None:
+    """Return the date that many days after 1970; None outside of the years 1 to 9999."""
+    try:
+        return _EPOCH_DAY + timedelta(days=days)
+    except OverflowError:
+        return None
+
+
+def time_of_micros(micros: int, *, is_instant: bool) -> datetime | None:
+    """Return the time that many microseconds after 1970; None outside of the years 1 to 9999."""
+    try:
+        moment = _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+    return moment.replace(tzinfo=UTC) if is_instant else moment
+
+
+_READERS: dict[int, tuple[str, Any]] = {
+    _P.DOUBLE: ("number", _of_floats),
+    _P.FLOAT: ("number", _of_floats),
+    **dict.fromkeys(_DECIMALS, ("number", _of_decimals)),
+    _P.DATE: ("date", _of_dates),
+    _P.TIMESTAMP: ("timestamp", _of_times),
+    _P.TIMESTAMP_NANOS: ("timestamp", _of_times),
+    _P.TIMESTAMP_NTZ: ("timestamp_ntz", _of_times),
+    _P.TIMESTAMP_NTZ_NANOS: ("timestamp_ntz", _of_times),
+}
+
+
+def add_all(totals: dict[VariantPath, PathFigures], parts: Iterable[tuple[VariantPath, PathFigures]]) -> None:
+    """Add the figures of parts of the data to totals by path."""
+    for path, figures in parts:
+        totals.setdefault(path, PathFigures()).add(figures)
