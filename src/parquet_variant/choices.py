@@ -19,6 +19,7 @@ OutputFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]
 VortexLayout: TypeAlias = Literal["auto", "variant", "struct", "columnar"]
+AnyLayout: TypeAlias = Literal[Layout, VortexLayout]
 OnConflict: TypeAlias = Literal["error", "typed"]
 SqlEngine: TypeAlias = Literal["duckdb", "spark"]
 # The order of a list of paths.

@@ -26,7 +26,6 @@ GROUPS = {"table": ("set",)}
 _MODULES = {
     **dict.fromkeys(("query", "sql-view"), "query"),
     **dict.fromkeys(("inspect", "validate", "explore"), "inspect"),
-    **dict.fromkeys(("optimize", "rewrite"), "optimize"),
     **dict.fromkeys(("delete", "erase", "update", "merge"), "delta_rows"),
     **dict.fromkeys(("vacuum", "history", "restore", "table-set"), "delta_versions"),
     **dict.fromkeys(("warmup", "doctor"), "installation"),

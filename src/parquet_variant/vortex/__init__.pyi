@@ -6,11 +6,13 @@ from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as 
 from parquet_variant.vortex.files.compressing import compress as compress
 from parquet_variant.vortex.files.inspecting import dtype_of as dtype_of
 from parquet_variant.vortex.files.inspecting import inspect as inspect
+from parquet_variant.vortex.files.optimizing import optimize as optimize
 from parquet_variant.vortex.files.paths import vortex_files as vortex_files
 from parquet_variant.vortex.files.reader import iter_tables as iter_tables
 from parquet_variant.vortex.files.reader import read as read
 from parquet_variant.vortex.files.reader import read_json as read_json
 from parquet_variant.vortex.files.reader import read_table as read_table
+from parquet_variant.vortex.files.rewriting import rewrite as rewrite
 from parquet_variant.vortex.files.writer import VortexFileInfo as VortexFileInfo
 from parquet_variant.vortex.files.writer import write as write
 from parquet_variant.vortex.logical.encodings import ENCODINGS as ENCODINGS
@@ -57,9 +59,11 @@ __all__ = [
     "inspect",
     "iter_tables",
     "matching_rows",
+    "optimize",
     "read",
     "read_json",
     "read_table",
+    "rewrite",
     "scan",
     "scan_files",
     "variant_table",

@@ -1,6 +1,7 @@
-"""``variant optimize``: compacting and re-shredding files; ``variant rewrite``: another layout or schema.
+"""``variant optimize``: compact and re-shred files.
 
-Owns the options and the reports. Leaves the work to `delta.optimize`, `parquet.optimize` and `parquet.rewrite`.
+Owns the options and the report. Leaves the work to the functions `optimize` of `delta`, `iceberg`, `parquet` and
+`vortex`.
 """
 
 from __future__ import annotations
@@ -9,20 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.choices import FileMode, Layout, OnConflict
-from parquet_variant.cli.options.common import (
-    AsJson,
-    Catalog,
-    Column,
-    EngineOption,
-    PolicyOptions,
-    Threads,
-    WriterOptions,
-)
+from parquet_variant.cli.options.common import AsJson, Catalog, Column, EngineOption, PolicyOptions
 
 if TYPE_CHECKING:
     from parquet_variant.cli.output import Progress
-    from parquet_variant.parquet.writing.writer import FileInfo
 
 Reshred: TypeAlias = Annotated[
     bool, typer.Option("--reshred", help="Rewrite all files with one new schema, even if that saves no space.")
@@ -32,9 +23,10 @@ MinSaving: TypeAlias = Annotated[
 ]
 
 
-def optimize(
+def command(
     table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="A Delta table, or a directory of Parquet files: path or URI.")
+        str,
+        typer.Argument(metavar="TABLE", help="A Delta or Iceberg table, or a directory of Parquet or Vortex files."),
     ],
     *,
     reshred: Reshred = False,
@@ -119,17 +111,20 @@ def _of_iceberg(
 
 
 def _in_process(path: str, progress: Progress, **options: Any) -> Any:
-    from parquet_variant.parquet import optimize
+    from parquet_variant import parquet, vortex
+    from parquet_variant.sql_query.paths import is_vortex
 
-    return optimize(path, progress=progress, **options)
+    return (vortex if is_vortex(path) else parquet).optimize(path, progress=progress, **options)
 
 
 def _on_spark(path: str, progress: Progress, **options: Any) -> Any:
     from parquet_variant.cli.spark_session import spark_session
     from parquet_variant.parquet.format.files import locate
     from parquet_variant.spark.operations.change import optimize
-    from parquet_variant.sql_query.paths import is_delta
+    from parquet_variant.sql_query.paths import is_delta, is_vortex
 
+    if is_vortex(path):
+        raise typer.BadParameter("--engine spark is not supported for Vortex files")
     if not is_delta(path):
         locate(path)  # before the JVM starts
     with spark_session(progress) as session:
@@ -159,68 +154,3 @@ def _report(result: Any, dry_run: bool, as_json: bool) -> None:
     print(f"{before} became {after}" + ("" if version is None else f" in version {version}"))
     if version is not None and result.bytes_removed:
         print(f"{human_bytes(result.bytes_removed)} of old files remain in storage until variant vacuum")
-
-
-def rewrite(
-    source: Annotated[str, typer.Argument(metavar="SRC", help="A Parquet file, directory, glob or URI.")],
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="A file if SRC is one file, else a directory.")],
-    *,
-    layout: Annotated[
-        Layout | None, typer.Option(help="Layout of the files (default: unchanged).", show_default=False)
-    ] = None,
-    schema: Annotated[
-        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")
-    ] = None,
-    reinfer: Annotated[bool, typer.Option("--reinfer", help="Infer the schema from all values.")] = False,
-    annotation: Annotated[bool, typer.Option(help="Annotate the column as VARIANT; otherwise it is a struct.")] = True,
-    on_conflict: Annotated[OnConflict, typer.Option(help="For values whose value and typed_value conflict.")] = "error",
-    writer: WriterOptions,
-    column: Column = None,
-    engine: EngineOption = "local",
-    threads: Threads = None,
-    mode: Annotated[FileMode, typer.Option(help="If a file exists.")] = "error",
-    overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
-    as_json: AsJson = False,
-) -> int:
-    """Rewrite files in another layout or with another schema.
-
-    Use it for readers without support for shredding, and to convert files of older drafts.
-    """
-    from parquet_variant.cli.options.readers import read_schema
-    from parquet_variant.cli.output import Progress, human_bytes, print_json
-    from parquet_variant.parquet import rewrite
-    from parquet_variant.parquet.report_text import counted
-
-    if schema is not None and reinfer:
-        raise typer.BadParameter("--schema and --reinfer exclude each other")
-    options: dict[str, Any] = {
-        "layout": layout,
-        "schema": "infer" if reinfer else read_schema(schema),
-        "column": column,
-        "annotation": annotation,
-        "on_conflict": on_conflict,
-        "mode": "overwrite" if overwrite else mode,
-        **writer.read(),
-    }
-    with Progress() as progress:
-        if engine == "spark":
-            written = _rewrite_on_spark(source, dest, progress=progress, **options)
-        else:
-            written = rewrite(source, dest, progress=progress, threads=threads, **options)
-    rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
-    if as_json:
-        files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
-        print_json({"files": files, "rows": rows, "bytes": size})
-    else:
-        print(f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})")
-    return 0
-
-
-def _rewrite_on_spark(source: str, dest: str, *, progress: Progress, **options: Any) -> list[FileInfo]:
-    from parquet_variant.cli.spark_session import spark_session
-    from parquet_variant.parquet.operations.rewrite import plan_rewrite
-    from parquet_variant.spark.operations.change import rewrite
-
-    plan_rewrite(source, dest, mode=options["mode"])  # before the JVM starts
-    with spark_session(progress) as session:
-        return rewrite(session, source, dest, progress=progress, **options)

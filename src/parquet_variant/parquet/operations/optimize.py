@@ -1,7 +1,8 @@
 """`optimize`: compact the small files of a directory, and re-shred files where that saves space.
 
-Owns the choice of files and schema, and replacing old files by new ones. Leaves the judgement of the old schema to
-`shredding.drift`, staging to `io.staging`, running tasks to `io.engine`, and Delta tables to `delta`.
+Owns the choice of files and schema, and replacing old files by new ones, for files of any format. Leaves the judgement
+of the old schema to `shredding.drift`, staging to `io.staging`, running tasks to `io.engine`, and Delta tables to
+`delta`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Unpack
+from typing import Any, Protocol, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -68,18 +69,54 @@ class OptimizeResult:
         return f"<OptimizeResult {rewritten(self)}{drift}>"
 
 
+class File(Protocol):
+    """A file of a directory, as the functions of its format take it."""
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+
 @dataclass(frozen=True, slots=True)
-class _ShreddedFile:
+class ShreddedFile:
     """A file with its shredding schema, its rows, and its other columns, which must be equal in files to be merged."""
 
-    source: ParquetSource
-    schema: ShreddingSchema
+    source: Any  # A `File`.
+    schema: ShreddingSchema | None  # None if the layout has no schema, so that the file cannot be re-shredded.
     rows: int
     other_columns: str
 
     @property
     def folder(self) -> str:
+        """The directory of the file."""
         return posixpath.dirname(self.source.path)
+
+
+@dataclass(frozen=True, slots=True)
+class FormatToOptimize:
+    """How `optimize_directory` finds, describes, profiles and merges the files of a format."""
+
+    files: Callable[[str], Sequence[File]]  # The files of a directory.
+    describe: Callable[[Any], ShreddedFile]
+    # Tasks: the profile of a file; and one file from several, as its staged place, rows and bytes.
+    profile: Callable[[int, int, Any], Profile]
+    merge: Callable[..., tuple[StagedFile, int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizeOptions:
+    """The options of `optimize` that decide which files change."""
+
+    file_bytes: int
+    reshred: bool
+    schema: ShreddingSchema | str | None
+    policy: str | Policy | None
+    min_saving: float
+    dry_run: bool
 
 
 @with_keywords(FileKeywords, WriterOptions)
@@ -144,24 +181,41 @@ def optimize(
     >>> result.files_removed, result.files_added, result.schema.to_ddl()
     (2, 1, 'n bigint, s string')
     """
-    engine = engine or ThreadEngine(threads, progress)
     WriterOptions.of(write)  # Check options before files are read.
+    parquet = FormatToOptimize(
+        locate,
+        partial(_shredded_file, column=column),
+        partial(profile_task, column=column),
+        partial(_rewrite, column=column, write=write),
+    )
+    options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
+    return optimize_directory(path, parquet, options, engine or ThreadEngine(threads, progress))
+
+
+def optimize_directory(
+    path: str | os.PathLike[str], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
+) -> OptimizeResult:
+    """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
     root = os.fspath(path).rstrip("/")
     _check_directory(root)
-    sources = locate(root)
-    files = [_shredded_file(source, column) for source in sources]
+    sources = format.files(root)
+    files = [format.describe(source) for source in sources]
     drift = None
-    if schema is None:
-        profile = engine.reduce("profile", partial(profile_task, column=column), sources, Profile.merge)
-        current = _most_common_schema(files)
-        drift = find_drift(current, profile, policy, min_saving=min_saving)
-        schema = drift.to_shred(current, reshred=reshred)
-        reshreds = reshred or drift.pays
+    schema = None
+    shredded = [file for file in files if file.schema is not None]
+    if not shredded:
+        reshreds = False
+    elif options.schema is None:
+        profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
+        current = _most_common_schema(shredded)
+        drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
+        schema = drift.to_shred(current, reshred=options.reshred)
+        reshreds = options.reshred or drift.pays
     else:
-        schema = ShreddingSchema.of(schema)
+        schema = ShreddingSchema.of(options.schema)
         reshreds = True
-    packs = _packs(files, file_bytes, schema if reshreds else None)
-    if dry_run or not packs:
+    packs = _packs(files, options.file_bytes, schema if reshreds else None)
+    if options.dry_run or not packs:
         return OptimizeResult(schema=schema, drift=drift)
     opened = open_staging(root, "append")
     assert opened is not None
@@ -169,7 +223,7 @@ def optimize(
     base = filesystem_of(root)[1].rstrip("/")
     old = [file.source for pack in packs for file in pack]
     try:
-        work = partial(_rewrite, staging=staging, schema=schema, column=column, root=base, write=write)
+        work = partial(format.merge, staging=staging, schema=schema, root=base)
         results = engine.run("optimize", work, [[file.source for file in pack] for pack in packs])
         before, after = sum(file.rows for pack in packs for file in pack), sum(rows for _, rows, _ in results)
         if before != after:
@@ -203,31 +257,30 @@ def _check_directory(root: str) -> None:
         )
 
 
-def _shredded_file(source: ParquetSource, column: str | None) -> _ShreddedFile:
+def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
     with open_file(source) as file:
         chosen = choose_column(file.schema, column, file.name)
         table = empty_table(file.arrow_schema)
         others = [str(field) for field in table.schema if field.name != chosen.path[0]]
         array = next(array for _, array in row_group_arrays(file, chosen))
         schema = array.schema if array.schema is not None else ShreddingSchema.variant()
-        return _ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
+        return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
 
 
-def _most_common_schema(files: Sequence[_ShreddedFile]) -> ShreddingSchema:
+def _most_common_schema(files: Sequence[ShreddedFile]) -> ShreddingSchema:
     rows: Counter[str] = Counter()
     for file in files:
-        rows[file.schema.to_json()] += file.rows
+        if file.schema is not None:
+            rows[file.schema.to_json()] += file.rows
     return ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
 
 
-def _packs(
-    files: Sequence[_ShreddedFile], file_bytes: int, schema: ShreddingSchema | None
-) -> list[list[_ShreddedFile]]:
+def _packs(files: Sequence[ShreddedFile], file_bytes: int, schema: ShreddingSchema | None) -> list[list[ShreddedFile]]:
     """Return groups of files to merge; a single file only if it is re-shredded."""
     packs = pack_files(
         [((file.folder, file.other_columns), file.source.size) for file in files],
         file_bytes,
-        [schema is not None and file.schema != schema for file in files],
+        [schema is not None and file.schema not in (None, schema) for file in files],
     )
     return [[files[at] for at in pack] for pack in packs]
 
@@ -251,6 +304,12 @@ def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten
     return [pack for pack in packs if len(pack) > 1 or rewritten[pack[0]]]
 
 
+def staged_file(staging: Staging, task: int, attempt: int, folder: str, extension: str = "parquet") -> StagedFile:
+    """Return the place of a new file for a folder below the directory."""
+    name = staging.file_name(task, extension=extension, prefix=COMPACTED)
+    return StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+
+
 def _rewrite(
     task: int,
     attempt: int,
@@ -263,9 +322,7 @@ def _rewrite(
     write: FileKeywords,
 ) -> tuple[StagedFile, int, int]:
     """Write one new file; return its staged place, rows and bytes."""
-    folder = posixpath.relpath(posixpath.dirname(sources[0].path), root)
-    name = staging.file_name(task, prefix=COMPACTED)
-    staged = StagedFile(staging.attempt(task, attempt), name if folder == "." else f"{folder}/{name}")
+    staged = staged_file(staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root))
     form = VariantForm("final", schema, column, "error")
     with VariantWriter(staged.path, **write) as writer:
         for source in sources:

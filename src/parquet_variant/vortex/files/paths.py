@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.commit_journal import files_that_count
 
-_SUFFIX = ".vortex"
+SUFFIX = ".vortex"
 
 
 def vortex_files(path: str | os.PathLike[str]) -> list[str]:
@@ -30,10 +30,10 @@ def vortex_files(path: str | os.PathLike[str]) -> list[str]:
     name = os.fspath(path).removeprefix("file://")
     if os.path.isdir(name):  # noqa: PTH112 - a name, perhaps of a remote file
         infos = files_that_count(pafs.LocalFileSystem(), name)
-        files = sorted(info.path for info in infos if info.path.endswith(_SUFFIX))
+        files = sorted(info.path for info in infos if info.path.endswith(SUFFIX))
         parts = ((file, Path(os.path.relpath(file, name)).parts) for file in files)
         return [file for file, names in parts if not any(part.startswith(("_", ".")) for part in names)]
-    if not name.endswith(_SUFFIX):
+    if not name.endswith(SUFFIX):
         return []
     if any(character in name for character in "*?[") and not Path(name).exists():
         return sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - patterns may be absolute

@@ -106,15 +106,17 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     if name in file.json_columns:
         texts = json_texts(file, name)
         return texts if exact else decompress_json(compress_json(texts, encoding="unshredded"))
-    note = file.notes.get(name)
-    texts = None
-    names = [name]
-    if exact and note is not None and note.has_texts:
-        names.append(text_column(name))
-    table = file.table(names)
-    if len(names) > 1:
-        texts = table.column(1).combine_chunks()
-    return decompress_json(JsonColumn(unstored(table.column(0)), texts), exact=exact)
+    texts = original_texts(file, name) if exact else None
+    return decompress_json(JsonColumn(unstored(file.table([name]).column(0)), texts), exact=exact)
+
+
+def original_texts(file: OpenVortexFile, column: str) -> pa.Array | None:
+    """Return the original texts of a column that was written from JSON; None if they were not kept."""
+    note = file.notes.get(column)
+    if note is None or not note.has_texts:
+        return None
+    texts = [batch.column(0) for batch in file.batches([text_column(column)])]
+    return pa.concat_arrays(texts) if texts else pa.array([], pa.large_string())
 
 
 def json_texts(file: OpenVortexFile, column: str) -> pa.Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,11 @@ class VortexFileInfo:
 
 
 @dataclass(frozen=True)
-class _Column:
-    """A column to write: a Variant in any encoding, or an Arrow array; with original JSON texts if they are kept."""
+class VortexColumn:
+    """A column to write: a Variant in any encoding, or an Arrow array; with original JSON texts if they are kept.
+
+    ``layout`` is the layout of a Variant in the file, and before that the layout to use instead of the caller's.
+    """
 
     values: Any
     layout: StoredLayout | None = None
@@ -158,12 +161,12 @@ def write(
             item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
             column_schema = None
         if isinstance(item.values, (VariantArray, ColumnarVariant)):
-            item = _in_layout(item, column_schema, layout)
-            if not item.nullable and item.values.null_count:
-                raise VariantFileError(
-                    f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
-                    reason="null-in-column",
-                )
+            item = _in_layout(item, column_schema, item.layout or layout)
+        if not item.nullable and item.values.null_count:
+            raise VariantFileError(
+                f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
+                reason="null-in-column",
+            )
         columns[name] = item
     return _write_first_that_fits(target, _attempts(columns, layout), compact)
 
@@ -180,17 +183,22 @@ def check_options(**options: Any) -> None:
 # -- input
 
 
-def _columns(data: Any, column: str) -> dict[str, _Column]:
+def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
     if isinstance(data, (VariantArray, ChunkedVariantArray, ColumnarVariant, JsonColumn)):
         data = {column: data}
-    columns: dict[str, _Column] = {}
+    columns: dict[str, VortexColumn] = {}
     if isinstance(data, Mapping) and data:
-        columns = {name: _Column(_values(values)) for name, values in data.items()}
+        columns = {
+            name: replace(values, values=_values(values.values))
+            if isinstance(values, VortexColumn)
+            else VortexColumn(_values(values))
+            for name, values in data.items()
+        }
     else:
         table = table_of(data)
         for schema_field, array in zip(table.schema, table.columns, strict=True):
             values = VariantArray.from_arrow(array) if is_named(schema_field) else array
-            columns[schema_field.name] = _Column(_values(values), nullable=schema_field.nullable)
+            columns[schema_field.name] = VortexColumn(_values(values), nullable=schema_field.nullable)
     lengths = {name: len(item.values) for name, item in columns.items()}
     if len(set(lengths.values())) > 1:
         raise VariantFileError(f"columns have different lengths: {lengths}", reason="lengths-differ")
@@ -246,7 +254,7 @@ def _storable_type(kind: pa.DataType, in_list: bool = False) -> pa.DataType:
     return with_fields(kind, storable)
 
 
-def _variants_of_json(column: _Column, policy: Any, layout: str, *, exact: bool) -> _Column:
+def _variants_of_json(column: VortexColumn, policy: Any, layout: str, *, exact: bool) -> VortexColumn:
     """Return the column with Variants in place of JSON text."""
     values = column.values
     if not isinstance(values, JsonColumn):
@@ -254,10 +262,10 @@ def _variants_of_json(column: _Column, policy: Any, layout: str, *, exact: bool)
         compressed = compress_json(values, policy, encoding=encoding, exact=exact)
         values = compressed if isinstance(compressed, JsonColumn) else JsonColumn(compressed)
     note = ColumnNote(is_json=True, has_texts=values.texts is not None)
-    return _Column(values.values, nullable=column.nullable, note=note, texts=values.texts)
+    return replace(column, values=values.values, note=note, texts=values.texts)
 
 
-def _in_layout(column: _Column, schema: Any, layout: str) -> _Column:
+def _in_layout(column: VortexColumn, schema: Any, layout: str) -> VortexColumn:
     """Return the column in the encoding that the layout stores, with its note."""
     encoding, values = encoding_of(column.values)
     if layout == "columnar" or (layout == "auto" and encoding.name == "columnar"):
@@ -280,15 +288,15 @@ def _in_layout(column: _Column, schema: Any, layout: str) -> _Column:
     return _noted(column, stored, layout, in_bytes)
 
 
-def _noted(column: _Column, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> _Column:
+def _noted(column: VortexColumn, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> VortexColumn:
     typed = isinstance(values, ColumnarVariant) or values.is_shredded
     data = collect_statistics(values).to_bytes() if typed else b""
     schema = values.schema if layout == "variant" and typed else None
     note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
-    return _Column(values, layout, column.nullable, note, column.texts)
+    return VortexColumn(values, layout, column.nullable, note, column.texts)
 
 
-def _attempts(columns: dict[str, _Column], layout: str) -> list[dict[str, _Column]]:
+def _attempts(columns: dict[str, VortexColumn], layout: str) -> list[dict[str, VortexColumn]]:
     """Return the layouts to try in order: the chosen ones, then all columns in one layout.
 
     The library does not say which column it cannot hold. It cannot return typed columns of its own type next to some
@@ -306,7 +314,7 @@ def _attempts(columns: dict[str, _Column], layout: str) -> list[dict[str, _Colum
     return attempts
 
 
-def _untyped(column: _Column) -> _Column:
+def _untyped(column: VortexColumn) -> VortexColumn:
     if column.note.schema is None:
         return column
     reason = "vortex-data cannot return typed columns of these values"
@@ -317,7 +325,7 @@ def _untyped(column: _Column) -> _Column:
 # -- the file
 
 
-def _write_first_that_fits(target: Path, attempts: list[dict[str, _Column]], compact: bool) -> VortexFileInfo:
+def _write_first_that_fits(target: Path, attempts: list[dict[str, VortexColumn]], compact: bool) -> VortexFileInfo:
     """Write the file with the first attempt that the library preserves."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -347,11 +355,11 @@ def _write_first_that_fits(target: Path, attempts: list[dict[str, _Column]], com
     return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
 
 
-def _write(path: Path, columns: dict[str, _Column], compact: bool) -> int:
+def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
     fields, arrays = [], []
     for name, column in columns.items():
         if column.layout is None:
-            stored, array = pa.field("", column.values.type), column.values
+            stored, array = pa.field("", column.values.type, column.nullable), column.values
         else:
             stored, array = stored_column(column.values, column.layout, nullable=column.nullable)
         fields.append(stored.with_name(name))
@@ -370,7 +378,7 @@ def _write(path: Path, columns: dict[str, _Column], compact: bool) -> int:
     return int(table.num_rows)
 
 
-def _verify(path: Path, columns: dict[str, _Column]) -> None:
+def _verify(path: Path, columns: dict[str, VortexColumn]) -> None:
     file = open_file(path)
     if "variant" in str(file.file.dtype) and any(end - start > BLOCK_ROWS for start, end in file.file.splits()):
         raise VariantFileError(

@@ -1,0 +1,228 @@
+"""``variant rewrite``: files in another layout, schema or format.
+
+Owns the options, the report, and the choice of the operation by the formats of source and destination. Leaves the work
+to `parquet.rewrite` and `vortex.rewrite`, and rows from and to tables to `delta` and `iceberg`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from parquet_variant.choices import DEFAULT_COMPRESSION, AnyLayout, FileMode, OnConflict, OutputFormat
+from parquet_variant.cli.options.common import AsJson, Catalog, Column, EngineOption, Threads, WriterOptions
+
+if TYPE_CHECKING:
+    from parquet_variant.cli.output import Progress
+
+_TABLES = ("delta", "iceberg")
+
+
+def command(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SRC", help="Parquet or Vortex file, directory or glob, or a Delta or Iceberg table."),
+    ],
+    dest: Annotated[
+        str, typer.Argument(metavar="DEST", help="A file if SRC is one file or a table, else a directory.")
+    ],
+    *,
+    format: Annotated[
+        OutputFormat | None,
+        typer.Option(
+            "--format",
+            help="Format of DEST (default: by its ending .parquet or .vortex, or that of SRC).",
+            show_default=False,
+        ),
+    ] = None,
+    layout: Annotated[
+        AnyLayout | None,
+        typer.Option(
+            help="Layout of the files (default: unchanged). Of Parquet: unshredded, final, draft-paths, draft-object; "
+            "of Vortex: auto, variant, struct, columnar.",
+            show_default=False,
+        ),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL, JSON or Parquet.")
+    ] = None,
+    reinfer: Annotated[bool, typer.Option("--reinfer", help="Infer the schema from all values.")] = False,
+    annotation: Annotated[bool, typer.Option(help="Annotate the column as VARIANT; otherwise it is a struct.")] = True,
+    on_conflict: Annotated[OnConflict, typer.Option(help="For values whose value and typed_value conflict.")] = "error",
+    writer: WriterOptions,
+    column: Column = None,
+    engine: EngineOption = "local",
+    threads: Threads = None,
+    mode: Annotated[FileMode, typer.Option(help="If a file or table exists.")] = "error",
+    overwrite: Annotated[bool, typer.Option("--overwrite", hidden=True, help="As --mode overwrite.")] = False,
+    catalog: Catalog = None,
+    as_json: AsJson = False,
+) -> int:
+    """Rewrite files in another layout, schema or format: Parquet, Vortex, and the rows of tables.
+
+    Use it for readers without support for shredding, to convert files of older drafts, and to convert between formats.
+    """  # fmt: skip
+    from parquet_variant.cli.options.readers import read_schema
+    from parquet_variant.cli.output import Progress
+
+    if schema is not None and reinfer:
+        raise typer.BadParameter("--schema and --reinfer exclude each other")
+    source_format = _source_format(source, catalog if format not in _TABLES else None)
+    target = _target_format(source_format, dest, format)
+    options: dict[str, Any] = {
+        "layout": layout,
+        "schema": "infer" if reinfer else read_schema(schema),
+        "mode": "overwrite" if overwrite else mode,
+    }
+    of_files = {"column": column, "on_conflict": on_conflict}
+    of_parquet = {**writer.read(), **({} if annotation else {"annotation": False})}
+    if target != "parquet":
+        of_parquet = {name: value for name, value in of_parquet.items() if value != DEFAULT_COMPRESSION}
+        _refuse(of_parquet, f"Parquet files, not to {target.capitalize()}")
+    if {source_format, target} != {"parquet"} and engine == "spark":
+        raise typer.BadParameter("--engine spark rewrites Parquet files as Parquet files only")
+    with Progress() as progress:
+        if source_format in _TABLES or target in _TABLES:
+            _refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
+            written = _rows(source, source_format, dest, target, catalog, **options, **of_parquet)
+        elif {source_format, target} == {"parquet"}:
+            rewrite = _on_spark if engine == "spark" else _parquet
+            written = rewrite(source, dest, progress, threads, **options, **of_files, **of_parquet)
+        else:
+            from parquet_variant.vortex import rewrite as rewrite_vortex
+
+            written = rewrite_vortex(
+                source, dest, format=target, progress=progress, threads=threads, **options, **of_files, **of_parquet
+            )
+    _report(written, dest, as_json)
+    return 0
+
+
+def _source_format(source: str, catalog: str | None) -> str:
+    from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_vortex
+
+    if catalog is not None or is_iceberg(source):
+        return "iceberg"
+    return "delta" if is_delta(source) else "vortex" if is_vortex(source) else "parquet"
+
+
+def _target_format(source_format: str, dest: str, format: str | None) -> str:
+    by_name = next((name for name in ("parquet", "vortex") if dest.endswith(f".{name}")), None)
+    target = format or by_name or source_format
+    if source_format in _TABLES and target in _TABLES and format is None:
+        raise typer.BadParameter("name a DEST that ends in .parquet or .vortex, or set --format")
+    return target
+
+
+def _refuse(options: dict[str, Any], formats: str) -> None:
+    if options:
+        name = next(iter(options)).replace("_", "-").replace("bloom-filters", "bloom-filter")
+        raise typer.BadParameter(f"--{'no-' * (name == 'annotation')}{name} applies to {formats}")
+
+
+# -- the rewrite
+
+
+def _parquet(source: str, dest: str, progress: Progress, threads: int | None, **options: Any) -> Any:
+    from parquet_variant.parquet import rewrite
+
+    return rewrite(source, dest, progress=progress, threads=threads, **options)
+
+
+def _on_spark(source: str, dest: str, progress: Progress, threads: int | None, **options: Any) -> Any:
+    from parquet_variant.cli.spark_session import spark_session
+    from parquet_variant.parquet.operations.rewrite import plan_rewrite
+    from parquet_variant.spark.operations.change import rewrite
+
+    plan_rewrite(source, dest, mode=options["mode"])  # before the JVM starts
+    with spark_session(progress) as session:
+        return rewrite(session, source, dest, progress=progress, **options)
+
+
+class _Rows:
+    """The rows of files as tables, counted while they are read."""
+
+    def __init__(self, tables: Iterable[Any]) -> None:
+        self.tables, self.rows = tables, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for table in self.tables:
+            self.rows += len(table)
+            yield table
+
+
+def _rows(
+    source: str,
+    source_format: str,
+    dest: str,
+    target: str,
+    catalog: str | None,
+    *,
+    mode: str,
+    layout: Any,
+    **write: Any,
+) -> Any:
+    """Write the rows of files or a table to a file or a table; return the file, or the name of the version and rows."""
+    import pyarrow as pa
+
+    from parquet_variant.cli.options.tables import read_catalog
+
+    rows = _Rows(_tables(source, source_format, catalog))
+    if target not in _TABLES:
+        from parquet_variant import parquet, vortex
+
+        package: Any = vortex if target == "vortex" else parquet
+        default = "auto" if target == "vortex" else "final"
+        return [package.write(dest, pa.concat_tables(rows), layout=layout or default, mode=mode, **write)]
+    if layout is not None:
+        raise typer.BadParameter("--layout applies to Parquet and Vortex files")
+    if write["schema"] == "infer":
+        write["schema"] = None  # tables infer the schema of new files
+    if target == "delta":
+        from parquet_variant import delta
+
+        version = f"version {delta.write(dest, rows, mode=mode, **write).version}"
+    else:
+        from parquet_variant import iceberg
+
+        made = iceberg.write(
+            dest, rows, catalog=read_catalog(catalog), mode="error" if mode == "error" else "replace", **write
+        )
+        version = f"snapshot {made.snapshot_id}"
+    return version, rows.rows
+
+
+def _tables(source: str, source_format: str, catalog: str | None) -> Iterator[Any]:
+    from parquet_variant import delta, iceberg
+    from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.vortex.files.rewriting import source_files, tables_of
+
+    if source_format == "delta":
+        yield delta.read_table(source)
+    elif source_format == "iceberg":
+        yield iceberg.read_table(source, catalog=read_catalog(catalog))
+    else:
+        for file in source_files(source):
+            yield from tables_of(file)
+
+
+def _report(written: Any, dest: str, as_json: bool) -> None:
+    from parquet_variant.cli.output import human_bytes, print_json
+    from parquet_variant.parquet.report_text import counted
+
+    if isinstance(written, tuple):
+        version, rows = written
+        name, number = version.split()
+        if as_json:
+            print_json({"table": dest, name: int(number), "rows": rows})
+        else:
+            print(f"{counted(rows, 'row')} in {version} of {dest}")
+        return
+    rows, size = sum(info.rows for info in written), sum(info.bytes for info in written)
+    if as_json:
+        files = [{"path": info.path, "rows": info.rows, "bytes": info.bytes} for info in written]
+        print_json({"files": files, "rows": rows, "bytes": size})
+    else:
+        print(f"{counted(rows, 'row')} in {counted(len(written), 'file')} in {dest} ({human_bytes(size)})")

@@ -1,0 +1,191 @@
+"""`optimize`: compact the small Vortex files of a directory, and re-shred files where that saves space.
+
+Owns describing and merging Vortex files. `parquet.operations.optimize` owns the choice of files and schema, and the
+replacement of files.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import VariantFileError
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.staging import StagedFile, Staging
+from parquet_variant.parquet.operations.optimize import (
+    DEFAULT_FILE_BYTES,
+    FormatToOptimize,
+    OptimizeOptions,
+    OptimizeResult,
+    ShreddedFile,
+    optimize_directory,
+    staged_file,
+)
+from parquet_variant.schema.shredding_schema import ShreddingSchema
+from parquet_variant.shredding.policies.decision import Policy
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
+from parquet_variant.vortex.files.paths import SUFFIX, some_vortex_files
+from parquet_variant.vortex.files.reader import choose_variant, original_texts, read, read_table
+from parquet_variant.vortex.files.trailer import ColumnNote
+from parquet_variant.vortex.files.writer import VortexColumn, write
+from parquet_variant.vortex.logical.json_columns import JsonColumn
+
+
+class _VortexFile(NamedTuple):
+    """A file of the directory."""
+
+    path: str
+    size: int
+
+
+def optimize(
+    path: str | os.PathLike[str],
+    *,
+    file_bytes: int = DEFAULT_FILE_BYTES,
+    reshred: bool = False,
+    schema: ShreddingSchema | str | None = None,
+    policy: str | Policy | None = None,
+    min_saving: float = 0.02,
+    column: str | None = None,
+    dry_run: bool = False,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> OptimizeResult:
+    """Compact the small Vortex files of a directory, re-shredding files where that saves space; no row changes.
+
+    Columns in the columnar layout have no schema, and are only compacted. Each new file is written in memory.
+
+    Parameters
+    ----------
+    path
+        A directory of Vortex files. Files of a subdirectory stay in it.
+    file_bytes, reshred, schema, policy, min_saving, column, dry_run, threads, progress, engine
+        As for `pv.parquet.optimize`.
+
+    Returns
+    -------
+    OptimizeResult
+        The result of `pv.parquet.optimize`.
+
+    Raises
+    ------
+    VariantFileError
+        If the path is not a directory of Vortex files.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("1", "2"):
+    ...         _ = pv.vortex.write(f"{folder}/{name}.vortex", pv.parse_json(['{"n": 1}'] * 100), schema="n bigint")
+    ...     result = optimize(folder)
+    >>> result.files_removed, result.files_added, result.schema.to_ddl()
+    (2, 1, 'n bigint')
+    """
+    vortex()
+    files = FormatToOptimize(
+        _files, partial(_described, column=column), partial(_profile, column=column), partial(_merged, column=column)
+    )
+    options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
+    local = os.fspath(path).removeprefix("file://")
+    return optimize_directory(local, files, options, engine or ThreadEngine(threads, progress))
+
+
+def _files(root: str) -> list[_VortexFile]:
+    if "://" in root:
+        raise VariantFileError(f"{root} is not on a local disk: copy the Vortex files to one", reason="not-found")
+    base = filesystem_of(root)[1]
+    return [_VortexFile(name, Path(name).stat().st_size) for name in some_vortex_files(base)]
+
+
+def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
+    file = open_file(source.path)
+    name = choose_variant(file, column)
+    # The columns that must be equal in files to be merged; of the chosen column only the layout.
+    others = [(field if field.name != name else field.name) for field in file.schema]
+    texts = [note.has_texts for note in file.notes.values()]
+    return ShreddedFile(source, _schema_of(file, name), len(file), f"{others} {_kinds(file)} {texts}")
+
+
+def _kinds(file: OpenVortexFile) -> dict[str, bool]:
+    """Return whether each Variant column is columnar."""
+    return {name: layout == "columnar" for name, layout in file.layouts.items()}
+
+
+def _schema_of(file: OpenVortexFile, name: str) -> ShreddingSchema | None:
+    """Return the shredding schema of a column; None if it is columnar."""
+    if file.layouts[name] == "columnar":
+        return None
+    note = file.notes.get(name, ColumnNote())
+    if note.schema is not None:
+        return note.schema
+    kind = file.schema.field(name).type
+    if kind.get_field_index("typed_value") < 0:
+        return ShreddingSchema.variant()
+    return ShreddingSchema.from_storage(kind)
+
+
+def _profile(task: int, attempt: int, source: _VortexFile, *, column: str | None) -> Profile:
+    return Profile.of_array(read(source.path, column))
+
+
+def _merged(
+    task: int,
+    attempt: int,
+    sources: Sequence[_VortexFile],
+    *,
+    staging: Staging,
+    schema: ShreddingSchema | None,
+    root: str,
+    column: str | None,
+) -> tuple[StagedFile, int, int]:
+    """Write one new file from several; return its staged place, rows and bytes."""
+    staged = staged_file(
+        staging, task, attempt, posixpath.relpath(posixpath.dirname(sources[0].path), root), SUFFIX[1:]
+    )
+    files = [open_file(source.path) for source in sources]
+    main = choose_variant(files[0], column)
+    tables = [read_table(source.path) for source in sources]
+    columns: dict[str, VortexColumn] = {}
+    for field in tables[0].schema:
+        parts = [table.column(field.name) for table in tables]
+        layout = files[0].layouts.get(field.name)
+        if layout is None:
+            columns[field.name] = VortexColumn(
+                one_chunk(pa.chunked_array([chunk for part in parts for chunk in part.chunks], field.type)),
+                nullable=field.nullable,
+            )
+            continue
+        arrays = [VariantArray.from_arrow(part) for part in parts]
+        values = _joined(arrays, schema if field.name == main and layout != "columnar" else None)
+        notes = files[0].notes.get(field.name, ColumnNote())
+        content: VariantArray | JsonColumn = values
+        if notes.is_json:
+            texts = [original_texts(file, field.name) for file in files]
+            content = JsonColumn(values, pa.concat_arrays(texts) if notes.has_texts else None)
+        columns[field.name] = VortexColumn(content, "columnar" if layout == "columnar" else None, field.nullable)
+    info = write(filesystem_of(staged.path)[1], columns)
+    return staged, info.rows, info.bytes
+
+
+def _joined(arrays: list[VariantArray], schema: ShreddingSchema | None) -> VariantArray:
+    """Return the rows of all arrays, shredded by a schema, or by their own if it is the same."""
+    if schema is None and all(array.storage.type == arrays[0].storage.type for array in arrays):
+        return VariantArray.concat(arrays)
+    rows = VariantArray.concat([array.to_unshredded() for array in arrays])
+    if schema is None or schema.kind == "variant":
+        return rows
+    from parquet_variant.functions.shred_variant import shred_variant
+
+    return shred_variant(rows, schema)

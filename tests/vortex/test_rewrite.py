@@ -1,0 +1,159 @@
+"""Vortex files in and out of `variant rewrite` and `variant optimize`: the values are equal in every format."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.cli.app import main
+from parquet_variant.interop.json_rows import json_rows
+
+pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+
+TEXTS = ['{"a":1,"b":[1,"x"]}', '{"a":2,"c":{"d":"2020-01-01"}}', "3", None, "null", '{"a":1.5}', "[]"] * 20
+
+
+def rows(schema="a bigint, b array<bigint>", layout="final"):
+    array = pv.parse_json(TEXTS)
+    if schema:
+        array = pv.shred_variant(array, schema, layout=layout)
+    table = pv.vortex.variant_table({"id": pa.array(range(len(TEXTS))), "v": array, "s": [{"x": "t"}] * len(TEXTS)})
+    return table.cast(pa.schema([table.schema.field("id").with_nullable(False), *list(table.schema)[1:]]))
+
+
+def check(table):
+    assert table.column_names == ["id", "v", "s"]
+    array = pv.VariantArray.from_arrow(table, "v")
+    same = pv.equals(array, pv.parse_json(TEXTS)).to_pylist()
+    assert same == [None if text is None else True for text in TEXTS]
+    assert [value is None for value in array] == [text is None for text in TEXTS]
+    assert table["id"].to_pylist() == list(range(len(TEXTS)))
+    assert table["s"].to_pylist() == [{"x": "t"}] * len(TEXTS)
+
+
+def run(capsys, *words):
+    code = main([str(word) for word in words])
+    shown = capsys.readouterr()
+    return code, shown.out + shown.err
+
+
+@pytest.mark.parametrize("layout", [None, "unshredded", "final", "variant", "struct", "columnar"])
+def test_parquet_to_vortex_and_back(layout, tmp_path, capsys):
+    pv.parquet.write(tmp_path / "a.parquet", rows())
+    words = [] if layout is None else ["--layout", layout]
+    assert run(capsys, "rewrite", tmp_path / "a.parquet", tmp_path / "b.vortex", *words)[0] == 0
+    assert run(capsys, "rewrite", tmp_path / "b.vortex", tmp_path / "c.parquet")[0] == 0
+    assert run(capsys, "rewrite", tmp_path / "b.vortex", tmp_path / "d.vortex")[0] == 0
+    stored = {None: "struct", "unshredded": "variant", "final": "struct"}.get(layout, layout)
+    for name in ("b", "d"):
+        assert pv.vortex.inspect(tmp_path / f"{name}.vortex").columns[0].layouts == {stored: 1}
+        check(pv.vortex.read_table(tmp_path / f"{name}.vortex"))
+    back = pv.parquet.read_table(tmp_path / "c.parquet")
+    check(back)
+    assert not back.schema.field("id").nullable
+    shredded = pv.parquet.read(tmp_path / "c.parquet").schema
+    assert (shredded is not None) == (layout in (None, "final", "struct", "columnar"))
+    if layout is None:
+        assert shredded.to_ddl() == "a bigint, b array<bigint>"
+
+
+def test_drafts_schemas_and_nested_variants(tmp_path):
+    for layout in ("draft-paths", "draft-object"):
+        pv.parquet.write(tmp_path / f"{layout}.parquet", rows(layout=layout, schema="a bigint"))
+        (info,) = pv.vortex.rewrite(tmp_path / f"{layout}.parquet", tmp_path / f"{layout}.vortex")
+        assert info.layouts == {"v": "struct"}
+        check(pv.vortex.read_table(info.path))
+    for schema in ("a double", "infer"):
+        for dest in ("e.vortex", "e.parquet"):
+            (info,) = pv.vortex.rewrite(
+                tmp_path / "draft-paths.vortex", tmp_path / dest, schema=schema, mode="overwrite", column="v"
+            )
+            read = pv.vortex.read if dest.endswith("vortex") else pv.parquet.read
+            assert read(info.path).schema.get("$.a").type is not None
+    variants = pv.parse_json(['{"n": 1}', "2"])
+    inner = pa.StructArray.from_arrays([variants.storage], fields=[variants.arrow_field.with_name("w")])
+    nested = pa.table({"s": inner, "v": variants.storage}, schema=pa.schema([
+        pa.field("s", inner.type), variants.arrow_field.with_name("v"),
+    ]))  # fmt: skip
+    pv.parquet.write(tmp_path / "n.parquet", nested)
+    pv.vortex.rewrite(tmp_path / "n.parquet", tmp_path / "n.vortex")
+    pv.vortex.rewrite(tmp_path / "n.vortex", tmp_path / "m.parquet")
+    shown = [list(json_rows(pv.parquet.read_table(tmp_path / f"{name}.parquet"))) for name in "nm"]
+    assert shown[0] == shown[1] == ['{"s":{"w":{"n":1}},"v":{"n":1}}', '{"s":{"w":2},"v":2}']
+
+
+def test_directories_and_original_texts(tmp_path):
+    texts = ['{"a": 1.50}', None]
+    for name in ("1", "x/2"):
+        pv.vortex.write(tmp_path / f"in/{name}.vortex", {"doc": pa.array(texts)}, json=["doc"], exact=True)
+    infos = pv.vortex.rewrite(tmp_path / "in", tmp_path / "out")
+    assert [info.path for info in infos] == [str(tmp_path / f"out/{name}.vortex") for name in ("1", "x/2")]
+    assert pv.vortex.read_json(tmp_path / "out/x/2.vortex", exact=True).storage.to_pylist() == texts
+    infos = pv.vortex.rewrite(tmp_path / "in", tmp_path / "parquet", format="parquet")
+    assert pv.to_json(pv.parquet.read(tmp_path / "parquet")).to_pylist() == ['{"a":1.5}', None] * 2
+
+
+def test_tables(tmp_path, capsys):
+    pv.parquet.write(tmp_path / "a.parquet", rows())
+    chain = ["a.parquet", "b.vortex", "delta", "c.vortex", "iceberg", "d.vortex", "e.parquet"]
+    for source, dest in itertools.pairwise(chain):
+        words = ["--format", dest] if dest in ("delta", "iceberg") else []
+        code, shown = run(capsys, "rewrite", tmp_path / source, tmp_path / dest, *words)
+        assert code == 0, shown
+    check(pv.delta.read_table(tmp_path / "delta"))
+    check(pv.iceberg.read_table(tmp_path / "iceberg"))
+    check(pv.vortex.read_table(tmp_path / "d.vortex"))
+    check(pv.parquet.read_table(tmp_path / "e.parquet"))
+    code, shown = run(capsys, "rewrite", tmp_path / "b.vortex", tmp_path / "delta", "--format", "delta")
+    assert code == 1
+    assert "already" in shown
+
+
+def test_what_is_refused(tmp_path, capsys):
+    pv.vortex.write(tmp_path / "a.vortex", rows())
+    for words, match in (
+        (("b.vortex", "--layout", "draft-paths"), "Vortex has no layout 'draft-paths'"),
+        (("b.parquet", "--layout", "columnar"), "Parquet has no layout 'columnar'"),
+        (("b.vortex", "--engine", "spark"), "Parquet files as Parquet files only"),
+        (("b.vortex", "--compression", "lz4"), "--compression applies to Parquet"),
+        (("b.vortex", "--no-annotation"), "--no-annotation applies to Parquet"),
+        (("a.vortex",), "already exists"),
+        (("d", "--format", "delta", "--layout", "final"), "--layout applies"),
+    ):
+        code, shown = run(capsys, "rewrite", tmp_path / "a.vortex", tmp_path / words[0], *words[1:])
+        assert code, words
+        assert match in shown, (words, shown)
+    with pytest.raises(pv.VariantError, match="unknown option"):
+        pv.vortex.rewrite(tmp_path / "a.vortex", tmp_path / "b.vortex", compression="lz4")
+
+
+def test_optimize(tmp_path, capsys):
+    for name in ("1", "2", "x/3", "x/4"):
+        pv.vortex.write(tmp_path / f"d/{name}.vortex", rows("a bigint"))
+    code, shown = run(capsys, "optimize", tmp_path / "d", "--schema", "b array<bigint>")
+    assert code == 0, shown
+    assert "4 files" in shown
+    files = pv.vortex.vortex_files(tmp_path / "d")
+    assert [file.count("/x/") for file in files] == [0, 1]
+    for file in files:
+        read = pv.vortex.read_table(file)
+        check(read.slice(0, len(TEXTS)))
+        check(read.slice(len(TEXTS)))
+        assert pv.vortex.read(file).schema.to_ddl() == "b array<bigint>"
+    assert "nothing to do" in run(capsys, "optimize", tmp_path / "d", "--schema", "b array<bigint>")[1]
+    # Columnar files have no schema; original texts are kept.
+    for name in ("1", "2"):
+        pv.vortex.write(
+            tmp_path / f"c/{name}.vortex", {"j": pa.array(['{"a": 1.0}'])}, json=["j"], exact=True, layout="columnar"
+        )
+    result = pv.vortex.optimize(tmp_path / "c")
+    assert (result.files_removed, result.files_added, result.schema) == (2, 1, None)
+    (file,) = pv.vortex.vortex_files(tmp_path / "c")
+    assert pv.vortex.inspect(file).columns[0].layouts == {"columnar": 1}
+    assert pv.vortex.read_json(file, exact=True).storage.to_pylist() == ['{"a": 1.0}'] * 2
+    assert pv.vortex.optimize(tmp_path / "c").files_removed == 0
+    with pytest.raises(pv.VariantFileError, match="not a directory"):
+        pv.vortex.optimize(file)
