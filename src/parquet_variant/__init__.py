@@ -12,6 +12,8 @@ from parquet_variant.lazy_names import lazy_names, register_methods
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "array.variant_array": "VariantArray",
+    "contracts.contract": "Contract",
+    "contracts.path_rules": "PathRules",
     "encoding.variant": "Variant",
     "errors": (
         "CastError ConflictError DeltaError JsonError KernelsError MalformedVariantError PathError "

@@ -7,6 +7,8 @@ from parquet_variant import testing as testing
 from parquet_variant import vortex as vortex
 from parquet_variant._version import __version__ as __version__
 from parquet_variant.array.variant_array import VariantArray as VariantArray
+from parquet_variant.contracts.contract import Contract as Contract
+from parquet_variant.contracts.path_rules import PathRules as PathRules
 from parquet_variant.encoding.variant import Variant as Variant
 from parquet_variant.errors import CastError as CastError
 from parquet_variant.errors import ConflictError as ConflictError
@@ -90,6 +92,7 @@ __all__ = [
     "AutoPolicy",
     "CastError",
     "ConflictError",
+    "Contract",
     "DeltaError",
     "ExplicitPolicy",
     "HintsPolicy",
@@ -98,6 +101,7 @@ __all__ = [
     "KernelsError",
     "MalformedVariantError",
     "PathError",
+    "PathRules",
     "PredicateError",
     "Profile",
     "SchemaError",

@@ -20,7 +20,10 @@ from parquet_variant.errors import VariantError
 # Optional libraries, and what to install for each.
 _SQL = "'parquet-variant[sql]'"
 _ICEBERG = "'parquet-variant[iceberg]'"
+_CONTRACTS = "'parquet-variant[contracts]'"
 _INSTALL = {
+    "yaml": _CONTRACTS,
+    "open_data_contract_standard": _CONTRACTS,
     "sqlglot": _SQL,
     "duckdb": _SQL,
     "pandas": "pandas",

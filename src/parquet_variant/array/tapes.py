@@ -85,7 +85,7 @@ def _objects_of(tape: Tape) -> list[Any]:
     open_containers: list[tuple[Any, int]] = []
     parent, stop = None, -1
     for n, (kind, item, key, end) in enumerate(
-        zip(kinds.tolist(), _scalars_of(tape, kinds), keys, tape.nodes[:, 3].tolist(), strict=True)
+        zip(kinds.tolist(), scalar_objects(tape.nodes), keys, tape.nodes[:, 3].tolist(), strict=True)
     ):
         while n == stop:
             parent, stop = open_containers.pop()
@@ -104,13 +104,14 @@ def _objects_of(tape: Tape) -> list[Any]:
     return [next(values) if size else None for size in np.diff(tape.row_start).tolist()]
 
 
-def _scalars_of(tape: Tape, kinds: Int64s) -> list[Any]:
-    """Return the object of each scalar node, and None for containers."""
+def scalar_objects(nodes: Int64s) -> list[Any]:
+    """Return the object of each scalar node of a tape, and None for containers."""
+    kinds = nodes[:, 0] & 0xFF
     items = np.full(len(kinds), None, object)
     for kind in np.unique(kinds[kinds < KIND.ARRAY]).tolist():
         at = np.flatnonzero(kinds == kind)
         scalars = np.empty(len(at), object)
-        scalars[:] = _SCALARS.get(_P(kind), _integers)(tape.nodes[at], _P(kind))
+        scalars[:] = _SCALARS.get(_P(kind), _integers)(nodes[at], _P(kind))
         items[at] = scalars
     return items.tolist()
 

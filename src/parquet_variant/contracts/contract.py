@@ -1,0 +1,327 @@
+"""`Contract`: the rules for the paths of a Variant column.
+
+Owns the collection of rules and how contracts are named in arguments. `path_rules` has the rules of one path, and
+`yaml_format`, `json_schema` and `odcs` the file formats.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from parquet_variant.contracts.path_rules import ANY, PathRules, bad_contract
+from parquet_variant.errors import VariantError
+from parquet_variant.path import WILDCARD, VariantPath
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The rules that the values of a Variant column satisfy, by path.
+
+    Parameters
+    ----------
+    paths
+        The rules of each path, such as ``{"$.id": {"type": "integer", "required": True}}``. ``[*]`` stands for every
+        element of an array.
+    name, description
+        Text for readers.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> contract = pv.Contract({"$.id": {"type": "integer", "required": True}, "$.tag": {"values": ["a", "b"]}})
+    >>> print(contract.to_yaml())
+    version: 1
+    paths:
+      $.id:
+        type: integer
+        required: true
+      $.tag:
+        values: [a, b]
+    >>> pv.Contract.from_yaml(contract.to_yaml()) == contract
+    True
+    """
+
+    paths: Mapping[Any, Any] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.paths, Mapping):
+            raise bad_contract(f"paths is a {type(self.paths).__name__}: give a mapping of paths to rules")
+        paths: dict[VariantPath, PathRules] = {}
+        for name, value in self.paths.items():
+            path = checked_path(name)
+            try:
+                rules = value if isinstance(value, PathRules) else rules_of(value)
+                check_place(path, rules)
+            except VariantError as error:
+                raise error.at(path=path.shorthand) from None
+            if path in paths:
+                raise bad_contract("the path occurs twice: keep one of the two", path=path.shorthand)
+            paths[path] = rules
+        object.__setattr__(
+            self, "paths", dict(sorted(_without_parents(paths).items(), key=lambda item: _order(item[0])))
+        )
+
+    @classmethod
+    def of(cls, contract: Contract | str | os.PathLike[str] | Mapping[str, Any]) -> Contract:
+        """Return a contract from an object, a file (YAML, JSON Schema or ODCS), or a mapping of paths to rules.
+
+        Raises
+        ------
+        VariantError
+            For a contract that is not valid, with its file and line.
+        VariantFileError
+            For a file that cannot be read.
+        """
+        if isinstance(contract, Contract):
+            return contract
+        if isinstance(contract, Mapping):
+            return cls(contract)
+        if isinstance(contract, str | os.PathLike):
+            return cls.load(contract)
+        raise bad_contract(f"the contract is a {type(contract).__name__}: give a Contract, a file or a mapping")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Contract:
+        """Read a contract from a file: YAML, a JSON Schema, or an Open Data Contract Standard document.
+
+        Parameters
+        ----------
+        path
+            The file or its URI.
+
+        Returns
+        -------
+        Contract
+            The contract.
+
+        Raises
+        ------
+        VariantError
+            For a file that is not a contract, with the line, or with the keyword that cannot be expressed.
+        VariantFileError
+            For a file that cannot be read.
+        """
+        from parquet_variant.contracts.files import load_contract
+
+        return load_contract(os.fspath(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the contract as YAML.
+
+        Parameters
+        ----------
+        path
+            The file or its URI.
+        """
+        from parquet_variant.contracts.files import save_contract
+
+        save_contract(self, os.fspath(path))
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Contract:
+        """Read a contract from YAML.
+
+        Parameters
+        ----------
+        text
+            The YAML, as `to_yaml` writes it.
+
+        Returns
+        -------
+        Contract
+            The contract.
+
+        Raises
+        ------
+        VariantError
+            For text that is not a contract, with the line.
+        """
+        from parquet_variant.contracts.yaml_format import from_yaml
+
+        return from_yaml(text)
+
+    def to_yaml(self) -> str:
+        """Return the contract as YAML, which `from_yaml` reads.
+
+        Returns
+        -------
+        str
+            One entry per path, with the rules that are set.
+        """
+        from parquet_variant.contracts.yaml_format import to_yaml
+
+        return to_yaml(self)
+
+    @classmethod
+    def from_json_schema(cls, schema: Mapping[str, Any] | str) -> Contract:
+        """Read a contract from a JSON Schema (draft 2020-12 or 7).
+
+        Parameters
+        ----------
+        schema
+            The schema, as an object or as text.
+
+        Returns
+        -------
+        Contract
+            The contract.
+
+        Raises
+        ------
+        VariantError
+            For a keyword that a contract cannot express, such as ``oneOf``, with its place in the schema.
+
+        Examples
+        --------
+        >>> schema = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+        >>> {str(path): rules.rules() for path, rules in Contract.from_json_schema(schema).paths.items()}
+        {'$': {'types': ('object',)}, "$['id']": {'types': ('integer',), 'required': True}}
+        """
+        from parquet_variant.contracts.json_schema import from_json_schema
+
+        return from_json_schema(schema)
+
+    def to_json_schema(self) -> dict[str, Any]:
+        """Return the contract as a JSON Schema (draft 2020-12).
+
+        Returns
+        -------
+        dict
+            The schema. Rules without a keyword (`presence`, bounds of dates) are under ``x-variant``.
+        """
+        from parquet_variant.contracts.json_schema import to_json_schema
+
+        return to_json_schema(self)
+
+    @classmethod
+    def from_odcs(cls, document: str, *, schema: str | None = None, column: str | None = None) -> Contract:
+        """Read a contract from a document of the Open Data Contract Standard, version 3.
+
+        Parameters
+        ----------
+        document
+            The YAML of the document.
+        schema
+            The name of the schema object, if the document has several.
+        column
+            The property that is the Variant column; by default the properties of the schema object are the fields of
+            the Variant.
+
+        Returns
+        -------
+        Contract
+            The contract.
+
+        Raises
+        ------
+        VariantError
+            For a rule that a contract cannot express, with its place.
+        """
+        from parquet_variant.contracts.odcs import from_odcs
+
+        return from_odcs(document, schema, column)
+
+    def to_odcs(self) -> str:
+        """Return the contract as YAML of the Open Data Contract Standard, version 3.
+
+        Returns
+        -------
+        str
+            The document. Rules that the standard does not have are custom properties named ``variant.…``.
+
+        Raises
+        ------
+        VariantError
+            For rules on the elements of a top-level array, which the standard does not have.
+        """
+        from parquet_variant.contracts.odcs import to_odcs
+
+        return to_odcs(self)
+
+    def rules(self, path: str | VariantPath) -> PathRules:
+        """Return the rules of a path; a path that the contract does not name has none.
+
+        Parameters
+        ----------
+        path
+            The path.
+
+        Returns
+        -------
+        PathRules
+            The rules.
+        """
+        return self.paths.get(VariantPath.parse(path), ANY)
+
+    def with_paths(self, paths: Mapping[Any, Any]) -> Contract:
+        """Return the contract with some paths added or replaced.
+
+        Parameters
+        ----------
+        paths
+            The rules of the paths.
+
+        Returns
+        -------
+        Contract
+            The new contract.
+        """
+        added = {checked_path(path): rules for path, rules in paths.items()}
+        return replace(self, paths={**self.paths, **added})
+
+    def __iter__(self) -> Iterator[VariantPath]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+
+def checked_path(name: Any) -> VariantPath:
+    """Return a path of a contract. Raises `VariantError` for an index, which stands for one element."""
+    path = VariantPath.parse(name)
+    if any(isinstance(segment, int) for segment in path.segments):
+        raise bad_contract("a contract has one rule for all elements: write [*] instead of an index", path=str(name))
+    return path
+
+
+def rules_of(rules: Any) -> PathRules:
+    """Return the rules of a mapping, where ``type`` is one type or a list."""
+    from parquet_variant.errors import check_names
+
+    if not isinstance(rules, Mapping):
+        raise bad_contract(f"the rules are {rules!r}: write a mapping such as {{type: string}}")
+    names = [name if name != "types" else "type" for name in PathRules.__dataclass_fields__]
+    try:
+        check_names("rule", map(str, rules), names)
+    except VariantError as error:
+        raise bad_contract(error.message) from None
+    parameters = {name if name != "type" else "types": value for name, value in rules.items()}
+    if "types" in parameters:
+        types = parameters["types"]
+        types = [types] if isinstance(types, str) or types is None else types
+        if not isinstance(types, list | tuple):
+            raise bad_contract(f"type is {types!r}: write one type or a list of types")
+        parameters["types"] = tuple("null" if name is None else name for name in types)
+    return PathRules(**parameters)
+
+
+def check_place(path: VariantPath, rules: PathRules) -> None:
+    """Raise an error for a rule that cannot apply to a path."""
+    if path.segments and path.segments[-1] is WILDCARD and (rules.required or rules.presence):
+        raise bad_contract("elements cannot be required: use min_items at the path of the array")
+
+
+def _without_parents(paths: dict[VariantPath, PathRules]) -> dict[VariantPath, PathRules]:
+    """Return the paths without those that have no rules and lead to others, and the root if it has no rules."""
+    parents = {VariantPath(path.segments[:size]) for path in paths for size in range(len(path))} | {VariantPath()}
+    return {path: rules for path, rules in paths.items() if rules != ANY or path not in parents}
+
+
+def _order(path: VariantPath) -> list[tuple[bool, str]]:
+    """Return a key that puts parents before children, and elements before fields."""
+    return [(segment is not WILDCARD, str(segment)) for segment in path.segments]

@@ -1,0 +1,242 @@
+"""The Open Data Contract Standard (version 3) as a form of contracts.
+
+Owns the mapping of its logical types and options to rules, in both directions. The library
+`open-data-contract-standard` has the model of the document. A rule that the standard does not have is a custom
+property; an option that a contract cannot express is refused by name.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+from parquet_variant.contracts.contract import Contract, rules_of
+from parquet_variant.contracts.path_rules import PathRules, as_bound, bad_contract
+from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules
+from parquet_variant.errors import VariantError
+from parquet_variant.lazy_names import optional_libraries
+from parquet_variant.path import WILDCARD, VariantPath
+
+API_VERSION = "v3.1.0"
+_PREFIX = "variant."
+# Types of contracts that are logical types of the standard; the others are custom properties.
+_LOGICAL = {
+    "object": "object", "array": "array", "string": "string", "boolean": "boolean", "integer": "integer",
+    "number": "number", "date": "date", "timestamp": "timestamp", "time": "time",
+}  # fmt: skip
+_OPTIONS = {
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_items",
+    "maxItems": "max_items",
+    "minimum": "min",
+    "maximum": "max",
+    "pattern": "pattern",
+}
+_FORMATS = {"date": "date", "timestamp": "date-time", "uuid": "uuid"}
+
+
+def to_odcs(contract: Contract) -> str:
+    """Return a contract as the YAML of a document."""
+    with optional_libraries("contracts in the Open Data Contract Standard"):
+        from open_data_contract_standard.model import OpenDataContractStandard, SchemaObject
+
+    if elements := [path for path in contract.paths if path.segments[:1] == (WILDCARD,)]:
+        raise bad_contract(
+            "the Open Data Contract Standard has no arrays at the top level: remove the path, or use YAML",
+            path=elements[0].shorthand,
+        )
+    name = contract.name or "variant"
+    root = _properties_of(contract, VariantPath())
+    document = OpenDataContractStandard(
+        version="1.0.0",
+        kind="DataContract",
+        apiVersion=API_VERSION,
+        id=name,
+        name=name,
+        status="active",
+        schema=[
+            SchemaObject(
+                name=name,
+                logicalType="object",
+                physicalType="variant",
+                description=contract.description,
+                properties=root.get("properties"),
+                customProperties=_root_rules(contract.rules(VariantPath())) or None,
+            )
+        ],
+    )
+    return dump_yaml(document.model_dump(exclude_defaults=True, exclude_none=True, by_alias=True))
+
+
+def _root_rules(rules: PathRules) -> list[Any]:
+    """Return the rules of ``$`` as custom properties; an object without other rules is the default."""
+    from open_data_contract_standard.model import CustomProperty
+
+    plain = {"type": [], **plain_rules(rules)}
+    if plain["type"] == "object":
+        del plain["type"]
+    return [CustomProperty(property=_PREFIX + name, value=_custom(value)) for name, value in plain.items()]
+
+
+def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
+    """Return the parameters of the property of a path, with those of the paths below it."""
+    from open_data_contract_standard.model import CustomProperty, SchemaProperty
+
+    rules = contract.rules(path)
+    plain = plain_rules(rules)
+    fields: dict[str, Any] = {}
+    types = plain.pop("type", None)
+    if types is not None and (logical := _LOGICAL.get(types) if isinstance(types, str) else None):
+        fields["logicalType"] = logical
+    elif types is not None:
+        plain["type"] = list(types) if isinstance(types, tuple) else types
+    options: dict[str, Any] = {}
+    for option, name in _OPTIONS.items():
+        if name in plain and not isinstance(plain[name], dt.date):
+            options[option] = _number(plain.pop(name))
+    if plain.get("format") in _FORMATS:
+        options["format"] = _FORMATS[plain.pop("format")]
+    if options:
+        fields["logicalTypeOptions"] = options
+    if plain.pop("required", False):
+        fields["required"] = True
+    if rules.types:
+        # In the standard, a field that is not required may be null.
+        plain.pop("nullable", None)
+        if rules.allows_null is rules.required:
+            plain["nullable"] = rules.allows_null
+    if "description" in plain:
+        fields["description"] = plain.pop("description")
+    if "values" in plain and not any(isinstance(value, dt.date) for value in plain["values"]):
+        from open_data_contract_standard.model import EnumValue
+
+        fields["enum"] = [EnumValue(value=_number(value)) for value in plain.pop("values")]
+    custom = [CustomProperty(property=_PREFIX + name, value=_custom(value)) for name, value in plain.items()]
+    if custom:
+        fields["customProperties"] = custom
+    names = list(
+        dict.fromkeys(
+            str(below.segments[len(path)])
+            for below in contract.paths
+            if len(below) > len(path) and below.segments[: len(path)] == path.segments
+            and below.segments[len(path)] is not WILDCARD
+        )
+    )  # fmt: skip
+    if names:
+        fields["properties"] = [SchemaProperty(name=name, **_properties_of(contract, path / name)) for name in names]
+    element = path / WILDCARD
+    if any(below.segments[: len(element)] == element.segments for below in contract.paths):
+        fields["items"] = SchemaProperty(**_properties_of(contract, element))
+        fields.setdefault("logicalType", "array")
+        if types is None:
+            fields["customProperties"] = [*fields.get("customProperties", []), CustomProperty(
+                property=f"{_PREFIX}type", value=[])]  # fmt: skip
+    return fields
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _custom(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_custom(item) for item in value]
+    return value.isoformat() if isinstance(value, dt.date) else _number(value)
+
+
+def from_odcs(document: str, schema: str | None, column: str | None) -> Contract:
+    """Read a contract from a document. Raises `VariantError` for an option that it cannot express."""
+    with optional_libraries("contracts in the Open Data Contract Standard"):
+        import yaml
+        from open_data_contract_standard.model import OpenDataContractStandard
+        from pydantic import ValidationError
+
+    try:
+        model = OpenDataContractStandard.from_string(document)
+    except (yaml.YAMLError, TypeError, ValidationError) as error:
+        raise bad_contract(f"the text is not an ODCS document: {error}") from None
+    objects = {item.name: item for item in model.schema_ or []}
+    if not objects:
+        raise bad_contract("the ODCS document has no schema: add one object under schema:")
+    if schema is None and len(objects) > 1:
+        raise bad_contract(f"the ODCS document has several schemas: name one of {', '.join(map(str, objects))}")
+    if schema is not None and schema not in objects:
+        raise bad_contract(f"the ODCS document has no schema {schema!r}: name one of {', '.join(map(str, objects))}")
+    chosen = objects[schema] if schema is not None else next(iter(objects.values()))
+    paths: dict[VariantPath, PathRules] = {}
+    place = f"schema {chosen.name}"
+    if column is not None:
+        columns = {item.name: item for item in chosen.properties or []}
+        if column not in columns:
+            raise bad_contract(f"{place} has no property {column!r}: name one of {', '.join(map(str, columns))}")
+        _read(columns[column], VariantPath(), place, paths)
+        return Contract(paths, name=model.name, description=chosen.description)
+    _refuse_quality(chosen, place)
+    root = rules_of({"type": "object", **_custom_rules(chosen)})
+    if root.rules():
+        paths[VariantPath()] = root
+    for item in chosen.properties or []:
+        _read(item, VariantPath() / str(item.name), f"{place}/{item.name}", paths)
+    return Contract(paths, name=model.name, description=chosen.description)
+
+
+def _refuse_quality(item: Any, place: str) -> None:
+    if item.quality:
+        raise bad_contract(f"{place}: a contract cannot express quality rules: remove quality:")
+
+
+def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, PathRules]) -> None:
+    """Add the rules of a property and of those below it."""
+    _refuse_quality(item, place)
+    for name in ("unique", "primaryKey", "map"):
+        if getattr(item, name):
+            raise bad_contract(f"{place}: a contract cannot express {name!r}: remove it")
+    found: dict[str, Any] = {}
+    if item.logicalType is not None:
+        if item.logicalType not in _LOGICAL:
+            raise bad_contract(f"{place}: unknown logicalType {item.logicalType!r}: use {', '.join(_LOGICAL)}")
+        found["type"] = item.logicalType
+    for option, value in (item.logicalTypeOptions or {}).items():
+        if option == "required":
+            continue  # the names of required fields, which the fields have themselves
+        if option == "format":
+            if value not in _FORMATS.values():
+                raise bad_contract(f"{place}: a contract cannot express the format {value!r}: use pattern")
+            found["format"] = next(name for name, keyword in _FORMATS.items() if keyword == value)
+        elif option in _OPTIONS:
+            found[_OPTIONS[option]] = value
+        else:
+            raise bad_contract(f"{place}: a contract cannot express the option {option!r}: remove it")
+    if item.enum:
+        found["values"] = [entry.value for entry in item.enum if entry.value is not None]
+    if item.required and path.segments and path.segments[-1] is not WILDCARD:
+        found["required"] = True
+    if item.description is not None:
+        found["description"] = item.description
+    try:
+        custom = _custom_rules(item)
+        if custom.get("type") == []:
+            del custom["type"], found["type"]
+        if "type" in {**found, **custom}:
+            found["nullable"] = not item.required
+        paths[path] = rules_of({**found, **custom})
+    except VariantError as error:
+        raise bad_contract(f"{place}: {error.message}", path=path.shorthand) from None
+    for inner in item.properties or []:
+        _read(inner, path / str(inner.name), f"{place}/{inner.name}", paths)
+    if item.items is not None:
+        _read(item.items, path / WILDCARD, f"{place}/items", paths)
+
+
+def _custom_rules(item: Any) -> dict[str, Any]:
+    found = {
+        entry.property.removeprefix(_PREFIX): entry.value
+        for entry in item.customProperties or []
+        if (entry.property or "").startswith(_PREFIX)
+    }
+    for name in ("min", "max"):
+        if name in found:
+            found[name] = as_bound(name, found[name])
+    return found

@@ -1,0 +1,302 @@
+"""`PathRules`: the rules for the values at one path, and the checks of the rules themselves.
+
+Owns the names of types and rules. `contract` combines the rules of all paths, and `rule_tables` puts them in the form
+of the kernel.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from functools import cache
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.errors import VariantError, check_choice, choice_of
+from parquet_variant.kernels.arrow_buffers import from_bytes
+from parquet_variant.kernels.tapes.string_forms import FORM
+from parquet_variant.types import DECIMAL_TYPES, INTEGERS, VariantType
+
+Bound: TypeAlias = int | Decimal | dt.date | dt.datetime
+Scalar: TypeAlias = str | bool | int | Decimal | dt.date | dt.datetime
+
+_V = VariantType
+# The types of a contract and the Variant types that they allow. An integer is any number without a fraction, as in JSON
+# Schema.
+TYPES: dict[str, frozenset[VariantType]] = {
+    "object": frozenset({_V.OBJECT}),
+    "array": frozenset({_V.ARRAY}),
+    "string": frozenset({_V.STRING}),
+    "boolean": frozenset({_V.BOOLEAN}),
+    "integer": frozenset({*INTEGERS, *DECIMAL_TYPES, _V.DOUBLE, _V.FLOAT}),
+    "number": frozenset({*INTEGERS, *DECIMAL_TYPES, _V.DOUBLE, _V.FLOAT}),
+    "date": frozenset({_V.DATE}),
+    "time": frozenset({_V.TIME}),
+    "timestamp": frozenset({_V.TIMESTAMP, _V.TIMESTAMP_NANOS}),
+    "timestamp_ntz": frozenset({_V.TIMESTAMP_NTZ, _V.TIMESTAMP_NTZ_NANOS}),
+    "uuid": frozenset({_V.UUID}),
+    "binary": frozenset({_V.BINARY}),
+    "null": frozenset({_V.NULL}),
+}
+# The forms of strings.
+FORMATS: dict[str, int] = {name.lower(): getattr(FORM, name) for name in FORM._fields}
+# The names of the rules in violations.
+RULES = (
+    *("type", "nullable", "required", "presence", "min", "max", "values", "pattern", "format"),
+    *("min_length", "max_length", "min_items", "max_items", "extra_fields"),
+)
+_MAX_COUNT = 2**31 - 1
+
+
+def bad_contract(message: str, **location: Any) -> VariantError:
+    """Return the error for an invalid contract."""
+    return VariantError(message, reason="bad-contract", **location)
+
+
+def _set(rules: PathRules, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(rules, name, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathRules:
+    """The rules for the values at one path. A rule on strings does not apply to numbers, and so on, as in JSON Schema.
+
+    Parameters
+    ----------
+    types
+        The allowed types, such as ``("string",)``; empty for any type. ``"integer"`` is any number without a fraction.
+    nullable
+        Whether a Variant null is allowed. By default it is allowed if `types` is empty.
+    required
+        Whether every object must have the field; for ``$``, whether no row may be SQL NULL.
+    presence
+        Smallest share of the objects (rows for ``$``) that have the field, above 0 and up to 1.
+    min, max
+        Inclusive bounds of numbers, or of dates and timestamps.
+    values
+        The allowed scalars.
+    pattern
+        A regular expression (RE2) that strings must contain; ``^`` and ``$`` bind it to the ends.
+    format
+        The form of strings: ``"date"``, ``"timestamp"``, ``"timestamp_ntz"``, ``"uuid"`` or ``"number"``.
+    min_length, max_length
+        Bounds of the number of characters of strings.
+    min_items, max_items
+        Bounds of the number of elements of arrays.
+    extra_fields
+        Whether objects may have fields that the contract does not name.
+    description
+        Text for readers.
+
+    Examples
+    --------
+    >>> PathRules(types="integer", min=0).describe("min")
+    'at least 0'
+    """
+
+    types: tuple[str, ...] = ()
+    nullable: bool | None = None
+    required: bool = False
+    presence: float | None = None
+    min: Bound | None = None
+    max: Bound | None = None
+    values: tuple[Scalar, ...] | None = None
+    pattern: str | None = None
+    format: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    extra_fields: bool = True
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        names = (self.types,) if isinstance(self.types, str) else tuple(self.types)
+        for name in names:
+            if not isinstance(name, str) or name not in TYPES:
+                raise bad_contract(f"unknown type {name!r}: {choice_of(str(name), TYPES)}")
+        nullable = self.nullable
+        if "null" in names:
+            if nullable is False:
+                raise bad_contract("nullable is false, but the types include null: remove one of the two")
+            nullable = True
+        types = tuple(name for name in TYPES if name in names and not (name == "null" and len(set(names)) > 1))
+        _set(self, types=types, nullable=None if nullable is bool(not types) else nullable)
+        for name in ("required", "extra_fields"):
+            if not isinstance(getattr(self, name), bool):
+                raise bad_contract(f"{name} is {getattr(self, name)!r}: write true or false")
+        if not isinstance(self.nullable, bool | None):
+            raise bad_contract(f"nullable is {self.nullable!r}: write true or false")
+        self._check_counts()
+        self._check_bounds()
+        if self.format is not None:
+            check_choice("format", self.format, FORMATS, reason="bad-contract")
+        if self.pattern is not None:
+            _check_pattern(self.pattern)
+        if self.values is not None:
+            values = (self.values,) if isinstance(self.values, str) else tuple(self.values)
+            if not values:
+                raise bad_contract("values is empty: list at least one value, or remove the rule")
+            _set(self, values=_distinct(as_scalar("values", value) for value in values))
+
+    def _check_counts(self) -> None:
+        if self.presence is not None:
+            if isinstance(self.presence, bool) or not isinstance(self.presence, int | float | Decimal):
+                raise bad_contract(f"presence is {self.presence!r}: write a share above 0 and up to 1")
+            if not 0 < self.presence <= 1:
+                raise bad_contract(f"presence is {self.presence}: write a share above 0 and up to 1")
+            if self.required:
+                raise bad_contract("required and presence are both set: required means a presence of 1")
+            _set(self, presence=float(self.presence))
+        for low, high in (("min_length", "max_length"), ("min_items", "max_items")):
+            smallest, largest = getattr(self, low), getattr(self, high)
+            for name, count in ((low, smallest), (high, largest)):
+                if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+                    raise bad_contract(f"{name} is {count!r}: write an integer that is at least 0")
+            if None not in (smallest, largest) and smallest > largest:
+                raise bad_contract(f"{low} is {smallest} and {high} is {largest}: {low} must not be greater")
+
+    def _check_bounds(self) -> None:
+        for name in ("min", "max"):
+            if (bound := getattr(self, name)) is not None:
+                _set(self, **{name: as_bound(name, bound)})
+        if self.min is not None and self.max is not None:
+            if isinstance(self.min, dt.date) != isinstance(self.max, dt.date):
+                raise bad_contract("min and max have different types: write two numbers, or two dates or timestamps")
+            if order_of(self.min) > order_of(self.max):
+                raise bad_contract(f"min is {self.min} and max is {self.max}: min must not be greater")
+
+    @property
+    def allows_null(self) -> bool:
+        """Whether a Variant null is allowed."""
+        return not self.types if self.nullable is None else self.nullable
+
+    @property
+    def kinds(self) -> frozenset[VariantType] | None:
+        """The Variant types of the allowed types; None for any."""
+        return frozenset().union(*(TYPES[name] for name in self.types)) if self.types else None
+
+    @property
+    def whole_numbers(self) -> bool:
+        """Whether numbers must not have a fraction."""
+        return "integer" in self.types and "number" not in self.types
+
+    def rules(self) -> dict[str, Any]:
+        """Return the rules that are set, by the names of the parameters."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if value != _DEFAULTS[name]}
+
+    def with_rules(self, **rules: Any) -> PathRules:
+        """Return the rules with some of them replaced."""
+        return replace(self, **rules)
+
+    def describe(self, rule: str) -> str:
+        """Return what a rule expects, for reports."""
+        if rule == "type":
+            return " or ".join(self.types)
+        texts = {
+            "nullable": "no null",
+            "required": "present",
+            "presence": f"present in at least {self.presence:.4%}" if self.presence else "",
+            "min": f"at least {self.min}",
+            "max": f"at most {self.max}",
+            "values": f"one of {', '.join(map(repr_of, self.values or ()))}",
+            "pattern": f"matches {self.pattern}",
+            "format": f"a {self.format}",
+            "min_length": f"at least {self.min_length} characters",
+            "max_length": f"at most {self.max_length} characters",
+            "min_items": f"at least {self.min_items} elements",
+            "max_items": f"at most {self.max_items} elements",
+            "extra_fields": "no other fields",
+        }
+        return texts[rule]
+
+
+_DEFAULTS = {field.name: field.default for field in fields(PathRules)}
+ANY = PathRules()
+
+
+def as_bound(name: str, value: Any) -> Bound:
+    """Return a bound as a number, a date or a timestamp. Raises `VariantError` for other values."""
+    if isinstance(value, str):
+        try:
+            value = dt.date.fromisoformat(value) if len(value) == 10 else dt.datetime.fromisoformat(value)
+        except ValueError:
+            raise bad_contract(
+                f"{name} is {value!r}: write a number, a date such as 2026-01-31, or a timestamp such as "
+                "2026-01-31T00:00:00Z"
+            ) from None
+    scalar = as_scalar(name, value)
+    if isinstance(scalar, bool | str):
+        raise bad_contract(f"{name} is {value!r}: write a number, a date or a timestamp")
+    return scalar
+
+
+def as_scalar(name: str, value: Any) -> Scalar:
+    """Return an allowed value in the form of contracts: doubles become decimals with the same digits."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise bad_contract(f"{name} is {value}: write a finite number")
+        value = Decimal(repr(value))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise bad_contract(f"{name} is {value}: write a finite number")
+        return int(value) if value == value.to_integral_value() else value.normalize()
+    if isinstance(value, str | bool | int | dt.date):
+        return value
+    raise bad_contract(f"{name} contains {value!r}: write strings, numbers, booleans, dates or timestamps")
+
+
+def order_of(bound: Bound) -> Any:
+    """Return a number with the order of the bounds: dates and timestamps in microseconds."""
+    if isinstance(bound, dt.datetime):
+        return micros_of(bound)
+    if isinstance(bound, dt.date):
+        return (bound - dt.date(1970, 1, 1)).days * 86_400_000_000
+    return bound
+
+
+def micros_of(time: dt.datetime) -> int:
+    """Return the microseconds since 1970; of local time if there is no zone."""
+    epoch = dt.datetime(1970, 1, 1, tzinfo=None if time.tzinfo is None else dt.UTC)
+    return (time - epoch) // dt.timedelta(microseconds=1)
+
+
+def scalar_key(value: Any) -> tuple[str, Any]:
+    """Return a key under which equal scalars are equal: a number is one value, whatever its type."""
+    if isinstance(value, bool):
+        return "boolean", value
+    if isinstance(value, float):
+        return ("number", Decimal(value)) if math.isfinite(value) else ("double", repr(value))
+    if isinstance(value, int | Decimal):
+        return "number", Decimal(value)
+    if isinstance(value, dt.datetime):
+        return "timestamp" if value.tzinfo else "timestamp_ntz", micros_of(value)
+    return type(value).__name__, value
+
+
+def repr_of(value: Any) -> str:
+    """Return a scalar as contracts and reports write it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else "null" if value is None else str(value)
+
+
+def _distinct(values: Iterable[Scalar]) -> tuple[Scalar, ...]:
+    return tuple({scalar_key(value): value for value in values}.values())
+
+
+@cache
+def _check_pattern(pattern: str) -> None:
+    if not isinstance(pattern, str):
+        raise bad_contract(f"pattern is {pattern!r}: write a regular expression")
+    try:
+        pc.match_substring_regex(from_bytes([b""], pa.string()), pattern)
+    except pa.ArrowInvalid as error:
+        raise bad_contract(f"pattern {pattern!r} is not a regular expression of RE2: {error}") from None

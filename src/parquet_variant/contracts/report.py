@@ -1,0 +1,300 @@
+"""`ContractReport`: the violations of a contract in some data.
+
+Owns counts that merge, the violations that readers see, and the forms of the report (text, JSON, JUnit XML and GitHub
+annotations). `tape_check` makes the counts.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from parquet_variant.contracts.contract import Contract
+from parquet_variant.contracts.path_rules import RULES, repr_of
+from parquet_variant.path import VariantPath
+
+# Characters of a value in reports.
+_SHOWN = 60
+
+
+class ShownText(str):
+    """What a report shows instead of a value, such as a number of fields; it is not quoted."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A value that breaks a rule.
+
+    Parameters
+    ----------
+    row
+        The 0-based number of the row, or the 1-based number of the line if the data is text.
+    value
+        The value; None for a missing value, and if values are suppressed.
+    file
+        The file; None for data in memory.
+    unit
+        ``"row"`` or ``"line"``, or ``"element"`` of a JSON array.
+    """
+
+    row: int
+    value: Any = None
+    file: str | None = None
+    unit: str = "row"
+
+    def __str__(self) -> str:
+        value = "" if self.value is None else f": {_shown(self.value)}"
+        return f"{self.unit} {self.row}{f' of {self.file}' if self.file else ''}{value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that some values break.
+
+    Parameters
+    ----------
+    path
+        The path.
+    rule
+        The name of the rule, such as ``"type"`` or ``"required"``.
+    expected
+        What the rule expects.
+    count
+        Number of values that break it; for ``"required"`` and ``"presence"``, of places without a value.
+    rows
+        Number of rows with such a value.
+    share
+        `rows` as a share of all rows.
+    examples
+        The first such values.
+    """
+
+    path: VariantPath
+    rule: str
+    expected: str
+    count: int
+    rows: int
+    share: float
+    examples: tuple[Example, ...] = ()
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path.shorthand} {self.rule}: expected {self.expected}; {self.count:,} "
+            f"{'value' if self.count == 1 else 'values'} in {self.share:.2%} of rows"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the violation in types that JSON can represent."""
+        return {
+            "path": self.path.shorthand,
+            "rule": self.rule,
+            "expected": self.expected,
+            "count": self.count,
+            "rows": self.rows,
+            "share": self.share,
+            "examples": [_example_dict(example) for example in self.examples],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCount:
+    """How often a rule was broken."""
+
+    count: int
+    rows: int
+    examples: tuple[Example, ...] = ()
+
+    def merge(self, other: RuleCount, limit: int) -> RuleCount:
+        """Return the counts of both parts of the data, with the first examples."""
+        return RuleCount(self.count + other.count, self.rows + other.rows, (*self.examples, *other.examples)[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class ContractCounts:
+    """The counts of some rows, which merge with those of other rows.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    bad_rows
+        Number of rows that break a rule of a single row (every rule but ``"presence"``).
+    broken
+        The counts by path and rule.
+    places
+        Number of places for a value, for the paths with a smallest presence.
+    """
+
+    rows: int = 0
+    bad_rows: int = 0
+    broken: dict[tuple[VariantPath, str], RuleCount] = field(default_factory=dict)
+    places: dict[VariantPath, int] = field(default_factory=dict)
+
+    def merge(self, other: ContractCounts, limit: int = 5) -> ContractCounts:
+        """Return the counts of both parts of the data; `limit` is the number of examples per rule."""
+        broken = dict(self.broken)
+        for key, count in other.broken.items():
+            broken[key] = broken[key].merge(count, limit) if key in broken else count
+        places = {path: self.places.get(path, 0) + other.places.get(path, 0) for path in self.places | other.places}
+        return ContractCounts(self.rows + other.rows, self.bad_rows + other.bad_rows, broken, places)
+
+    def violations(self, contract: Contract) -> tuple[Violation, ...]:
+        """Return the violations in the order of the contract."""
+        violations = []
+        for (path, rule), count in self.broken.items():
+            rules = contract.rules(path)
+            if rule == "presence" and 1 - count.count / max(self.places.get(path, 0), 1) >= (rules.presence or 0):
+                continue
+            share = count.rows / self.rows if self.rows else 0.0
+            expected = rules.describe(rule)
+            violations.append(Violation(path, rule, expected, count.count, count.rows, share, count.examples))
+        order = {path: number for number, path in enumerate(contract.paths)}
+        return tuple(sorted(violations, key=lambda found: (order.get(found.path, 0), RULES.index(found.rule))))
+
+
+@dataclass(frozen=True, slots=True)
+class ContractReport:
+    """The violations of a contract in some data. It is true if there are none.
+
+    Parameters
+    ----------
+    source
+        The data, as it was named.
+    rows
+        Number of rows.
+    bad_rows
+        Number of rows that break a rule, of those that rows break alone (every rule but ``"presence"``).
+    violations
+        The violations, in the order of the contract.
+    evidence
+        Number of rules by how they were decided: ``"footers"``, ``"columns"`` or ``"values"``.
+    bytes_read
+        Bytes of data that were read, without footers and logs; None if unknown.
+
+    Examples
+    --------
+    >>> report = ContractReport("orders.ndjson", 1000, 0, ())
+    >>> bool(report), str(report)
+    (True, 'orders.ndjson: 1,000 rows satisfy the contract')
+    """
+
+    source: str
+    rows: int
+    bad_rows: int
+    violations: tuple[Violation, ...]
+    evidence: dict[str, int] = field(default_factory=dict)
+    bytes_read: int | None = None
+
+    def __bool__(self) -> bool:
+        return not self.violations
+
+    def without_values(self) -> ContractReport:
+        """Return the report without the values of examples, for data that is confidential."""
+        return replace(
+            self,
+            violations=tuple(
+                replace(found, examples=tuple(replace(example, value=None) for example in found.examples))
+                for found in self.violations
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report in types that JSON can represent."""
+        return {
+            "source": self.source,
+            "ok": bool(self),
+            "rows": self.rows,
+            "bad_rows": self.bad_rows,
+            "violations": [found.to_dict() for found in self.violations],
+            "evidence": self.evidence,
+            "bytes_read": self.bytes_read,
+        }
+
+    def __str__(self) -> str:
+        """Return the report as text."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        if self:
+            yield f"{self.source}: {self.rows:,} rows satisfy the contract"
+        else:
+            count = len(self.violations)
+            yield (
+                f"{self.source}: {count:,} {'rule is' if count == 1 else 'rules are'} broken in {self.bad_rows:,} of "
+                f"{self.rows:,} rows"
+            )
+        for found in self.violations:
+            yield f"  {found}"
+            yield from (f"    {example}" for example in found.examples)
+        if decided := [f"{count:,} by {source}" for source, count in self.evidence.items() if count]:
+            yield f"rules decided: {', '.join(decided)}"
+
+    def to_junit(self) -> str:
+        """Return the report as JUnit XML: one test case per broken rule, or one that passes."""
+        from xml.etree import ElementTree
+
+        suite = ElementTree.Element(
+            "testsuite",
+            name=_xml_text(f"contract of {self.source}"),
+            tests=str(max(len(self.violations), 1)),
+            failures=str(len(self.violations)),
+            errors="0",
+        )
+        for found in self.violations:
+            name = _xml_text(f"{found.path.shorthand} {found.rule}")
+            case = ElementTree.SubElement(suite, "testcase", classname="contract", name=name)
+            failure = ElementTree.SubElement(case, "failure", type=found.rule, message=_xml_text(str(found)))
+            failure.text = _xml_text("\n".join(map(str, found.examples)))
+        if self:
+            ElementTree.SubElement(suite, "testcase", classname="contract", name="all rules")
+        suites = ElementTree.Element("testsuites")
+        suites.append(suite)
+        return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suites, encoding="unicode")
+
+    def to_github(self) -> str:
+        """Return the report as workflow commands of GitHub Actions: one annotation per broken rule."""
+        lines = []
+        for found in self.violations:
+            first = found.examples[0] if found.examples else None
+            place = ""
+            if first is not None and first.file is not None:
+                line = f",line={first.row}" if first.unit == "line" else ""
+                place = f" file={_escaped(first.file, ':,')}{line}"
+            title = _escaped(f"{found.path.shorthand} {found.rule}", ":,")
+            message = "\n".join([str(found), *map(str, found.examples)])
+            lines.append(f"::error{place}{',' if place else ' '}title={title}::{_escaped(message)}")
+        return "\n".join(lines) if lines else f"::notice title=contract::{_escaped(next(self._lines()))}"
+
+
+def _shown(value: Any) -> str:
+    text = str(value) if isinstance(value, ShownText) else repr_of(value)
+    text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _example_dict(example: Example) -> dict[str, Any]:
+    value = example.value
+    if isinstance(value, Decimal):
+        value = int(value) if value == value.to_integral_value() else float(value)
+    elif isinstance(value, dt.date | dt.time):
+        value = value.isoformat()
+    elif not isinstance(value, str | int | float | bool | None):
+        value = str(value)
+    return {"row": example.row, "unit": example.unit, "file": example.file, "value": value}
+
+
+def _escaped(text: str, more: str = "") -> str:
+    return "".join(f"%{ord(character):02X}" if character in f"%\r\n{more}" else character for character in text)
+
+
+def _xml_text(text: str) -> str:
+    """Return a text without the characters that XML does not allow."""
+    return "".join(
+        character if character in "\n\t" or (character >= " " and character not in "\ufffe\uffff") else "\ufffd"
+        for character in text
+    )

@@ -1,0 +1,184 @@
+"""`RuleTables`: a contract in the form of the kernel that checks tapes.
+
+Owns the arrays, and which rule applies to which path of a tape. `path_rules` has the meaning of the rules,
+`kernels.tapes.check` their evaluation, and `tape_check` what the kernel does not decide.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from parquet_variant.contracts.contract import Contract
+from parquet_variant.contracts.path_rules import FORMATS, PathRules, order_of
+from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
+from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.types import TYPES
+
+Int64s = npt.NDArray[np.int64]
+
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_ALL_KINDS = _LARGEST
+_ARRAY, _OBJECT = 21, 22
+_MICROS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RuleTables:
+    """The rules of a contract by number, parents first; the number 0 is ``$``.
+
+    Parameters
+    ----------
+    contract
+        The contract.
+    paths
+        The paths with rules and the paths that lead to them.
+    parents
+        The number of the parent of each path; -1 for ``$``.
+    rules, bounds
+        The tables of the kernel.
+    """
+
+    contract: Contract
+    paths: tuple[VariantPath, ...]
+    parents: tuple[int, ...]
+    rules: Int64s
+    bounds: Int64s
+    _children: tuple[dict[bytes | None, int], ...]
+
+    @classmethod
+    def of(cls, contract: Contract) -> RuleTables:
+        """Return the tables of a contract."""
+        numbers: dict[VariantPath, int] = {VariantPath(): 0}
+        for path in contract.paths:
+            for size in range(1, len(path) + 1):
+                numbers.setdefault(VariantPath(path.segments[:size]), len(numbers))
+        paths = tuple(numbers)
+        children: list[dict[bytes | None, int]] = [{} for _ in paths]
+        parents = [-1]
+        for number, path in enumerate(paths[1:], 1):
+            parents.append(numbers[path.parent])
+            segment = path.segments[-1]
+            children[parents[number]][None if segment is WILDCARD else str(segment).encode()] = number
+        rules = np.array([_row(contract.rules(path)) for path in paths], np.int64)
+        bounds = np.array([_bounds(contract.rules(path)) for path in paths], np.int64)
+        return cls(contract, paths, tuple(parents), rules, bounds, tuple(children))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RuleTables.of, (self.contract,)
+
+    def path_rules(self, number: int) -> PathRules:
+        """Return the rules of a path by number."""
+        return self.contract.rules(self.paths[number])
+
+    def required(self) -> Iterator[tuple[int, str]]:
+        """Yield the number of each path whose absence breaks a rule, and the rule."""
+        for number, path in enumerate(self.paths):
+            rules = self.contract.rules(path)
+            if rules.required:
+                yield number, "required"
+            elif rules.presence is not None:
+                yield number, "presence"
+
+    def rule_of_path(self, tape: Tape) -> Int64s:
+        """Return the number of the rules of each path of a tape, `NO_RULES` or `FORBIDDEN`."""
+        parents, keys = tape.paths[:, PATH.PARENT].tolist(), tape.paths[:, PATH.KEY].tolist()
+        closed = [not self.path_rules(number).extra_fields for number in range(len(self.paths))]
+        numbers = [NO_RULES] * len(parents)
+        numbers[0] = 0
+        for path in range(1, len(parents)):
+            parent = numbers[parents[path]]
+            if parent < 0:
+                continue
+            key = keys[path]
+            child = self._children[parent].get(None if key < 0 else tape.key_list[key])
+            if child is not None:
+                numbers[path] = child
+            elif closed[parent] and key >= 0:
+                numbers[path] = FORBIDDEN
+        return np.array(numbers, np.int64)
+
+
+def _row(rules: PathRules) -> list[int]:
+    """Return the columns of `RULE` for the rules of a path."""
+    row = [0] * len(RULE)
+    row[RULE.KINDS] = _ALL_KINDS if rules.kinds is None else sum(1 << kind for kind in _kinds(rules))
+    row[RULE.WHOLE] = rules.whole_numbers
+    row[RULE.NULLABLE] = rules.allows_null
+    bounded = [bound for bound in (rules.min, rules.max) if bound is not None]
+    row[RULE.TIMES] = any(isinstance(bound, dt.date) for bound in bounded)
+    row[RULE.NUMBERS] = bool(bounded) and not row[RULE.TIMES]
+    if row[RULE.NUMBERS]:
+        row[RULE.DOUBLE_MIN] = _SMALLEST if rules.min is None else _double_bound(rules.min, -1)
+        row[RULE.DOUBLE_MAX] = _LARGEST if rules.max is None else _double_bound(rules.max, 1)
+    if row[RULE.TIMES]:
+        low, high = (None if bound is None else order_of(bound) for bound in (rules.min, rules.max))
+        row[RULE.MICROS_MIN] = _SMALLEST if low is None else low
+        row[RULE.MICROS_MAX] = _LARGEST if high is None else high
+        row[RULE.DATE_MIN] = _SMALLEST if low is None else -(-low // _MICROS_PER_DAY)
+        row[RULE.DATE_MAX] = _LARGEST if high is None else high // _MICROS_PER_DAY
+        row[RULE.NANOS_MIN] = _SMALLEST if low is None else _clipped(low * 1000)
+        row[RULE.NANOS_MAX] = _LARGEST if high is None else _clipped(high * 1000)
+    row[RULE.LENGTH_MIN], row[RULE.LENGTH_MAX] = rules.min_length or 0, _or_largest(rules.max_length)
+    row[RULE.ITEMS_MIN], row[RULE.ITEMS_MAX] = rules.min_items or 0, _or_largest(rules.max_items)
+    row[RULE.FORM] = -1 if rules.format is None else FORMATS[rules.format]
+    row[RULE.UNDECIDED] = rules.values is not None or rules.pattern is not None
+    return row
+
+
+def _kinds(rules: PathRules) -> Iterator[int]:
+    for variant_type in rules.kinds or ():
+        yield from map(int, TYPES[variant_type].ids)
+    if "array" in rules.types:
+        yield _ARRAY
+    if "object" in rules.types:
+        yield _OBJECT
+
+
+def _bounds(rules: PathRules) -> list[int]:
+    """Return the bounds of unscaled values by scale."""
+    low = high = None
+    if not isinstance(rules.min, dt.date) and rules.min is not None:
+        low = Decimal(rules.min)
+    if not isinstance(rules.max, dt.date) and rules.max is not None:
+        high = Decimal(rules.max)
+    return [
+        *(_SMALLEST if low is None else _clipped(math.ceil(_shifted(low, scale))) for scale in range(SCALES)),
+        *(_LARGEST if high is None else _clipped(math.floor(_shifted(high, scale))) for scale in range(SCALES)),
+    ]
+
+
+def _shifted(value: Decimal, scale: int) -> Decimal:
+    """Return a decimal times a power of ten, without rounding."""
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    return Decimal((sign, digits, exponent + scale))
+
+
+def _double_bound(bound: object, side: int) -> int:
+    """Return the outermost double inside a bound as a number with the order of doubles; `side` is 1 for a maximum."""
+    exact = Decimal(str(bound))
+    value = float(exact)
+    if math.isinf(value):
+        value = math.copysign(float(np.finfo(np.float64).max), value) if (value > 0) == (side > 0) else value
+    elif (Decimal(value) > exact) if side > 0 else (Decimal(value) < exact):
+        value = math.nextafter(value, -math.inf if side > 0 else math.inf)
+    if value == 0:
+        value = 0.0 if side > 0 else -0.0
+    bits = int(np.float64(value).view(np.int64))
+    return bits ^ ((bits >> 63) & _LARGEST)
+
+
+def _clipped(value: int) -> int:
+    return max(_SMALLEST, min(_LARGEST, value))
+
+
+def _or_largest(count: int | None) -> int:
+    return _LARGEST if count is None else count

@@ -1,0 +1,198 @@
+"""Check the values of a tape against the rules of their paths, in one pass over its nodes.
+
+Owns the rules that a node decides by itself: its kind, its range, its length. Nodes whose rules need more than that
+(patterns, enumerations, wide decimals) are returned as undecided. `contracts` makes the tables and decides the rest.
+"""
+
+from __future__ import annotations
+
+from parquet_variant.kernels.compiling import helper, kernel, numbered
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.memory import load_u8
+from parquet_variant.kernels.native_vectors import export_table, new_table, reserve_rows
+from parquet_variant.kernels.tapes.string_forms import string_form
+from parquet_variant.kernels.tapes.tape import DROPPED, path_of
+from parquet_variant.machine_code.signatures import Int64s, Int64Table
+
+# Columns of the rules table, one row per rule set. KINDS is a bit set of the allowed kinds. Bounds are inclusive; those
+# of doubles are in `ordered_bits`, and those of DATE, MICROS and NANOS are in the units of the kinds.
+RULE = numbered(
+    "KINDS WHOLE NULLABLE NUMBERS TIMES DOUBLE_MIN DOUBLE_MAX DATE_MIN DATE_MAX MICROS_MIN MICROS_MAX NANOS_MIN "
+    "NANOS_MAX LENGTH_MIN LENGTH_MAX ITEMS_MIN ITEMS_MAX FORM UNDECIDED"
+)
+# Results. NONE and UNDECIDED are not violations: an undecided node has to be checked by its value.
+RESULT = numbered("NONE UNDECIDED TYPE NULLABLE MIN MAX MIN_LENGTH MAX_LENGTH MIN_ITEMS MAX_ITEMS FORMAT EXTRA_FIELDS")
+# Scales of decimals with 64-bit unscaled values: the bounds table has their lower bounds, then their upper bounds.
+SCALES = 19
+# In `rule_of_path`: a path without rules, and a path that must not exist.
+NO_RULES, FORBIDDEN = -1, -2
+
+_LARGEST = 2**63 - 1
+_EXPONENT_BIAS, _FRACTION_BITS, _SPECIAL = 1023, 52, 0x7FF
+
+
+@helper
+def _ordered_bits(bits: int) -> int:
+    """Return a number with the order of the double that has these bits; NaN is outside the infinities."""
+    return bits ^ ((bits >> 63) & _LARGEST)
+
+
+@helper
+def _is_whole_double(bits: int) -> bool:
+    """Return whether a double has no fraction."""
+    exponent = (bits >> _FRACTION_BITS) & _SPECIAL
+    if exponent == _SPECIAL:
+        return False
+    if exponent >= _EXPONENT_BIAS + _FRACTION_BITS:
+        return True
+    if exponent < _EXPONENT_BIAS:
+        return bits << 1 == 0
+    return bits & ((1 << (_EXPONENT_BIAS + _FRACTION_BITS - exponent)) - 1) == 0
+
+
+@helper
+def _is_whole_decimal(unscaled: int, scale: int) -> bool:
+    """Return whether a decimal of 64 bits has no fraction."""
+    for _ in range(scale):
+        if unscaled % 10 != 0:
+            return False
+        unscaled //= 10
+    return True
+
+
+@helper
+def _characters(address: int, size: int) -> int:
+    """Return the number of characters of a string in UTF-8."""
+    count = 0
+    for i in range(size):
+        count += load_u8(address + i) & 0xC0 != 0x80
+    return count
+
+
+@helper
+def _outside(value: int, low: int, high: int) -> int:
+    """Return the rule that a number breaks, or NONE if it is between the bounds."""
+    return RESULT.MIN if value < low else RESULT.MAX if value > high else RESULT.NONE
+
+
+@helper
+def _check_number(kind: int, scale: int, a: int, rules: Int64Table, rule: int, bounds: Int64Table) -> int:
+    """Return the first rule that a number breaks, UNDECIDED or NONE."""
+    if kind == KIND.FLOAT or kind == KIND.DECIMAL16 or scale >= SCALES:
+        decided = rules[rule, RULE.NUMBERS] == 0 and rules[rule, RULE.WHOLE] == 0
+        return RESULT.NONE if decided else RESULT.UNDECIDED
+    if rules[rule, RULE.WHOLE] != 0:
+        whole = _is_whole_double(a) if kind == KIND.DOUBLE else scale == 0 or _is_whole_decimal(a, scale)
+        if not whole:
+            return RESULT.TYPE
+    if rules[rule, RULE.NUMBERS] == 0:
+        return RESULT.NONE
+    if kind == KIND.DOUBLE:
+        return _outside(_ordered_bits(a), rules[rule, RULE.DOUBLE_MIN], rules[rule, RULE.DOUBLE_MAX])
+    return _outside(a, bounds[rule, scale], bounds[rule, SCALES + scale])
+
+
+@helper
+def _check_time(kind: int, a: int, rules: Int64Table, rule: int) -> int:
+    """Return the rule that a date or timestamp breaks, or NONE."""
+    if rules[rule, RULE.TIMES] == 0:
+        return RESULT.NONE
+    if kind == KIND.DATE:
+        return _outside(a, rules[rule, RULE.DATE_MIN], rules[rule, RULE.DATE_MAX])
+    if kind == KIND.TIMESTAMP or kind == KIND.TIMESTAMP_NTZ:
+        return _outside(a, rules[rule, RULE.MICROS_MIN], rules[rule, RULE.MICROS_MAX])
+    return _outside(a, rules[rule, RULE.NANOS_MIN], rules[rule, RULE.NANOS_MAX])
+
+
+@helper
+def _check_string(address: int, size: int, rules: Int64Table, rule: int) -> int:
+    """Return the rule on length that a string breaks, or NONE."""
+    shortest, longest = rules[rule, RULE.LENGTH_MIN], rules[rule, RULE.LENGTH_MAX]
+    # A character takes one to four bytes, so that the number of bytes usually decides.
+    if size < shortest or (size < 4 * shortest and _characters(address, size) < shortest):
+        return RESULT.MIN_LENGTH
+    if size > longest and _characters(address, size) > longest:
+        return RESULT.MAX_LENGTH
+    return RESULT.NONE
+
+
+@helper
+def _check_value(kind: int, scale: int, a: int, b: int, rules: Int64Table, rule: int, bounds: Int64Table) -> int:
+    """Return the first rule on range or length that a value of an allowed kind breaks, UNDECIDED, or NONE."""
+    if kind == KIND.STRING:
+        return _check_string(a, b, rules, rule)
+    if KIND.INT8 <= kind <= KIND.DECIMAL16 or kind == KIND.FLOAT:
+        return _check_number(kind, scale, a, rules, rule, bounds)
+    if kind == KIND.ARRAY:
+        if a < rules[rule, RULE.ITEMS_MIN]:
+            return RESULT.MIN_ITEMS
+        return RESULT.MAX_ITEMS if a > rules[rule, RULE.ITEMS_MAX] else RESULT.NONE
+    if (
+        kind == KIND.DATE
+        or KIND.TIMESTAMP <= kind <= KIND.TIMESTAMP_NTZ
+        or KIND.TIMESTAMP_NANOS <= kind <= KIND.TIMESTAMP_NTZ_NANOS
+    ):
+        return _check_time(kind, a, rules, rule)
+    return RESULT.NONE
+
+
+@kernel
+def check_nodes(
+    nodes: Int64Table,
+    row_start: Int64s,
+    rule_of_path: Int64s,
+    rules: Int64Table,
+    bounds: Int64Table,
+    kinds: Int64Table,
+) -> tuple[int, int, int]:
+    """Check every node of a tape; return a table of ``(row, node, result)`` for `adopt`.
+
+    A node is in the table once for each rule that it breaks, and once as UNDECIDED if its value has to be checked.
+    Repeated fields, which are not part of the value, are skipped.
+
+    `rule_of_path`: the row of `rules` for each path, NO_RULES or FORBIDDEN.
+    `rules`: the columns named by RULE.
+    `bounds`: the bounds of numbers by scale, as unscaled values.
+    `kinds`: one row per row of `rules`; the number of values of each kind is added.
+    """
+    found = new_table(64, 3)
+    count = 0
+    for row in range(len(row_start) - 1):
+        node, stop = row_start[row], row_start[row + 1]
+        while node < stop:
+            tag = nodes[node, 0]
+            rule = rule_of_path[path_of(tag)]
+            if tag & DROPPED != 0:
+                node = nodes[node, 3]
+                continue
+            if rule == NO_RULES:
+                node += 1
+                continue
+            of_value, of_form, pending = RESULT.NONE, RESULT.NONE, RESULT.NONE
+            step = node + 1
+            if rule == FORBIDDEN:
+                of_value = RESULT.EXTRA_FIELDS
+                step = nodes[node, 3]
+            else:
+                kind, a, b = tag & 0xFF, nodes[node, 1], nodes[node, 2]
+                kinds[rule, kind] += 1
+                if kind == KIND.NULL:
+                    of_value = RESULT.NONE if rules[rule, RULE.NULLABLE] != 0 else RESULT.NULLABLE
+                elif (rules[rule, RULE.KINDS] >> kind) & 1 == 0:
+                    of_value = RESULT.TYPE
+                else:
+                    of_value = _check_value(kind, (tag >> 8) & 0xFF, a, b, rules, rule, bounds)
+                    if kind == KIND.STRING and rules[rule, RULE.FORM] >= 0:
+                        form, _, _, _, _ = string_form(a, b)
+                        of_form = RESULT.NONE if form == rules[rule, RULE.FORM] else RESULT.FORMAT
+                    if rules[rule, RULE.UNDECIDED] != 0 and of_value != RESULT.TYPE:
+                        pending = RESULT.UNDECIDED
+                    if of_value == RESULT.UNDECIDED:
+                        of_value, pending = RESULT.NONE, RESULT.UNDECIDED
+            for result in (of_value, of_form, pending):
+                if result != RESULT.NONE:
+                    found = reserve_rows(found, count + 1)
+                    found[count, 0], found[count, 1], found[count, 2] = row, node, result
+                    count += 1
+            node = step
+    return export_table(found, count)
