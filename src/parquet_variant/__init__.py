@@ -69,9 +69,17 @@ _NAMES = {
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names
 
-# Methods of VariantArray that layers above `array` implement.
+# Methods that modules above those of their classes implement.
 register_methods(
     {
+        "Contract.load": "contracts.files:load_contract",
+        "Contract.save": "contracts.files:save_contract",
+        "Contract.from_yaml": "contracts.yaml_format:from_yaml",
+        "Contract.to_yaml": "contracts.yaml_format:to_yaml",
+        "Contract.from_json_schema": "contracts.json_schema:from_json_schema",
+        "Contract.to_json_schema": "contracts.json_schema:to_json_schema",
+        "Contract.from_odcs": "contracts.odcs:from_odcs",
+        "Contract.to_odcs": "contracts.odcs:to_odcs",
         "VariantArray.field": "functions.variant_get:variant_get",
         "VariantArray.from_pandas": "interop.pandas:from_pandas",
         "VariantArray.to_duckdb": "interop.duckdb:to_duckdb",

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from parquet_variant.contracts.path_rules import ANY, PathRules, bad_contract
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_names
+from parquet_variant.lazy_names import registered_method
 from parquet_variant.path import WILDCARD, VariantPath
 
 
@@ -106,9 +107,8 @@ class Contract:
         VariantFileError
             For a file that cannot be read.
         """
-        from parquet_variant.contracts.files import load_contract
-
-        return load_contract(os.fspath(path))
+        contract: Contract = registered_method("Contract.load")(os.fspath(path))
+        return contract
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the contract as YAML.
@@ -118,9 +118,7 @@ class Contract:
         path
             The file or its URI.
         """
-        from parquet_variant.contracts.files import save_contract
-
-        save_contract(self, os.fspath(path))
+        registered_method("Contract.save")(self, os.fspath(path))
 
     @classmethod
     def from_yaml(cls, text: str) -> Contract:
@@ -141,9 +139,8 @@ class Contract:
         VariantError
             For text that is not a contract, with the line.
         """
-        from parquet_variant.contracts.yaml_format import from_yaml
-
-        return from_yaml(text)
+        contract: Contract = registered_method("Contract.from_yaml")(text)
+        return contract
 
     def to_yaml(self) -> str:
         """Return the contract as YAML, which `from_yaml` reads.
@@ -153,9 +150,8 @@ class Contract:
         str
             One entry per path, with the rules that are set.
         """
-        from parquet_variant.contracts.yaml_format import to_yaml
-
-        return to_yaml(self)
+        text: str = registered_method("Contract.to_yaml")(self)
+        return text
 
     @classmethod
     def from_json_schema(cls, schema: Mapping[str, Any] | str) -> Contract:
@@ -182,9 +178,8 @@ class Contract:
         >>> {str(path): rules.rules() for path, rules in Contract.from_json_schema(schema).paths.items()}
         {'$': {'types': ('object',)}, "$['id']": {'types': ('integer',), 'required': True}}
         """
-        from parquet_variant.contracts.json_schema import from_json_schema
-
-        return from_json_schema(schema)
+        contract: Contract = registered_method("Contract.from_json_schema")(schema)
+        return contract
 
     def to_json_schema(self) -> dict[str, Any]:
         """Return the contract as a JSON Schema (draft 2020-12).
@@ -194,9 +189,8 @@ class Contract:
         dict
             The schema. Rules without a keyword (`presence`, bounds of dates) are under ``x-variant``.
         """
-        from parquet_variant.contracts.json_schema import to_json_schema
-
-        return to_json_schema(self)
+        schema: dict[str, Any] = registered_method("Contract.to_json_schema")(self)
+        return schema
 
     @classmethod
     def from_odcs(cls, document: str, *, schema: str | None = None, column: str | None = None) -> Contract:
@@ -222,9 +216,8 @@ class Contract:
         VariantError
             For a rule that a contract cannot express, with its place.
         """
-        from parquet_variant.contracts.odcs import from_odcs
-
-        return from_odcs(document, schema, column)
+        contract: Contract = registered_method("Contract.from_odcs")(document, schema, column)
+        return contract
 
     def to_odcs(self) -> str:
         """Return the contract as YAML of the Open Data Contract Standard, version 3.
@@ -239,9 +232,8 @@ class Contract:
         VariantError
             For rules on the elements of a top-level array, which the standard does not have.
         """
-        from parquet_variant.contracts.odcs import to_odcs
-
-        return to_odcs(self)
+        text: str = registered_method("Contract.to_odcs")(self)
+        return text
 
     def rules(self, path: str | VariantPath) -> PathRules:
         """Return the rules of a path; a path that the contract does not name has none.
@@ -291,8 +283,6 @@ def checked_path(name: Any) -> VariantPath:
 
 def rules_of(rules: Any) -> PathRules:
     """Return the rules of a mapping, where ``type`` is one type or a list."""
-    from parquet_variant.errors import check_names
-
     if not isinstance(rules, Mapping):
         raise bad_contract(f"the rules are {rules!r}: write a mapping such as {{type: string}}")
     names = [name if name != "types" else "type" for name in PathRules.__dataclass_fields__]
