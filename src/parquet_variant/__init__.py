@@ -12,6 +12,7 @@ from parquet_variant.lazy_names import lazy_names, register_methods
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
     "array.variant_array": "VariantArray",
+    "compatibility.run": "compat",
     "contracts.contract": "Contract",
     "contracts.path_rules": "PathRules",
     "encoding.variant": "Variant",

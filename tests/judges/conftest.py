@@ -87,10 +87,7 @@ def _start(spark_version: str, configuration: dict[str, str]) -> Iterator[Engine
         process.stdin.close()
 
 
-@pytest.fixture(scope="session", params=["4.1", "4.2"])
-def delta_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
-    """A Spark session with delta-spark."""
-    version = request.param
+def _delta_session(version: str, warehouse: Path) -> Iterator[EngineProcess]:
     yield from _start(
         version,
         {
@@ -103,6 +100,20 @@ def delta_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             ),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.sql.warehouse.dir": str(warehouse),
+            # The default of 50 tasks per read of the log would take most of the time.
+            "spark.databricks.delta.snapshotPartitions": "1",
         },
     )
+
+
+@pytest.fixture(scope="session")
+def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
+    """A session with the newest delta-spark, on Spark 4.2."""
+    yield from _delta_session("4.2", tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture(scope="session")
+def delta_spark_of_4_1(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
+    """A session with the newest delta-spark, on Spark 4.1."""
+    yield from _delta_session("4.1", tmp_path_factory.mktemp("warehouse"))

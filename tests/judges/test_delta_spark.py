@@ -165,16 +165,27 @@ def test_each_side_changes_a_table_of_the_other(delta_spark: EngineProcess, tmp_
     both.check()
     for number, step in enumerate(STEPS):
         step(both, number + 3)
-        both.check()
+        if number % 3 == 0:
+            both.check()
+    both.check()
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_random_histories_of_both_sides(delta_spark: EngineProcess, tmp_path: Path, seed: int) -> None:
+def _random_history(engine: EngineProcess, path: Path, seed: int, length: int) -> None:
     chance = random.Random(seed)
-    both = _table(delta_spark, tmp_path, chance.choice(list(KINDS)))
-    for _ in range(12):
+    both = _table(engine, path, chance.choice(list(KINDS)))
+    for number in range(length):
         chance.choice(STEPS)(both, chance.randrange(70))
-        both.check()
+        if number % 3 == 0:
+            both.check()
+    both.check()
+
+
+def test_a_random_history_of_both_sides(delta_spark: EngineProcess, tmp_path: Path) -> None:
+    _random_history(delta_spark, tmp_path, random.randrange(1000), 15)
+
+
+def test_a_random_history_with_spark_4_1(delta_spark_of_4_1: EngineProcess, tmp_path: Path) -> None:
+    _random_history(delta_spark_of_4_1, tmp_path, random.randrange(1000), 12)
 
 
 def test_versions_history_restore_and_vacuum(delta_spark: EngineProcess, tmp_path: Path) -> None:
@@ -203,7 +214,9 @@ def test_tables_of_delta_spark(delta_spark: EngineProcess, tmp_path: Path) -> No
     both.check()
     for number, step in enumerate(STEPS):
         step(both, number)
-        both.check()
+        if number % 3 == 0:
+            both.check()
+    both.check()
 
 
 def test_generated_and_identity_columns(delta_spark: EngineProcess, tmp_path: Path) -> None:
@@ -244,3 +257,37 @@ def test_streams_of_delta_spark_read_our_commits(delta_spark: EngineProcess, tmp
         "query.awaitTermination()\nresult = spark.sql('SELECT count(*) FROM rows').collect()[0][0]"
     )
     assert result == 61
+
+
+def test_delta_spark_skips_files_by_statistics_of_columns(delta_spark: EngineProcess, tmp_path: Path) -> None:
+    both = _table(delta_spark, tmp_path, "shredded")
+    pv.delta.append(both.path, both.columns(list(range(1000, 1060)), 0))
+
+    def files(where: str) -> int:
+        code = f"result = len(spark.read.format('delta').load({both.path!r}).where({where!r}).inputFiles())"
+        return int(delta_spark.python(code))
+
+    assert files("id >= 0") == 2
+    assert files("id > 500") == 1
+    # delta-spark 4.4 does not use the statistics of paths in a Variant, which our own scan uses.
+    assert files("try_variant_get(v, '$.n', 'bigint') > 500") == 2
+    assert pv.delta.scan(both.path, {"n": ("$.n", "bigint")}, "n > 500").explain().files_pruned == 1
+
+
+def test_both_sources_work_in_one_session(delta_spark: EngineProcess, tmp_path: Path) -> None:
+    both = _table(delta_spark, tmp_path, "deletion vectors")
+    pv.delta.delete(both.path, "id < 10")
+    result = delta_spark.python(
+        "import parquet_variant as pv\n"
+        "spark.dataSource.register(pv.spark.VariantDataSource)\n"
+        f"path = {both.path!r}\n"
+        "ours = spark.read.format('variant').option('format', 'delta').load(path)\n"
+        "theirs = spark.read.format('delta').load(path)\n"
+        "joined = ours.alias('a').join(theirs.alias('b'), 'id').where('to_json(a.v) = to_json(b.v)').count()\n"
+        "new = spark.range(5000, 5003).selectExpr('id', \"'p0' AS part\", \"parse_json('{\\\"n\\\": 1}') AS v\")\n"
+        "new.write.format('variant').option('format', 'delta').mode('append').save(path)\n"
+        "new.write.format('delta').mode('append').save(path)\n"
+        "registered = pv.spark.register_table(spark, 'both_sources', path).count()\n"
+        "result = [joined, spark.read.format('variant').load(path).count(), registered]"
+    )
+    assert result == [50, 56, 56]

@@ -13,6 +13,7 @@ _NAMES = {
     "spark.datasource.source": "VariantDataSource",
     "spark.functions": "register_functions",
     "spark.java": "find_java",
+    "spark.operations.catalog": "refresh_view register_table",
     "spark.operations.change": "delete merge optimize rewrite update",
     "spark.operations.ingest": "ingest",
     "spark.operations.read": "read",

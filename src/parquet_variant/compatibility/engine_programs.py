@@ -1,0 +1,260 @@
+"""Read files or a table with one engine: a program that runs in a process, and perhaps an environment, of its own.
+
+It imports nothing of parquet-variant, so that the Python of another environment can run it. The argument is a JSON
+object with ``engine``, ``kind``, ``paths``, ``columns`` and ``out``. The program writes the columns to ``out``, an
+Arrow IPC file, and prints a JSON object: ``{"version", "seconds", "types"}``, ``{"version", "error"}``, or
+``{"version", "missing"}`` if an extension of the engine is not installed. Without paths it only prints the version.
+"""
+
+import importlib.metadata
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+# Name of an engine: the module that it needs, and its package.
+ENGINES = {
+    "pyarrow": ("pyarrow", "pyarrow"),
+    "duckdb": ("duckdb", "duckdb"),
+    "polars": ("polars", "polars"),
+    "spark": ("pyspark.core", "pyspark"),
+    "datafusion": ("datafusion", "datafusion"),
+    "chdb": ("chdb", "chdb"),
+    "sail": ("pysail", "pysail"),
+    "delta-rs": ("deltalake", "deltalake"),
+    "pyiceberg": ("pyiceberg", "pyiceberg"),
+    "daft": ("daft", "daft"),
+    "vortex": ("vortex", "vortex-data"),
+}
+# The engines that read each kind of file or table.
+READERS = {
+    "parquet": ("pyarrow", "duckdb", "polars", "spark", "datafusion", "chdb", "sail", "daft"),
+    "delta": ("delta-rs", "duckdb", "polars", "daft"),
+    "iceberg": ("pyiceberg", "duckdb", "polars", "daft"),
+    "vortex": ("vortex",),
+}
+
+
+class MissingExtensionError(Exception):
+    """An extension of an engine that is not installed; the text says how to install it."""
+
+
+def _with_pyarrow(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    tables = [parquet.ParquetFile(path).read(columns=request["columns"]) for path in request["paths"]]
+    table = pa.concat_tables(tables)
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_duckdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import duckdb
+
+    connection = duckdb.connect()
+    paths = ", ".join(_literal(path) for path in request["paths"])
+    source = f"read_parquet([{paths}], hive_partitioning = false)"
+    if request["kind"] != "parquet":
+        try:
+            connection.execute(f"LOAD {request['kind']}")
+        except duckdb.Error:
+            raise MissingExtensionError(
+                f"the extension {request['kind']}: INSTALL {request['kind']} in DuckDB"
+            ) from None
+        source = f"{request['kind']}_scan({paths})"
+    names = ", ".join('"' + name.replace('"', '""') + '"' for name in request["columns"])
+    relation = connection.sql(f"SELECT {names} FROM {source}")
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    return relation.to_arrow_table(), types
+
+
+def _with_polars(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import polars
+
+    if request["kind"] == "parquet":
+        frame = polars.concat([polars.read_parquet(path, columns=request["columns"]) for path in request["paths"]])
+    elif request["kind"] == "delta":
+        frame = polars.read_delta(request["paths"][0], columns=request["columns"])
+    else:
+        frame = polars.scan_iceberg(request["paths"][0]).select(request["columns"]).collect()
+    return frame.to_arrow(), {name: str(kind) for name, kind in frame.schema.items()}
+
+
+def _with_spark(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    from pyspark.sql import SparkSession
+
+    options = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        # One task per file, so that rows keep their order.
+        "spark.sql.files.maxPartitionBytes": str(1 << 40),
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return _from_spark(spark, request)
+
+
+def _from_spark(spark: Any, request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import pyarrow as pa
+
+    start = time.perf_counter()
+    tables, types = [], {}
+    for path in request["paths"]:
+        frame = spark.read.option("recursiveFileLookup", "true").parquet(path)
+        frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in request["columns"]))
+        types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+        tables.append(frame.toArrow())
+    request["seconds"] = time.perf_counter() - start
+    return pa.concat_tables(tables), types
+
+
+def _with_sail(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    from pysail.spark import SparkConnectServer
+    from pyspark.sql.connect.session import SparkSession
+
+    server = SparkConnectServer()
+    server.start(background=True)
+    _, port = server.listening_address
+    return _from_spark(SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate(), request)
+
+
+def _with_datafusion(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import pyarrow as pa
+    from datafusion import SessionConfig, SessionContext
+
+    context = SessionContext(SessionConfig().with_target_partitions(1))
+    tables = []
+    for path in request["paths"]:
+        frame = context.read_parquet(path)
+        tables.append(
+            frame.select(*('"' + name.replace('"', '""') + '"' for name in request["columns"])).to_arrow_table()
+        )
+    table = pa.concat_tables(tables)
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_chdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import chdb
+    import pyarrow as pa
+
+    names = ", ".join("`" + name.replace("`", "\\`") + "`" for name in request["columns"])
+    tables = []
+    for path in request["paths"]:
+        query = f"SELECT {names} FROM file({_literal(path)}, Parquet)"
+        settings = " SETTINGS output_format_arrow_string_as_string = 0, max_threads = 1, use_hive_partitioning = 0"
+        tables.append(pa.ipc.open_stream(chdb.query(query + settings, "ArrowStream").bytes()).read_all())
+    table = pa.concat_tables(tables)
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_delta_rs(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(request["paths"][0]).to_pyarrow_table(columns=request["columns"])
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_pyiceberg(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    from pyiceberg.table import StaticTable
+
+    scan = StaticTable.from_metadata(request["paths"][0]).scan(selected_fields=tuple(request["columns"]))
+    table = scan.to_arrow()
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_daft(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import daft
+
+    if request["kind"] == "parquet":
+        frame = daft.read_parquet(request["paths"])
+    elif request["kind"] == "delta":
+        frame = daft.read_deltalake(request["paths"][0])
+    else:
+        frame = daft.read_iceberg(request["paths"][0])
+    table = frame.select(*request["columns"]).to_arrow()
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_vortex(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    import pyarrow as pa
+
+    import vortex
+
+    tables = [vortex.open(path).to_arrow(request["columns"]).read_all() for path in request["paths"]]
+    table = pa.concat_tables(tables)
+    return table, {field.name: str(field.type) for field in table.schema}
+
+
+_SHOWN_CHARACTERS = 240
+_PROGRAMS: dict[str, Callable[[dict[str, Any]], tuple[Any, dict[str, str]]]] = {
+    "pyarrow": _with_pyarrow,
+    "duckdb": _with_duckdb,
+    "polars": _with_polars,
+    "spark": _with_spark,
+    "datafusion": _with_datafusion,
+    "chdb": _with_chdb,
+    "sail": _with_sail,
+    "delta-rs": _with_delta_rs,
+    "pyiceberg": _with_pyiceberg,
+    "daft": _with_daft,
+    "vortex": _with_vortex,
+}
+
+
+def _literal(path: str) -> str:
+    return "'" + path.replace("'", "''") + "'"
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def _version(engine: str) -> str | None:
+    """Return the version of an engine; None if it is not installed."""
+    module, package = ENGINES[engine]
+    try:
+        __import__(module)
+        return importlib.metadata.version(package)
+    except ImportError:
+        return None
+
+
+def main() -> None:
+    """Read the columns and print the result."""
+    request = json.loads(sys.argv[1])
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what engines print does not mix with the answer
+    answer: dict[str, Any] = {"version": _version(request["engine"])}
+    if answer["version"] is not None and request["paths"]:
+        try:
+            start = time.perf_counter()
+            table, types = _PROGRAMS[request["engine"]](request)
+            answer |= {"seconds": request.get("seconds", time.perf_counter() - start), "types": types}
+            import pyarrow as pa
+
+            with pa.OSFile(request["out"], "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+        except MissingExtensionError as error:
+            answer["missing"] = str(error)
+        except BaseException as error:  # also panics of Rust libraries
+            answer["error"] = f"{type(error).__name__}: {_short(error)}"
+    print(json.dumps(answer, default=str), file=answers, flush=True)
+    with suppress(Exception):
+        answers.close()
+    os._exit(0)  # servers and JVMs of engines do not delay the answer
+
+
+if __name__ == "__main__":
+    main()

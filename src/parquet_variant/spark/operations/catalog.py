@@ -1,0 +1,182 @@
+"""Tables and views of a session: `register_table` for plain Spark, and `refresh_view` for views over ``variant``.
+
+A Python data source cannot be a table of a catalog, because Spark does not pass it the path. So plain Spark reads
+registered tables: Parquet by itself, Delta with delta-spark, Iceberg with its Spark runtime.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from parquet_variant.errors import VariantError
+from parquet_variant.io.filesystems import absolute, has_delta_log, has_iceberg_metadata
+from parquet_variant.path import backquoted
+from parquet_variant.spark.datasource.options import ReadOptions
+from parquet_variant.spark.datasource.read_schema import read_schema
+from parquet_variant.spark.engine import is_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_ICEBERG_PACKAGE = "org.apache.iceberg.spark"
+
+
+def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str], *, replace: bool = False) -> DataFrame:
+    """Register a directory of Parquet files, a Delta table or an Iceberg table in the catalog of a session.
+
+    SQL, JDBC and BI tools then read the table by its name, without this library. The files are not copied, and
+    dropping the table does not remove them. Register a Parquet directory again with ``replace=True`` after new
+    partitions or columns were added; Delta and Iceberg tables show new rows by themselves, except that an Iceberg table
+    that is written without its catalog must be registered again.
+
+    Parameters
+    ----------
+    spark
+        A session. A Delta table requires delta-spark, and an Iceberg table a catalog of Iceberg's Spark runtime.
+    name
+        ``table``, ``database.table`` or ``catalog.database.table``.
+    path
+        The directory.
+    replace
+        Replace a registered table of this name. A table whose files the catalog owns is not replaced.
+
+    Returns
+    -------
+    DataFrame
+        The registered table.
+
+    Raises
+    ------
+    VariantError
+        ``"exists"`` if the name is in use, ``"no-such-database"``, ``"no-delta"`` and ``"no-iceberg"`` if the session
+        cannot read the format, ``"bad-option"`` for a path that is not a directory.
+    """
+    source = absolute(path)
+    parts = _name_parts(name)
+    if has_delta_log(source):
+        statement = _delta_statement(spark, parts, source)
+    elif has_iceberg_metadata(source) or source.endswith(".metadata.json"):
+        statement = _iceberg_statement(spark, parts, source)
+    else:
+        statement = _parquet_statement(parts, source)
+    _make_room(spark, parts, replace)
+    spark.sql(statement)
+    if "PARTITIONED BY" in statement:
+        spark.catalog.recoverPartitions(_quoted(parts))
+    return spark.table(_quoted(parts))
+
+
+def refresh_view(spark: SparkSession, name: str) -> None:
+    """Let a view over ``variant`` show the files and versions that exist now.
+
+    Spark plans a read of a Python data source once per DataFrame or view, and ``REFRESH TABLE`` does not change that.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    name
+        The view. Views that it reads are refreshed, too.
+
+    Raises
+    ------
+    VariantError
+        ``"connect"`` over Spark Connect, where a view must be created again.
+    """
+    if is_connect(spark):
+        raise VariantError(f"Spark Connect cannot refresh the view {name}: create the view again", reason="connect")
+    leaves = spark.table(name)._jdf.queryExecution().analyzed().collectLeaves().iterator()
+    while leaves.hasNext():
+        leaf = leaves.next()
+        if leaf.getClass().getSimpleName() == "DataSourceV2Relation":
+            _forget_plan(leaf.table())
+
+
+def _forget_plan(table: Any) -> None:
+    """Remove the planned read from a table of a Python data source; the next action plans the read again."""
+    if table.getClass().getSimpleName() != "PythonTable":
+        return
+    source = table.getClass().getDeclaredField("ds")
+    source.setAccessible(True)
+    source.get(table).setReadInfo(None)
+
+
+def _name_parts(name: str) -> list[str]:
+    parts = name.split(".")
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        raise VariantError(
+            f"invalid table name {name!r}: use table, database.table or catalog.database.table", reason="bad-option"
+        )
+    return [part.strip("`") for part in parts]
+
+
+def _quoted(parts: list[str]) -> str:
+    return ".".join(map(backquoted, parts))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _delta_statement(spark: SparkSession, parts: list[str], path: str) -> str:
+    if spark.conf.get("spark.sql.catalog.spark_catalog", "") != _DELTA_CATALOG:
+        raise VariantError(
+            f"{path} is a Delta table, and this session has no delta-spark: start Spark with "
+            "--packages io.delta:delta-spark_4.2_2.13:4.4.0 (for Spark 4.2), "
+            "--conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and "
+            f"--conf spark.sql.catalog.spark_catalog={_DELTA_CATALOG}; or use CREATE TEMPORARY VIEW name USING variant "
+            "OPTIONS (path '...')",
+            reason="no-delta",
+        )
+    return f"CREATE TABLE {_quoted(parts)} USING delta LOCATION {_literal(path)}"
+
+
+def _iceberg_statement(spark: SparkSession, parts: list[str], path: str) -> str:
+    from parquet_variant.iceberg.catalogs.opening import load_table
+
+    catalog = parts[0] if len(parts) == 3 else spark.catalog.currentCatalog()
+    if not spark.conf.get(f"spark.sql.catalog.{catalog}", "").startswith(_ICEBERG_PACKAGE):
+        raise VariantError(
+            f"{path} is an Iceberg table, and {catalog} is not an Iceberg catalog of this session: start Spark with "
+            "--packages org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0, set spark.sql.catalog.NAME to "
+            "org.apache.iceberg.spark.SparkCatalog, and name the table NAME.database.table",
+            reason="no-iceberg",
+        )
+    name, metadata = ".".join(parts[-2:]), load_table(path).metadata_location
+    arguments = f"table => {_literal(name)}, metadata_file => {_literal(str(metadata))}"
+    return f"CALL {backquoted(catalog)}.system.register_table({arguments})"
+
+
+def _parquet_statement(parts: list[str], path: str) -> str:
+    if any(character in path for character in "*?[") or path.endswith(".parquet"):
+        raise VariantError(f"{path} is not a directory: a catalog table is a directory of files", reason="bad-option")
+    columns = read_schema(ReadOptions.of({"path": path, "mergeSchema": "true"}))
+    files = read_schema(ReadOptions.of({"path": path, "mergeSchema": "true", "recursiveFileLookup": "true"}))
+    partitions = [field.name for field in columns.fields if field.name not in files.fieldNames()]
+    definitions = ", ".join(f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in columns.fields)
+    partitioned = f" PARTITIONED BY ({', '.join(map(backquoted, partitions))})" if partitions else ""
+    return f"CREATE TABLE {_quoted(parts)} ({definitions}) USING parquet{partitioned} LOCATION {_literal(path)}"
+
+
+def _make_room(spark: SparkSession, parts: list[str], replace: bool) -> None:
+    """Check the name of the new table, and drop a registered table of this name if it is to be replaced."""
+    name = _quoted(parts)
+    if len(parts) > 1 and not spark.catalog.databaseExists(_quoted(parts[:-1])):
+        raise VariantError(
+            f"the database {'.'.join(parts[:-1])} does not exist: run CREATE DATABASE {_quoted(parts[:-1])}",
+            reason="no-such-database",
+        )
+    if not spark.catalog.tableExists(name):
+        return
+    if not replace:
+        raise VariantError(f"the table {'.'.join(parts)} exists: pass replace=True to replace it", reason="exists")
+    kind = spark.catalog.getTable(name).tableType
+    if kind == "MANAGED" and len(parts) < 3:
+        raise VariantError(
+            f"the catalog owns the files of {'.'.join(parts)}, and dropping the table would remove them: choose "
+            "another name",
+            reason="exists",
+        )
+    spark.sql(f"DROP {'VIEW' if kind == 'VIEW' else 'TABLE'} {name}")

@@ -1,0 +1,77 @@
+"""Catalog tables of plain Spark over our files, and views over the data source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+
+
+def _write(directory: Path, day: int, *numbers: int) -> None:
+    (directory / f"day={day}").mkdir(parents=True, exist_ok=True)
+    rows = {"id": list(numbers), "v": pv.from_python([{"n": number} for number in numbers])}
+    pv.parquet.write(directory / f"day={day}" / f"{numbers[0]}.parquet", rows, schema="n bigint")
+
+
+def test_plain_sql_reads_a_registered_directory_with_partitions(spark: Any, tmp_path: Path) -> None:
+    _write(tmp_path / "it's", 1, 1, 2)
+    _write(tmp_path / "it's", 2, 3)
+    spark.sql("CREATE DATABASE IF NOT EXISTS registered")
+    try:
+        frame = pv.spark.register_table(spark, "registered.events", tmp_path / "it's")
+        assert frame.columns == ["id", "v", "day"]
+        query = "SELECT sum(variant_get(v, '$.n', 'bigint')), count(DISTINCT day) FROM registered.events"
+        assert tuple(spark.sql(query).collect()[0]) == (6, 2)
+        assert spark.sql("SELECT id FROM registered.events WHERE day = 2").collect()[0][0] == 3
+        assert len(spark.sql("SHOW PARTITIONS registered.events").collect()) == 2
+        _write(tmp_path / "it's", 3, 4)
+        with pytest.raises(pv.VariantError, match="exists: pass replace=True"):
+            pv.spark.register_table(spark, "registered.events", tmp_path / "it's")
+        assert pv.spark.register_table(spark, "registered.events", tmp_path / "it's", replace=True).count() == 4
+        spark.sql("DROP TABLE registered.events")
+        assert len(pv.parquet.read(tmp_path / "it's")) == 4
+        spark.sql("CREATE TABLE registered.own (i INT) USING parquet")
+        with pytest.raises(pv.VariantError, match="the catalog owns the files of"):
+            pv.spark.register_table(spark, "registered.own", tmp_path / "it's", replace=True)
+    finally:
+        spark.sql("DROP DATABASE registered CASCADE")
+
+
+def test_tables_that_the_session_cannot_register_are_refused_at_once(spark: Any, tmp_path: Path) -> None:
+    pv.delta.write(tmp_path / "delta", {"v": pv.parse_json(["1"])})
+    pv.iceberg.write(tmp_path / "iceberg", {"v": pv.parse_json(["1"])})
+    for name, path, message in (
+        ("d", "delta", "this session has no delta-spark: start Spark with --packages io.delta:delta-spark"),
+        ("i", "iceberg", "not an Iceberg catalog of this session: start Spark with --packages org.apache.iceberg"),
+        ("nowhere.t", "delta", "no delta-spark"),
+        ("a.b.c.d", "delta", "invalid table name"),
+        ("p", "x.parquet", "is not a directory"),
+        ("p", "nothing", "does not exist"),
+    ):
+        with pytest.raises(pv.VariantError, match=message):
+            pv.spark.register_table(spark, name, tmp_path / path)
+    _write(tmp_path / "files", 1, 1)
+    with pytest.raises(pv.VariantError, match="the database nowhere does not exist: run CREATE DATABASE `nowhere`"):
+        pv.spark.register_table(spark, "nowhere.t", tmp_path / "files")
+    assert not spark.catalog.tableExists("p")
+
+
+def test_a_view_over_the_data_source_shows_new_rows_after_a_refresh(spark: Any, tmp_path: Path) -> None:
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    pv.delta.write(tmp_path / "t", {"id": [1, 2], "v": pv.parse_json(["1", "2"])})
+    spark.sql(f"CREATE TEMPORARY VIEW ours USING variant OPTIONS (path '{tmp_path / 't'}')")
+    spark.sql("CREATE TEMPORARY VIEW above AS SELECT id FROM ours WHERE id > 1")
+    try:
+        assert spark.table("above").count() == 1
+        pv.delta.append(tmp_path / "t", {"id": [3], "v": pv.parse_json(["3"])})
+        spark.sql("REFRESH TABLE ours")
+        assert spark.table("ours").count() == 2  # Spark plans the read of a Python data source once
+        pv.spark.refresh_view(spark, "above")
+        assert spark.table("above").count() == 2
+        assert spark.table("ours").count() == 3
+    finally:
+        spark.sql("DROP VIEW above")
+        spark.sql("DROP VIEW ours")
