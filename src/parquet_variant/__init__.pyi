@@ -7,6 +7,7 @@ from parquet_variant import testing as testing
 from parquet_variant import vortex as vortex
 from parquet_variant._version import __version__ as __version__
 from parquet_variant.array.variant_array import VariantArray as VariantArray
+from parquet_variant.compatibility.run import compat as compat
 from parquet_variant.contracts.contract import Contract as Contract
 from parquet_variant.contracts.path_rules import PathRules as PathRules
 from parquet_variant.encoding.variant import Variant as Variant
@@ -119,6 +120,7 @@ __all__ = [
     "VariantType",
     "WorkloadPolicy",
     "cast_to_variant",
+    "compat",
     "delta",
     "equals",
     "explore",

@@ -242,7 +242,7 @@ def test_change_data_of_each_side(delta_spark: EngineProcess, tmp_path: Path) ->
         f".load({both.path!r}).select('id', '_change_type')\nresult = sorted(list(row) for row in frame.collect())"
     )
     assert theirs == [[0, "delete"], [1, "delete"], [2, "delete"]]
-    ours = pv.delta.changes(both.path, since=0)
+    ours = pv.delta.changes(both.path, since=1)
     assert sorted(zip(ours["id"].to_pylist(), ours["_change_type"].to_pylist(), strict=True)) == [
         (0, "delete"), (1, "delete"), (2, "delete"),
     ]  # fmt: skip

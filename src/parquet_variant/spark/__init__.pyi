@@ -2,6 +2,8 @@
 from parquet_variant.spark.datasource.source import VariantDataSource as VariantDataSource
 from parquet_variant.spark.functions import register_functions as register_functions
 from parquet_variant.spark.java import find_java as find_java
+from parquet_variant.spark.operations.catalog import refresh_view as refresh_view
+from parquet_variant.spark.operations.catalog import register_table as register_table
 from parquet_variant.spark.operations.change import delete as delete
 from parquet_variant.spark.operations.change import merge as merge
 from parquet_variant.spark.operations.change import optimize as optimize
@@ -28,7 +30,9 @@ __all__ = [
     "plan_read",
     "profile",
     "read",
+    "refresh_view",
     "register_functions",
+    "register_table",
     "rewrite",
     "sql",
     "update",

@@ -145,6 +145,7 @@ def _write_v2(current: Snapshot, files: pa.Table) -> str:
             _actions("checkpointMetadata", [{"version": current.version, "tags": None}]),
             *_other_actions(current),
             _actions("sidecar", [sidecar]),
+            files.slice(0, 0),  # delta-spark reads the columns add and remove of every checkpoint
         ],
         promote_options="default",
     )
