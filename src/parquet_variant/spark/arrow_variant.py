@@ -16,6 +16,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, struct_like
+from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.schema.storage_shape import is_list
 
 SPARK_VARIANT = pa.struct(
@@ -74,6 +75,27 @@ def from_spark(array: pa.StructArray) -> VariantArray:
         [array.field("metadata"), array.field("value")], names=["metadata", "value"], mask=array.is_null()
     )
     return VariantArray(storage)
+
+
+def with_marked_variants(schema: pa.Schema) -> pa.Schema:
+    """Return a schema from Spark with every VARIANT, at any depth, as storage that carries the extension name.
+
+    >>> with_marked_variants(pa.schema({"v": SPARK_VARIANT})).field("v").metadata
+    {b'ARROW:extension:name': b'arrow.parquet.variant', b'ARROW:extension:metadata': b''}
+    """
+    return pa.schema([_marked(field) for field in schema])
+
+
+def _marked(field: pa.Field) -> pa.Field:
+    if is_spark_variant(field.type):
+        return field.with_type(VARIANT_STORAGE).with_metadata(EXTENSION_METADATA)
+    if pa.types.is_struct(field.type):
+        return field.with_type(pa.struct([_marked(child) for child in field.type]))
+    if pa.types.is_map(field.type):
+        return field.with_type(pa.map_(_marked(field.type.key_field), _marked(field.type.item_field)))
+    if is_list(field.type):
+        return field.with_type(pa.list_(_marked(field.type.value_field)))
+    return field
 
 
 def with_variants(table: pa.Table) -> pa.Table:

@@ -126,6 +126,16 @@ class TableWritePlan(ABC, Generic[File]):
 
     # ---- what all formats share
 
+    def remove_files(self) -> None:
+        """Remove all files that tasks of this job wrote or are writing, for a job that will not be committed."""
+        assert self.job  # Without it, the names of files do not show who wrote them.
+        storage = open_storage(self.uri, self.storage_options)
+        for file in list(storage.list("")):
+            # The temporary name of an unfinished file begins with a dot.
+            name = file.path.rpartition("/")[2].removeprefix(".").removeprefix("part-")
+            if name.startswith(self.job):
+                storage.delete(file.path)
+
     def write_files(self, data: Any, *, data_change: bool = True) -> list[File]:
         """Write rows to new files and return the description of each.
 

@@ -35,7 +35,6 @@ from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, l
 from parquet_variant.tables.partitions import partition_directory, split_by_partition
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, is_variant_field
-from parquet_variant.tables.storage import open_storage
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 
 _CODEC = "delta.parquet.compression.codec"
@@ -168,14 +167,6 @@ class WritePlan(TableWritePlan[Add]):
         """Return a collector of the statistics that the table's properties ask for."""
         places = indexed_places(self.unpartitioned, self.configuration, self.least_indexed)
         return MetricsCollector(columns, places, variant_bounds=self.variant_bounds)
-
-    def remove_files(self) -> None:
-        """Remove all files that tasks of this job wrote or are writing, for a job that will not be committed."""
-        storage = open_storage(self.uri, self.storage_options)
-        for file in list(storage.list("")):
-            # The temporary name of an unfinished file begins with a dot.
-            if file.path.rpartition("/")[2].removeprefix(".").startswith(f"part-{self.job}"):
-                storage.delete(file.path)
 
     def write_changes(self, changes: Mapping[str, pa.Table | None]) -> list[Cdc]:
         """Write changed rows to files of change data.

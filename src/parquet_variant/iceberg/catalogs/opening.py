@@ -72,6 +72,22 @@ def _inferred(properties: Mapping[str, Any]) -> str | None:
     return "sql" if uri.startswith(("sqlite", "postgresql")) else None
 
 
+def catalog_properties(catalog: CatalogOption) -> dict[str, str]:
+    """Return a catalog as properties by PyIceberg's names, with which another process can open it.
+
+    `catalog`: as for `open_catalog`, which raises the errors.
+
+    >>> catalog_properties({"type": "rest", "uri": "http://127.0.0.1:8181"})
+    {'type': 'rest', 'name': 'default', 'uri': 'http://127.0.0.1:8181'}
+    """
+    opened = open_catalog(catalog)
+    for kind, catalog_class in _KINDS.items():
+        if isinstance(opened, catalog_class):
+            own = {name: str(value) for name, value in opened.properties.items()}
+            return {"type": kind, "name": opened.name} | own
+    return {}
+
+
 def find_table(
     table: str | os.PathLike[str],
     catalog: CatalogOption = None,

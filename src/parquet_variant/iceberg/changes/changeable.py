@@ -206,8 +206,7 @@ class IcebergTable(ChangeableTable[TableFile]):
     def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
         """See `ChangeableTable.plan`."""
         write = with_lineage(plan_write(self.current, options=options))
-        bare = replace(self.current)  # Without what this process has read of it.
-        return IcebergChangePlan(bare, write, self._properties.is_merge_on_read(self.operation))
+        return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
 
     def candidates(
         self, files: list[TableFile], predicate: Predicate | None, columns: NeededColumns, zone: str

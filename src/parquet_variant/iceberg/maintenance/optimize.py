@@ -132,7 +132,7 @@ def optimize(
     packs = list(_packs(current, plan_files(current).files, write.file_bytes, every_file=every_file))
     if not packs:
         return OptimizeResult(current.snapshot_id)
-    change = IcebergChangePlan(current, write, uses_vectors=False)
+    change = IcebergChangePlan(current.for_tasks(), write, uses_vectors=False)
     work = partial(_rewrite, change, reshred or policy is not None, policy)
     added = [file for done in (engine or ThreadEngine(threads, progress)).run("optimize", work, packs) for file in done]
     removed = [file for pack in packs for file in pack]

@@ -24,6 +24,15 @@ NEWEST_VERSION = 3
 MAIN = "main"
 # A document larger than this when decompressed is refused: a few bytes of gzip can stand for gigabytes.
 _MAX_DOCUMENT = 2 << 30
+_HISTORY = (
+    "snapshots",
+    "current-snapshot-id",
+    "refs",
+    "snapshot-log",
+    "metadata-log",
+    "statistics",
+    "partition-statistics",
+)
 _REQUIRED = ("format-version", "location", "last-updated-ms", "last-column-id")
 
 
@@ -151,6 +160,10 @@ class TableMetadata:
     def to_bytes(self) -> bytes:
         """Return the document as the bytes of a metadata file."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def without_history(self) -> TableMetadata:
+        """Return the metadata without snapshots, references and logs, which may be large."""
+        return TableMetadata({name: value for name, value in self.document.items() if name not in _HISTORY})
 
     def _check(self) -> None:
         if self.schema is None or self.spec is None:  # both raise for ids that the lists lack

@@ -156,6 +156,10 @@ class IcebergScan(PlannedQuery):
         """Yield the rows in parts, each with at least one row."""
         return self._read(self.pruned.files)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone, self.threads
+        return IcebergScan, (self.current.for_tasks(), *parts)
+
     # ---- one file
 
     def _open(self, file: TableFile) -> OpenFile:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from parquet_variant.errors import IcebergError
@@ -72,6 +72,10 @@ class Snapshot:
         # Tables of version 1 may list manifests in the metadata; everything else is in the files themselves.
         spec_id = self.metadata.spec.id
         return tuple(ManifestFile(path, 0, spec_id, self.info.id) for path in self.info.manifests)
+
+    def for_tasks(self) -> Snapshot:
+        """Return the snapshot as tasks of other processes need it: small, without the history of the table."""
+        return replace(self, table=replace(self.table, metadata=self.metadata.without_history()))
 
     def entries(self, manifest: ManifestFile, columns: frozenset[int] | None = None) -> Iterator[ManifestEntry]:
         """Yield the entries of a manifest, with the metrics of some columns (None for all)."""

@@ -19,7 +19,7 @@ from parquet_variant.iceberg.metadata.updates import TableChange, apply_change, 
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.iceberg.writing.manifest_changes import ManifestWriter, NextManifests, next_manifests
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.iceberg.writing.summaries import summary_of
+from parquet_variant.iceberg.writing.summaries import has_batch, summary_of
 
 _RETRIES, _MIN_WAIT = "commit.retry.num-retries", "commit.retry.min-wait-ms"
 _MAX_WAIT, _TIMEOUT = "commit.retry.max-wait-ms", "commit.retry.total-timeout-ms"
@@ -125,6 +125,8 @@ class _Attempts:
         """
         change, metadata = self.change, table.metadata
         parent = self._parent(table)
+        if has_batch(parent, change.batch):
+            raise IcebergError("the batch was committed before", reason="batch-committed", file=table.name)
         manifests = next_manifests(self.base, parent, change, self.writer)
         sequence, first_row_id = metadata.last_sequence_number + 1, metadata.next_row_id
         parent_id = None if change.is_replacement else parent.snapshot_id

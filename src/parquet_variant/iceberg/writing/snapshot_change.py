@@ -5,8 +5,8 @@ Owns `SnapshotChange`, which operations make and `commit` carries out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry
@@ -42,8 +42,8 @@ class SnapshotChange:
         Data files of the base that must be as they were: those that are removed or get a vector.
     reads_added
         Whether files that other commits added matter to this change; None if they never do.
-    summary
-        Entries for the snapshot's summary.
+    batch
+        Name and number of a batch of a stream, which the summary records; it is not committed twice.
     updates, requirements
         Further changes of the metadata in the same commit.
     """
@@ -58,6 +58,6 @@ class SnapshotChange:
     rewrites_manifests: bool = False
     touched: tuple[ManifestEntry, ...] = ()
     reads_added: ReadsAdded | None = None
-    summary: Mapping[str, str] = field(default_factory=dict)
+    batch: tuple[str, int] | None = None
     updates: tuple[Update, ...] = ()
     requirements: tuple[Update, ...] = ()

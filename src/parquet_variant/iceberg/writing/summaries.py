@@ -29,14 +29,16 @@ def batch_key(application: str) -> str:
     return f"{_BATCH}{application}"
 
 
-def last_batch(snapshot: Snapshot, application: str) -> int | None:
-    """Return the last batch of a stream that the branch of a snapshot has; None if there is none."""
-    key = batch_key(application)
+def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
+    """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream."""
+    if batch is None:
+        return False
+    key = batch_key(batch[0])
     for info in snapshot.metadata.ancestors(snapshot.snapshot_id):
         text = info.summary.get(key, "")
         if text.removeprefix("-").isdecimal():
-            return int(text)
-    return None
+            return int(text) >= batch[1]
+    return False
 
 
 def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataFile]) -> dict[str, str]:
@@ -51,8 +53,14 @@ def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataF
         before = former.get(name, "0" if not former else "")
         if before.isdecimal():
             totals[name] = max(int(before) + counts.get(added, 0) - counts.get(gone, 0), 0)
+    batches: dict[str, str] = {}
+    if not change.is_replacement:
+        # Other engines do not repeat the records of batches in their summaries.
+        for info in parent.metadata.ancestors(parent.snapshot_id):
+            batches = {name: value for name, value in info.summary.items() if name.startswith(_BATCH)} | batches
+    if change.batch is not None:
+        batches[batch_key(change.batch[0])] = str(change.batch[1])
     partitions = {partition_key(file) for file in (*change.added, *change.vectors, *removed)}
-    batches = {name: value for name, value in former.items() if name.startswith(_BATCH)}
     return {
         "operation": change.operation,
         **{name: str(count) for name, count in counts.items() if count},
@@ -60,7 +68,6 @@ def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataF
         "changed-partition-count": str(len(partitions)),
         "engine-name": ENGINE,
         **batches,
-        **change.summary,
     }
 
 

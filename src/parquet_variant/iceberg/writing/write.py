@@ -26,7 +26,7 @@ from parquet_variant.iceberg.writing.commit import check_writable, commit_snapsh
 from parquet_variant.iceberg.writing.create import Names, TableDefinition, new_table, replacement
 from parquet_variant.iceberg.writing.merging import merged_schema
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.iceberg.writing.summaries import batch_key, last_batch
+from parquet_variant.iceberg.writing.summaries import has_batch
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan, plan_write
 from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
 
@@ -200,9 +200,9 @@ def append(
     False
     """
     base = _base(table, catalog, branch, storage_options)
-    if _is_seen(base, batch):
+    if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
-    change = SnapshotChange("append", summary=_batch_summary(batch))
+    change = SnapshotChange("append", batch=batch)
     columns = None
     if schema_mode is not None:
         if schema_mode != "merge":
@@ -249,11 +249,11 @@ def overwrite(
     [2]
     """
     base = _base(table, catalog, branch, storage_options)
-    if _is_seen(base, batch):
+    if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     first, data = first_rows(data) if policy is not None else (None, data)
     made = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
-    return _written(base, made, data, SnapshotChange("overwrite", removes_all=True, summary=_batch_summary(batch)))
+    return _written(base, made, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
 
 
 def commit_files(
@@ -287,11 +287,10 @@ def commit_files(
         As `append`.
     """
     base = _base(table, catalog, branch, storage_options)
-    if _is_seen(base, batch):
+    if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
-    added = tuple(file.file for file in files)
-    change = SnapshotChange(mode, added=added, removes_all=mode == "overwrite", summary=_batch_summary(batch))
-    return CommitResult(commit_snapshot(base, change).snapshot_id)
+    added = tuple(file.file for file in files if file.file.record_count)
+    return _committed(base, SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch))
 
 
 def plan(
@@ -388,22 +387,23 @@ def _base(
     return base
 
 
-def _is_seen(base: Snapshot, batch: tuple[str, int] | None) -> bool:
-    if batch is None:
-        return False
-    last = last_batch(base, batch[0])
-    return last is not None and last >= batch[1]
-
-
-def _batch_summary(batch: tuple[str, int] | None) -> dict[str, str]:
-    return {} if batch is None else {batch_key(batch[0]): str(batch[1])}
-
-
 def _written(base: Snapshot, made: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
     files = [file for file in made.write_files(data) if file.file.record_count]
     with removed_on_failure(base, files):
-        done = commit_snapshot(base, replace(change, added=tuple(file.file for file in files)))
-    return CommitResult(done.snapshot_id)
+        done = _committed(base, replace(change, added=tuple(file.file for file in files)))
+    if not done.committed:
+        base.table.files.delete([file.path for file in files])
+    return done
+
+
+def _committed(base: Snapshot, change: SnapshotChange) -> CommitResult:
+    """Commit a change, unless another writer commits the same batch meanwhile."""
+    try:
+        return CommitResult(commit_snapshot(base, change).snapshot_id)
+    except IcebergError as error:
+        if error.reason != "batch-committed":
+            raise
+        return CommitResult(newest_snapshot(base.table.refreshed(), base.branch).snapshot_id, committed=False)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.staging import Staging, check_mode
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.tables.storage import is_uncommitted, open_storage
+from parquet_variant.tables.storage import is_uncommitted
 
 
 class IcebergDestination(Destination):
@@ -100,10 +100,7 @@ class IcebergDestination(Destination):
         """Remove the files that this job wrote, unless a snapshot may list them; they become orphan files then."""
         with suppress(OSError, TableError):
             if self._plan is not None and self._is_uncommitted:
-                storage = open_storage(self._plan.uri, self._plan.storage_options)
-                for file in list(storage.list("")):
-                    if file.path.rpartition("/")[2].removeprefix(".").startswith(self._plan.job):
-                        storage.delete(file.path)
+                self._plan.remove_files()
         super().abort()
 
 

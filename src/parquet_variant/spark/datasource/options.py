@@ -15,7 +15,7 @@ from typing import Any
 
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.errors import VariantError, choice_of
-from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log
+from parquet_variant.io.filesystems import absolute, filesystem_of, has_delta_log, has_iceberg_metadata
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import split_type
@@ -42,13 +42,17 @@ class WriteOptions:
         Arguments of `VariantWriter`.
     checkpoint
         The checkpoint directory of a stream, as the user named it.
-    delta
-        The target is a Delta table.
+    format
+        The format of the target: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog
+        The catalog of an Iceberg table, as `pv.iceberg` accepts it.
     partition_by
-        Partition columns: names of columns, or JSON paths such as ``day=$.ts:date``.
+        Partition columns: names of columns, JSON paths such as ``day=$.ts:date``, or transforms of Iceberg.
     application
-        The id under which a Delta table records the batches of a stream (by default the id of the query), or a write
+        The id under which a table records the batches of a stream (by default the id of the query), or a write
         with `transaction_version`.
+    branch
+        The branch of an Iceberg table that gets the rows; by default ``main``.
     transaction_version
         The version of a batch write, which is committed once for the same application and version.
     """
@@ -58,10 +62,12 @@ class WriteOptions:
     schema: ShreddingSchema | None
     write: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: str | None = None
-    delta: bool = False
+    format: str = "parquet"
+    catalog: Any = field(default=None, repr=False)
     partition_by: tuple[str, ...] = ()
     application: str | None = None
     transaction_version: int | None = None
+    branch: str | None = None
 
     def stream_id(self) -> str:
         """Return a name for the stream, which is the same after a restart and different for another checkpoint.
@@ -86,9 +92,9 @@ class WriteOptions:
         Raises `VariantError` with reason ``"bad-option"`` if only one of the two is set, or for a Parquet directory.
         """
         txn = transaction_of(self.application, self.transaction_version)
-        if txn is not None and not self.delta:
+        if txn is not None and self.format == "parquet":
             raise VariantError(
-                "the options txnAppId and txnVersion apply to Delta tables: remove them, or write a Delta table",
+                "the options txnAppId and txnVersion apply to Delta and Iceberg tables: remove them, or write a table",
                 reason="bad-option",
             )
         return txn
@@ -113,16 +119,21 @@ class WriteOptions:
         if layout not in (None, "final", "unshredded"):
             raise _bad("layout", layout, "use final or unshredded")
         path = texts.path()
+        format_name = table_format(texts.by_name.get("format"), path, texts.catalog)
+        if format_name != "iceberg" and (branch := texts.value("branch")) is not None:
+            raise _bad("branch", branch, f"it applies to Iceberg tables, and {path} is not an Iceberg table")
         return cls(
             path,
             texts.value("column"),
             ShreddingSchema.variant() if layout == "unshredded" else texts.value("schema", _schema),
             write,
             texts.value("checkpointLocation"),
-            is_delta(texts.by_name, path),
+            format_name,
+            texts.catalog,
             tuple(texts.value("partitionBy", _names) or ()),
             texts.value("txnAppId"),
             texts.value("txnVersion", _integer),
+            texts.value("branch"),
         )
 
 
@@ -142,15 +153,19 @@ class ReadOptions:
         ``spark.sql.legacy.pathOptionBehavior.enabled`` false; registering the data source sets it to true.
     partition_bytes
         Compressed bytes of the required columns that one task reads.
-    delta
-        The source is a Delta table.
-    version, timestamp
-        The version of the table; by default the newest.
+    format
+        The format of the source: ``"parquet"``, ``"delta"`` or ``"iceberg"``.
+    catalog
+        The catalog of an Iceberg table, as `pv.iceberg` accepts it.
+    version, timestamp, branch, tag
+        The version of the table (of an Iceberg table, the id of a snapshot); by default the newest.
     zone
         The time zone of casts between instants and local times. Spark does not tell a data source the time zone of the
         session, so that `pv.spark.read` sets this option.
     starting_version
         The first version that a stream reads; by default its first batch is the whole table.
+    skip_changes
+        A stream skips versions that remove rows, instead of raising an error.
     where
         A filter on the output columns. Rows that do not match are not returned, and files and row groups without
         matching rows are skipped.
@@ -166,11 +181,15 @@ class ReadOptions:
     column: str | None
     paths: Mapping[str, tuple[str, str | None]] | None
     partition_bytes: int = _DEFAULT_PARTITION_BYTES
-    delta: bool = False
+    format: str = "parquet"
+    catalog: Any = field(default=None, repr=False)
     version: int | None = None
     timestamp: str | None = None
+    branch: str | None = None
+    tag: str | None = None
     zone: str = "UTC"
     starting_version: int | None = None
+    skip_changes: bool = False
     where: str | None = None
     merge_schema: bool = False
     partitions: bool = True
@@ -185,14 +204,6 @@ class ReadOptions:
         `PredicateError` for a filter that cannot be parsed.
         """
         texts = _OptionTexts(options, _READ_OPTIONS, "read")
-        for name, is_for_streams in _VERSIONS.items():
-            if stream is not None and is_for_streams != stream and (text := texts.value(name)) is not None:
-                hint = (
-                    "it applies to streams; use versionAsOf"
-                    if is_for_streams
-                    else "it applies to batches; use startingVersion"
-                )
-                raise _bad(name, text, hint)
         columns, text = "columns", texts.value("paths") or ""
         if text.lstrip().startswith("["):
             # Spark sets this option for `load([...])`, which reads several files or directories.
@@ -200,11 +211,8 @@ class ReadOptions:
         else:
             sources = (texts.path(),)
             columns = "columns" if texts.value("columns") or not text else "paths"
-        delta = len(sources) == 1 and is_delta(texts.by_name, sources[0])
-        if not delta:
-            for name in _VERSIONS:
-                if (text := texts.value(name)) is not None:
-                    raise _bad(name, text, f"it applies to Delta tables, and {sources[0]} is not a Delta table")
+        format_name = table_format(texts.by_name.get("format"), sources[0], texts.catalog, len(sources))
+        _check_table_options(texts, format_name, sources[0], stream)
         zone = texts.value("timeZone") or "UTC"
         zone_of(zone)  # raises in the driver
         if (where := texts.value("where")) is not None:
@@ -214,11 +222,15 @@ class ReadOptions:
             texts.value("column"),
             texts.value(columns, _projection) if texts.value(columns) else None,
             texts.value("partitionBytes", _positive) or _DEFAULT_PARTITION_BYTES,
-            delta,
-            texts.value("versionAsOf", _integer),
+            format_name,
+            texts.catalog,
+            texts.value("snapshotId" if texts.value("snapshotId") else "versionAsOf", _integer),
             texts.value("timestampAsOf"),
+            texts.value("branch"),
+            texts.value("tag"),
             zone,
             texts.value("startingVersion", _integer),
+            bool(texts.value("skipChangeCommits", _boolean)),
             where,
             bool(texts.value("mergeSchema", _boolean)),
             not texts.value("recursiveFileLookup", _boolean),
@@ -243,14 +255,42 @@ def transaction_of(application: str | None, version: int | None) -> tuple[str, i
     return application, version
 
 
-def is_delta(options: Mapping[str, str], path: str) -> bool:
-    """Return whether the option `format` is ``"delta"``, or the path is a Delta table."""
-    format_name = options.get("format")
-    if format_name not in (None, "parquet", "delta"):
-        raise _bad("format", str(format_name), "use parquet or delta")
-    if format_name is not None or any(character in path for character in "*?["):
-        return format_name == "delta"
-    return has_delta_log(path)
+def table_format(format_name: str | None, path: str, catalog: Any = None, paths: int = 1) -> str:
+    """Return the format of a source or target: that of the option `format`, or else the format of an existing table.
+
+    Raises `VariantError` with reason ``"bad-option"`` for an unknown format, or a catalog for another format than
+    Iceberg.
+    """
+    if format_name not in (None, *_FORMATS):
+        raise _bad("format", str(format_name), f"use {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+    if catalog is not None:
+        if format_name not in (None, "iceberg"):
+            raise VariantError(
+                f"the option catalog applies to Iceberg tables, but format is {format_name!r}: remove one of the two",
+                reason="bad-option",
+            )
+        return "iceberg"
+    if format_name is not None and (paths == 1 or format_name == "parquet"):
+        return format_name
+    if paths > 1 or any(character in path for character in "*?["):
+        return "parquet"
+    return "delta" if has_delta_log(path) else "iceberg" if has_iceberg_metadata(path) else "parquet"
+
+
+def _check_table_options(texts: _OptionTexts, format_name: str, source: str, stream: bool | None) -> None:
+    """Refuse options of tables that do not apply to the format, or to a stream or batch."""
+    for name, (formats, is_for_streams) in _OF_TABLES.items():
+        if (text := texts.value(name)) is None:
+            continue
+        if stream is not None and is_for_streams is not None and is_for_streams != stream:
+            kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
+            raise _bad(name, text, f"it applies to {kind}")
+        if format_name not in formats:
+            kinds = " and ".join(kind.title() for kind in formats)
+            what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
+            raise _bad(name, text, f"it applies to {kinds} tables, and {source} is {what}")
+    if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
+        raise _bad(names[1], texts.value(names[1]), f"{names[0]} also names a version of the table: set one of the two")
 
 
 def _boolean(text: str) -> bool:
@@ -284,8 +324,8 @@ def _bytes(text: str) -> int:
 
 
 def _names(text: str) -> list[str]:
-    """Parse names from a JSON list, or separated by commas, without duplicates."""
-    names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    """Parse names from a JSON list, or separated by commas outside of parentheses, without duplicates."""
+    names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in _COMMA.split(text)]
     if not names or not all(isinstance(name, str) and name for name in names) or len({*names}) < len(names):
         raise ValueError("names separated by commas, without duplicates")
     return list(names)
@@ -313,6 +353,7 @@ def is_ordinary(path: tuple[str, str | None]) -> bool:
     return path[1] is None and not path[0].startswith("$")
 
 
+_COMMA = re.compile(r",(?![^(]*\))")
 _SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
 # Option, argument of `VariantWriter`, and the function that parses the text.
 _FOR_WRITER = (
@@ -324,10 +365,24 @@ _FOR_WRITER = (
     ("writer", "writer", str),
 )
 _FILE_OPTIONS = [option for option, *_ in _FOR_WRITER]
-_WRITE_OPTIONS = ("column", "schema", "layout", *_FILE_OPTIONS, "format", "partitionBy", "txnAppId", "txnVersion")
-# Option -> True if it applies to streams, False if it applies to batches.
-_VERSIONS = {"versionAsOf": False, "timestampAsOf": False, "startingVersion": True}
-_TABLE_OPTIONS = ("format", *_VERSIONS, "maxFilesPerTrigger", "maxBytesPerTrigger")
+_WRITE_OPTIONS = (
+    *("column", "schema", "layout", *_FILE_OPTIONS),
+    *("format", "catalog", "branch", "partitionBy", "txnAppId", "txnVersion"),
+)
+_FORMATS = ("parquet", "delta", "iceberg")
+_TABLES, _ICEBERG = ("delta", "iceberg"), ("iceberg",)
+# Option -> formats, and True if it applies to streams only, False if it applies to batches only.
+_OF_TABLES: Mapping[str, tuple[tuple[str, ...], bool | None]] = {
+    "versionAsOf": (_TABLES, False),
+    "timestampAsOf": (_TABLES, False),
+    "snapshotId": (_ICEBERG, False),
+    "branch": (_ICEBERG, None),
+    "tag": (_ICEBERG, False),
+    "startingVersion": (_TABLES, True),
+    "skipChangeCommits": (_TABLES, True),
+}
+_BATCH_VERSIONS = ("versionAsOf", "snapshotId", "timestampAsOf", "branch", "tag")
+_TABLE_OPTIONS = ("format", "catalog", *_OF_TABLES, "maxFilesPerTrigger", "maxBytesPerTrigger")
 _DIRECTORY_OPTIONS = ("mergeSchema", "recursiveFileLookup")
 _READ_OPTIONS = (
     *("column", "columns", "paths", "where", "partitionBytes", "timeZone"),
@@ -337,6 +392,8 @@ _READ_OPTIONS = (
 _OBJECT = """an object of column to path and type, such as {"mag": ["$.properties.mag", "double"]}"""
 _EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 
+# Prefix of the options that are properties of a catalog.
+_CATALOG = "catalog."
 _NO_TABLES = (
     "Spark does not pass the path of a catalog table to a Python data source, so that such a table cannot be read: use "
     "CREATE TEMPORARY VIEW name USING variant OPTIONS (path '...')"
@@ -344,10 +401,22 @@ _NO_TABLES = (
 
 
 class _OptionTexts:
-    """The texts of options by name, which is case-insensitive, as in Spark, and may contain underscores."""
+    """The texts of options by name, which is case-insensitive, as in Spark, and may contain underscores or hyphens.
+
+    The options ``catalog.*`` are properties of a catalog, by PyIceberg's names.
+    """
 
     def __init__(self, options: Mapping[str, str], names: tuple[str, ...], operation: str) -> None:
-        self.by_name = {name.lower().replace("_", ""): value for name, value in options.items()}
+        properties = {name.lower(): value for name, value in options.items() if name.lower().startswith(_CATALOG)}
+        self.by_name = {
+            name.lower().replace("_", "").replace("-", ""): value
+            for name, value in options.items()
+            if name.lower() not in properties
+        }
+        self.catalog: Any = self.by_name.get("catalog")
+        if properties:
+            named = {} if self.catalog is None else {"name": self.catalog}
+            self.catalog = {**named, **{name.removeprefix(_CATALOG): value for name, value in properties.items()}}
         # Spark sets the provider when a table is created, and no option at all when it is read.
         if "provider" in self.by_name:
             raise VariantError(_NO_TABLES, reason="bad-option")
@@ -365,10 +434,10 @@ class _OptionTexts:
             raise _bad(option, str(text), f"use {_EXPECTED.get(option, 'another value')} ({error})") from None
 
     def path(self) -> str:
-        """Return the path of the files or the table."""
-        if not self.by_name.get("path"):
+        """Return the path of the files or the table, or the name of a table in a catalog."""
+        if not (path := self.by_name.get("path")):
             raise VariantError(f"no path: name one in load() or save(). {_NO_TABLES}", reason="bad-option")
-        return absolute(self.by_name["path"])
+        return path if self.catalog is not None else absolute(path)
 
 
 def _bad(option: str, text: str, hint: str) -> VariantError:

@@ -24,6 +24,8 @@ class Partitioning:
     ----------
     columns
         Names of columns, or paths such as ``day=$.ts:date``.
+    transforms
+        Whether `columns` may contain transforms of Iceberg, such as ``bucket(16, id)``, which the table checks.
     schema
         The schema of the DataFrame.
     column
@@ -35,12 +37,14 @@ class Partitioning:
         With reason ``"bad-option"`` for a column that does not exist, or whose values cannot be names of directories.
     """
 
-    def __init__(self, columns: Sequence[str], schema: StructType, column: str) -> None:
+    def __init__(self, columns: Sequence[str], schema: StructType, column: str, *, transforms: bool = False) -> None:
         self.column = column
         self.paths = PartitionBy.of([text for text in columns if "=" in text])
         self.names = tuple(text.partition("=")[0] for text in columns)
         types = {field.name: field.dataType for field in schema.fields}
         for name in self.names:
+            if transforms and name.endswith(")"):
+                continue
             if name in self.paths.names:
                 if name in types:
                     raise _bad(f"the DataFrame already has a column {name!r}: choose another name for the path")

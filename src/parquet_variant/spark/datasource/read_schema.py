@@ -13,7 +13,6 @@ from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.files import locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.query.selection import arrow_type
-from parquet_variant.spark.datasource.delta_reader import table_schema
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.sql_query.kinds import holds_variants
 
@@ -49,8 +48,14 @@ def _all_columns(options: ReadOptions) -> StructType:
 
     Raises `VariantError` for a column of a type that Spark does not support, and for files whose types differ.
     """
-    if options.delta:
+    if options.format == "delta":
+        from parquet_variant.spark.datasource.delta_reader import table_schema
+
         return table_schema(options)
+    if options.format == "iceberg":
+        from parquet_variant.spark.datasource.iceberg_reader import table_columns
+
+        return StructType([StructField(field.name, _spark_type(field)) for field in table_columns(options)])
     files = locate(options.sources)
     fields: dict[str, StructField] = {}
     for source in files if options.merge_schema else files[:1]:

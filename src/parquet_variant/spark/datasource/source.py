@@ -90,10 +90,14 @@ class VariantDataSource(DataSource):
         from parquet_variant.spark.datasource.options import ReadOptions
 
         options = ReadOptions.of(self.options, stream=False)
-        if options.delta:
+        if options.format == "delta":
             from parquet_variant.spark.datasource.delta_reader import DeltaReader
 
             return DeltaReader(options, schema)
+        if options.format == "iceberg":
+            from parquet_variant.spark.datasource.iceberg_reader import IcebergReader
+
+            return IcebergReader(options, schema)
         from parquet_variant.spark.datasource.batch_reader import BatchReader
 
         return BatchReader(options, schema)
@@ -104,7 +108,7 @@ class VariantDataSource(DataSource):
         from parquet_variant.spark.datasource.options import ReadOptions
 
         options = ReadOptions.of(self.options, stream=True)
-        if options.delta:
+        if options.format == "delta":
             from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 
             return DeltaStreamReader(options, schema)
@@ -118,10 +122,14 @@ class VariantDataSource(DataSource):
         from parquet_variant.spark.datasource.options import WriteOptions
 
         options = WriteOptions.of(self.options)
-        if options.delta:
+        if options.format == "delta":
             from parquet_variant.spark.datasource.delta_writer import DeltaBatchWriter
 
             return DeltaBatchWriter(options, schema, overwrite)
+        if options.format == "iceberg":
+            from parquet_variant.spark.datasource.iceberg_writer import IcebergBatchWriter
+
+            return IcebergBatchWriter(options, schema, overwrite)
         from parquet_variant.spark.datasource.batch_writer import BatchWriter
 
         return BatchWriter(options, schema, overwrite)
@@ -132,10 +140,14 @@ class VariantDataSource(DataSource):
         from parquet_variant.spark.datasource.options import WriteOptions
 
         options = WriteOptions.of(self.options)
-        if options.delta:
+        if options.format == "delta":
             from parquet_variant.spark.datasource.delta_writer import DeltaStreamWriter
 
             return DeltaStreamWriter(options, schema, overwrite)
+        if options.format == "iceberg":
+            from parquet_variant.spark.datasource.iceberg_writer import IcebergStreamWriter
+
+            return IcebergStreamWriter(options, schema, overwrite)
         from parquet_variant.spark.datasource.batch_writer import StreamWriter
 
         return StreamWriter(options, schema, overwrite)

@@ -1,6 +1,7 @@
 """Changes of files and tables as Spark jobs with one task per file: delete, update, merge, optimize and rewrite.
 
-The functions call the operations of the same names in `delta` and `parquet` with a Spark engine. The driver commits.
+The functions call the operations of the same names in `delta`, `iceberg` and `parquet` with a Spark engine. The driver
+commits.
 """
 
 from __future__ import annotations

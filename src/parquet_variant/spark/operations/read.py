@@ -90,7 +90,12 @@ def read(
     # Absolute, because the working directory of the JVM may differ.
     source = absolute(path)
     plan = None
-    if columns is not None and where is None and engine != "python" and not ReadOptions.of({"path": source}).delta:
+    if (
+        columns is not None
+        and where is None
+        and engine != "python"
+        and ReadOptions.of({"path": source}).format == "parquet"
+    ):
         plan = plan_read(source, columns, column=column)
     if engine == "jvm" and (plan is None or plan.python):
         reasons = (
