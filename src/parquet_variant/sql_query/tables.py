@@ -49,7 +49,7 @@ class BoundTable:
     scan: Plan  # Plans a scan of some columns, given by output name, with a filter over those names.
     skips: bool = True  # Whether its scans can use a filter to skip data.
     files: Sequence[str] = ()  # The files that a scan opens by name, which other processes can replace.
-    path: Any = field(default=None, kw_only=True)  # Its path, if it was given by path.
+    path: Any = field(default=None, kw_only=True)  # Its path, or the snapshot of an Iceberg table, if given as such.
     # The requested version of a Delta table.
     version: int | None = field(default=None, kw_only=True)
     timestamp: Any = field(default=None, kw_only=True)
@@ -181,7 +181,7 @@ def bind_table(source: Any, name: str, *, version: int | None = None, timestamp:
     if hasattr(source, "protocol") and hasattr(source, "tombstones"):  # a Delta snapshot; delta is not imported for it
         return _delta_table(source, name)
     if hasattr(source, "live_entries") and hasattr(source, "snapshot_id"):  # an Iceberg snapshot, likewise
-        return _iceberg_table(source, name)
+        return replace(_iceberg_table(source, name), path=source)
     if hasattr(source, "batches") and (hasattr(source, "selection") or hasattr(source, "scans")):
         return _scanned_table(source, name)
     if isinstance(source, (VariantArray, Mapping)) or hasattr(source, "__arrow_c_stream__"):

@@ -81,11 +81,10 @@ def catalog_properties(catalog: CatalogOption) -> dict[str, str]:
     {'type': 'rest', 'name': 'default', 'uri': 'http://127.0.0.1:8181'}
     """
     opened = open_catalog(catalog)
-    for kind, catalog_class in _KINDS.items():
-        if isinstance(opened, catalog_class):
-            own = {name: str(value) for name, value in opened.properties.items()}
-            return {"type": kind, "name": opened.name} | own
-    return {}
+    if not isinstance(opened, RestCatalog | SqlCatalog):
+        return {}
+    kind = next(kind for kind, catalog_class in _KINDS.items() if isinstance(opened, catalog_class))
+    return {"type": kind, "name": opened.name} | {name: str(value) for name, value in opened.properties.items()}
 
 
 def find_table(

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import TableError
+from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.iceberg.metadata.puffin import write_vectors
@@ -33,7 +33,7 @@ from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.iceberg.writing.properties import WriteProperties
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
-from parquet_variant.iceberg.writing.summaries import ENGINE
+from parquet_variant.iceberg.writing.summaries import ENGINE, has_batch
 from parquet_variant.iceberg.writing.write_plan import (
     IcebergWritePlan,
     lineage_field,
@@ -175,9 +175,9 @@ def shredded_in(rows: pa.Table, current: Snapshot) -> dict[str, ShreddingSchema]
 class IcebergTable(ChangeableTable[TableFile]):
     """An Iceberg table at a snapshot, for one operation: delete, update or merge; its sets of files are lists."""
 
-    def __init__(self, current: Snapshot, operation: str) -> None:
+    def __init__(self, current: Snapshot, operation: str, batch: tuple[str, int] | None = None) -> None:
         check_writable(current.metadata)
-        self.current, self.operation = current, operation
+        self.current, self.operation, self.batch = current, operation, batch
 
     @property
     def schema(self) -> StructType:
@@ -247,9 +247,23 @@ class IcebergTable(ChangeableTable[TableFile]):
         """See `ChangeableTable.removed_bytes`; a file that gets a deletion vector is kept."""
         return 0 if any(file.new_vector is not None for file in change.added) else change.file.size
 
+    @property
+    def has_transaction(self) -> bool:
+        """See `ChangeableTable.has_transaction`."""
+        return self.batch is not None
+
+    def is_applied(self) -> bool:
+        """See `ChangeableTable.is_applied`."""
+        return has_batch(self.current, self.batch)
+
     def commit(self, operation: str, change: TableChange[TableFile]) -> int:
         """See `ChangeableTable.commit`."""
-        self.current = commit_snapshot(self.current, self._snapshot_change(change))
+        try:
+            self.current = commit_snapshot(self.current, self._snapshot_change(change))
+        except IcebergError as error:
+            if error.reason != "batch-committed":
+                raise
+            raise IcebergError(error.message, reason="conflict", file=error.file) from None
         return self.version
 
     def _snapshot_change(self, change: TableChange[TableFile]) -> SnapshotChange:
@@ -279,6 +293,7 @@ class IcebergTable(ChangeableTable[TableFile]):
             vectors=tuple(vectors),
             touched=tuple(touched),
             reads_added=reads_added if is_checked else None,
+            batch=self.batch,
         )
 
     def discard(self, change: TableChange[TableFile]) -> None:
@@ -290,7 +305,9 @@ class IcebergTable(ChangeableTable[TableFile]):
 
     def reload(self) -> IcebergTable:
         """See `ChangeableTable.reload`."""
-        return IcebergTable(newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation)
+        return IcebergTable(
+            newest_snapshot(self.current.table.refreshed(), self.current.branch), self.operation, self.batch
+        )
 
 
 def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str | None, zone: str) -> IcebergScan:

@@ -23,6 +23,7 @@ def delete(
     catalog: CatalogOption = None,
     branch: str = MAIN,
     zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
@@ -47,6 +48,9 @@ def delete(
         The branch to change.
     zone
         The session time zone.
+    batch
+        Name and number of a batch, under which the table records the change. A recorded batch, or an earlier one of the
+        same name, is not applied again.
     threads
         Number of files that are changed at the same time (None: one per CPU).
     progress
@@ -80,7 +84,7 @@ def delete(
     current = table_to_change(table, catalog, branch, storage_options)
     workers = engine or ThreadEngine(threads, progress)
     operation = count_rows if dry_run else delete_rows
-    return operation(IcebergTable(current, "delete"), where, zone, workers, options)
+    return operation(IcebergTable(current, "delete", batch), where, zone, workers, options)
 
 
 def table_to_change(

@@ -33,6 +33,7 @@ def merge(
     source_alias: str = "source",
     target_alias: str = "target",
     zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
@@ -45,7 +46,7 @@ def merge(
 
     Parameters
     ----------
-    table, catalog, branch, zone, storage_options, threads, progress, **options
+    table, catalog, branch, zone, batch, storage_options, threads, progress, **options
         The target; as for `delete`. The mode is ``write.merge.mode``.
     source
         Rows as for `append`, or an Iceberg table of the same catalog.
@@ -81,7 +82,7 @@ def merge(
         )
     rows = _source_rows(source, catalog, storage_options)
     workers = ThreadEngine(threads, progress)
-    target = IcebergTable(current, "merge")
+    target = IcebergTable(current, "merge", batch)
     return Merge(target, rows, condition, source_alias, target_alias, zone, workers, options)
 
 

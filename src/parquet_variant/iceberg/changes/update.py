@@ -25,6 +25,7 @@ def update(
     new_values: Mapping[str, Any] | None = None,
     branch: str = MAIN,
     zone: str = "UTC",
+    batch: tuple[str, int] | None = None,
     storage_options: Mapping[str, str] | None = None,
     threads: int | None = 1,
     progress: Progress | None = None,
@@ -37,7 +38,7 @@ def update(
 
     Parameters
     ----------
-    table, catalog, branch, zone, storage_options, threads, progress, engine, **options
+    table, catalog, branch, zone, batch, storage_options, threads, progress, engine, **options
         As for `delete`; the mode is ``write.update.mode``.
     updates
         SQL by column or path: ``{"v:seen": "true", "k": "k + 1"}``. Expressions see the row before the update; NULL set
@@ -70,4 +71,4 @@ def update(
     """
     current = table_to_change(table, catalog, branch, storage_options)
     workers = engine or ThreadEngine(threads, progress)
-    return update_rows(IcebergTable(current, "update"), updates, new_values, where, zone, workers, options)
+    return update_rows(IcebergTable(current, "update", batch), updates, new_values, where, zone, workers, options)

@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.choices import Mode
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError, TableError, VariantError
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
-from parquet_variant.iceberg.catalogs.opening import find_table
+from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
 from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.reading.snapshot import newest_snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
@@ -30,6 +31,7 @@ from parquet_variant.ingestion.destination import Destination, Work
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
+from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.storage import is_uncommitted
@@ -109,28 +111,45 @@ def open_iceberg(request: IngestRequest) -> IcebergDestination | None:
 
     Raises `IcebergError` if the mode is ``"error"`` and the table exists, or if the table has no such Variant column.
     """
-    check_mode(request.mode)
-    catalog, identifier = find_table(request.dest, request.catalog)
-    try:
-        table: LoadedTable | None = catalog.load(identifier)
-    except IcebergError as error:
-        if error.reason != "no-such-table":
-            raise
-        table = None
+    must_write, table = open_table(request.dest, request.mode, request.catalog)
+    if not must_write:
+        return None
     if table is not None:
-        if request.mode == "ignore":
-            return None
-        if request.mode == "error":
-            raise IcebergError(
-                f"the Iceberg table {request.dest} already exists: use mode='append' or mode='overwrite', or choose "
-                "another table",
-                reason="exists",
-                file=request.dest,
-            )
         check_writable(table.metadata)
         _check_partitioned_by(table, request)
         _plan(table, request, request.schema or ShreddingSchema.variant())
     return IcebergDestination(request, table)
+
+
+def open_table(dest: str, mode: Mode, catalog: CatalogOption) -> tuple[bool, LoadedTable | None]:
+    """Return whether to write to a table, and the table if it exists. Raises `IcebergError` as `open_iceberg` does."""
+    check_mode(mode)
+    opened, identifier = find_table(dest, catalog)
+    try:
+        table = opened.load(identifier)
+    except IcebergError as error:
+        if error.reason != "no-such-table":
+            raise
+        return True, None
+    if mode == "error":
+        raise IcebergError(
+            f"the Iceberg table {dest} already exists: use mode='append' or mode='overwrite', or choose another table",
+            reason="exists",
+            file=dest,
+        )
+    return mode != "ignore", table
+
+
+def table_location(dest: str, catalog: CatalogOption) -> str:
+    """Return the directory of a table in a catalog; of a table that does not exist, one below the warehouse.
+
+    The catalog may choose another directory when the table is created.
+    """
+    _, table = open_table(dest, "append", catalog)
+    if table is not None:
+        return normal_location(table.metadata.location)
+    warehouse = catalog_properties(catalog).get("warehouse", "")
+    return f"{normal_location(warehouse).rstrip('/')}/{dest}" if "/" in warehouse else absolute(dest)
 
 
 def _check_partitioned_by(table: LoadedTable, request: IngestRequest) -> None:

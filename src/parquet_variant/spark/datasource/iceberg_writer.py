@@ -66,9 +66,12 @@ class _IcebergTable(TableTaskWriter):
         if not self.partitioning.names:
             return
         spec = table.metadata.spec
-        asked = spec_of(self.partitioning.names, table.metadata.schema)
-        fields = [[(field.source_id, str(field.transform)) for field in either.fields] for either in (asked, spec)]
-        if fields[0] != fields[1]:
+        try:
+            asked = spec_of(self.partitioning.names, table.metadata.schema).fields
+        except IcebergError:
+            asked = ()
+        fields = [[(field.source_id, str(field.transform)) for field in either] for either in (asked, spec.fields)]
+        if not asked or fields[0] != fields[1]:
             names = ", ".join(field.name for field in spec.fields) or "none"
             raise IcebergError(
                 f"option partitionBy: the table's partition fields are {names}, not "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,12 @@ from parquet_variant.delta.dml.merge import merge as merge_into
 from parquet_variant.delta.dml.update import update as update_rows
 from parquet_variant.delta.maintenance.optimize import OptimizeResult as DeltaOptimizeResult
 from parquet_variant.delta.maintenance.optimize import optimize as optimize_table
+from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties
+from parquet_variant.iceberg.changes.delete import delete as delete_iceberg_rows
+from parquet_variant.iceberg.changes.merge import merge as merge_into_iceberg
+from parquet_variant.iceberg.changes.update import update as update_iceberg_rows
+from parquet_variant.iceberg.maintenance.optimize import OptimizeResult as IcebergOptimizeResult
+from parquet_variant.iceberg.maintenance.optimize import optimize as optimize_iceberg_table
 from parquet_variant.io.engine import Progress
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.parquet.operations.optimize import OptimizeResult
@@ -25,7 +31,7 @@ from parquet_variant.parquet.operations.rewrite import rewrite as rewrite_files
 from parquet_variant.parquet.writing.options import WriterOptions
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.spark.arrow_variant import with_variants
-from parquet_variant.spark.datasource.options import is_delta, transaction_of
+from parquet_variant.spark.datasource.options import table_format, transaction_of
 from parquet_variant.spark.engine import SparkEngine
 from parquet_variant.tables.changes.merge_builder import Merge
 from parquet_variant.tables.changes.retries import ChangeResult
@@ -39,20 +45,24 @@ def delete(
     table: str | os.PathLike[str],
     where: str | None = None,
     *,
+    catalog: CatalogOption = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> ChangeResult:
-    """Delete rows of a Delta table as a Spark job; the driver commits when all tasks are done.
+    """Delete rows of a Delta or Iceberg table as a Spark job; the driver commits when all tasks are done.
 
     Parameters
     ----------
     spark
         A session whose workers have parquet-variant installed and can access the table.
     table
-        Path or URL.
+        Path or URL, or the name of an Iceberg table in `catalog`.
     where, **options
-        As for `pv.delta.delete`; ``txnAppId`` and ``txnVersion`` (as in delta-spark) are the same as ``txn``,
-        with which a repeated change, such as a micro-batch of ``foreachBatch``, is committed once.
+        As for `pv.delta.delete` or `pv.iceberg.delete`; ``txnAppId`` and ``txnVersion`` (as in delta-spark) are the
+        same as ``txn`` or ``batch``, with which a repeated change, such as a micro-batch of ``foreachBatch``, is
+        committed once.
+    catalog
+        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
     progress
         Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
 
@@ -63,13 +73,15 @@ def delete(
 
     Raises
     ------
-    DeltaError
-        As `pv.delta.delete` does.
+    DeltaError, IcebergError
+        As `pv.delta.delete` and `pv.iceberg.delete` do.
     VariantError
         For an unknown option.
     """
-    options = _checked_options(delete_rows, options)
-    return delete_rows(absolute(table), where, engine=SparkEngine(spark, progress), **options)
+    target = _Target.of(table, catalog)
+    operation = delete_iceberg_rows if target.is_iceberg else delete_rows
+    options = _checked_options(operation, options) | target.catalog
+    return operation(target.name, where, engine=SparkEngine(spark, progress), **options)
 
 
 def update(
@@ -78,12 +90,15 @@ def update(
     updates: Mapping[str, str] | None = None,
     where: str | None = None,
     *,
+    catalog: CatalogOption = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> ChangeResult:
-    """Update rows of a Delta table as a Spark job, with the parameters of `delete` and `pv.delta.update`."""
-    options = _checked_options(update_rows, options)
-    return update_rows(absolute(table), updates, where, engine=SparkEngine(spark, progress), **options)
+    """Update rows of a Delta or Iceberg table as a Spark job, with the parameters of `delete` and `pv.delta.update`."""
+    target = _Target.of(table, catalog)
+    operation = update_iceberg_rows if target.is_iceberg else update_rows
+    options = _checked_options(operation, options) | target.catalog
+    return operation(target.name, updates, where, engine=SparkEngine(spark, progress), **options)
 
 
 def merge(
@@ -92,24 +107,32 @@ def merge(
     source: Any,
     condition: str,
     *,
+    catalog: CatalogOption = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Merge:
-    """Begin a merge into a Delta table, as `pv.delta.merge` does, whose ``execute`` runs as a Spark job.
+    """Begin a merge into a Delta or Iceberg table, as `pv.delta.merge` does, whose ``execute`` runs as a Spark job.
 
     `source` may also be a DataFrame, which is collected in the driver.
     """
-    options = _checked_options(merge_into, options)
+    target = _Target.of(table, catalog)
+    operation = merge_into_iceberg if target.is_iceberg else merge_into
+    options = _checked_options(operation, options) | target.catalog
     rows = with_variants(source.toArrow()) if hasattr(source, "toArrow") else source
-    return replace(merge_into(absolute(table), rows, condition, **options), engine=SparkEngine(spark, progress))
+    return replace(operation(target.name, rows, condition, **options), engine=SparkEngine(spark, progress))
 
 
 def optimize(
-    spark: SparkSession, path: str | os.PathLike[str], *, progress: Progress | None = None, **options: Any
-) -> OptimizeResult | DeltaOptimizeResult:
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    *,
+    catalog: CatalogOption = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> OptimizeResult | DeltaOptimizeResult | IcebergOptimizeResult:
     """Compact small files as Spark jobs, re-shredding columns where that saves space.
 
-    The driver commits the changes of a Delta table as one version when all tasks are done. A repeated task may leave
+    The driver commits the changes of a table as one version when all tasks are done. A repeated task may leave
     files that no version contains; `vacuum` removes them.
 
     Parameters
@@ -117,28 +140,31 @@ def optimize(
     spark
         A session whose workers have parquet-variant installed and can access the directory.
     path
-        A directory of Parquet files, or a Delta table.
+        A directory of Parquet files, a Delta or Iceberg table, or the name of an Iceberg table in `catalog`.
+    catalog
+        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
     progress
         Callback that is called from another thread with the step, the tasks that are done and the number of tasks.
     **options
-        Other options of `pv.parquet.optimize` or, for a Delta table, of `pv.delta.optimize`.
+        Other options of `pv.parquet.optimize` or, for a table, of `pv.delta.optimize` or `pv.iceberg.optimize`.
 
     Returns
     -------
-    parquet.OptimizeResult or delta.OptimizeResult
+    parquet.OptimizeResult, delta.OptimizeResult or iceberg.OptimizeResult
         The numbers of files and bytes before and after.
 
     Raises
     ------
     VariantFileError
         For a path that is not a directory of Parquet files.
-    DeltaError
-        As `pv.delta.optimize` does.
+    DeltaError, IcebergError
+        As `pv.delta.optimize` and `pv.iceberg.optimize` do.
     """
-    engine, source = SparkEngine(spark, progress), absolute(path)
-    if not is_delta({}, source):
-        return optimize_directory(source, engine=engine, **options)
-    return optimize_table(source, engine=engine, **options)
+    engine, target = SparkEngine(spark, progress), _Target.of(path, catalog)
+    if target.is_iceberg:
+        return optimize_iceberg_table(target.name, engine=engine, **options, **target.catalog)
+    operation = optimize_table if target.format == "delta" else optimize_directory
+    return operation(target.name, engine=engine, **options)
 
 
 def rewrite(
@@ -175,6 +201,31 @@ def rewrite(
     return rewrite_files(sources, absolute(dest), engine=SparkEngine(spark, progress), **options)
 
 
+@dataclass(frozen=True)
+class _Target:
+    """A directory or table as every process can find it.
+
+    `name`: the absolute path, or the name in the catalog.
+    `catalog`: the argument that names the catalog.
+    """
+
+    format: str
+    name: str
+    catalog: dict[str, Any]
+
+    @classmethod
+    def of(cls, table: str | os.PathLike[str], catalog: CatalogOption) -> _Target:
+        properties = catalog_properties(catalog)
+        if properties:
+            return cls("iceberg", os.fspath(table), {"catalog": properties})
+        path = absolute(table)
+        return cls(table_format(None, path), path, {})
+
+    @property
+    def is_iceberg(self) -> bool:
+        return self.format == "iceberg"
+
+
 def _checked_options(operation: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of an operation, with delta-spark's ``txnAppId`` and ``txnVersion`` as ``txn``.
 
@@ -182,9 +233,9 @@ def _checked_options(operation: Callable[..., Any], options: Mapping[str, Any]) 
     """
     checked = dict(options)
     txn = transaction_of(checked.pop("txnAppId", None), checked.pop("txnVersion", None))
-    if txn is not None:
-        checked["txn"] = txn
     parameters = signature(operation).parameters
+    if txn is not None:
+        checked["txn" if "txn" in parameters else "batch"] = txn
     writer_options = {name: value for name, value in checked.items() if name not in parameters}
     writer_options.pop("file_bytes", None)
     WriterOptions.of(writer_options)

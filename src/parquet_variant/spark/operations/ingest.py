@@ -1,4 +1,4 @@
-"""`pv.spark.ingest`: JSON files to shredded Parquet files, a Delta table or Vortex files, on Spark.
+"""`pv.spark.ingest`: JSON files to shredded Parquet files, a Delta or Iceberg table or Vortex files, on Spark.
 
 One job profiles the splits and merges the profiles, one job writes, and the driver commits. The Python workers read the
 text, which does not pass through the JVM. `ingestion.request` checks the options, `ingestion.job` runs the steps, and
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.choices import OutputFormat
 from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
@@ -42,7 +43,7 @@ def ingest(
     progress: Progress | None = None,
     **options: Unpack[IngestOptions],
 ) -> IngestResult:
-    """Read JSON files and write them as shredded Parquet files, a Delta table or Vortex files, on Spark.
+    """Read JSON files and write them as shredded Parquet files, a Delta or Iceberg table or Vortex files, on Spark.
 
     Parameters
     ----------
@@ -68,8 +69,9 @@ def ingest(
         As `pv.ingest` does.
     """
     # Absolute paths, because the working directory of the workers may differ from that of the driver.
-    target = absolute(dest)
-    with _source_paths(sources, target, options.get("json_column")) as files:
+    target = absolute(dest) if options.get("catalog") is None else os.fspath(dest)
+    place = target if options.get("catalog") is None else table_location(target, options["catalog"])
+    with _source_paths(sources, place, options.get("json_column")) as files:
         request = IngestRequest.of(files, target, format=format, **options)
         if _is_dataframe(sources):
             request = replace(request, text=replace(request.text, of_dataframe=True))

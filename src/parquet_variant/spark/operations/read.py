@@ -13,6 +13,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
 from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.spark.datasource.options import ReadOptions
@@ -32,18 +33,22 @@ def read(
     column: str | None = None,
     partition_bytes: int | None = None,
     version: int | None = None,
-    timestamp: str | None = None,
+    timestamp: str | int | None = None,
+    catalog: CatalogOption = None,
+    snapshot_id: int | None = None,
+    branch: str | None = None,
+    tag: str | None = None,
     merge_schema: bool = False,
     engine: Literal["auto", "python", "jvm"] = "auto",
 ) -> DataFrame:
-    """Read Parquet files with Variant columns, or a Delta table.
+    """Read Parquet files with Variant columns, or a Delta or Iceberg table.
 
     Parameters
     ----------
     spark
         The session.
     path
-        A file, directory or glob.
+        A file, directory or glob; or the name of an Iceberg table in `catalog`.
     columns
         Output columns: name -> path and type, such as ``{"mag": ("$.properties.mag", "double")}``; with the type
         ``variant`` the column is VARIANT. By default all columns, with Variants as VARIANT.
@@ -55,7 +60,12 @@ def read(
     partition_bytes
         Compressed bytes that one task of the data source reads (default: 64 MiB).
     version, timestamp
-        The version of a Delta table, or its time; by default the newest version.
+        The version of a Delta table (of an Iceberg table, the id of a snapshot), or its time; by default the newest
+        version.
+    catalog
+        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
+    snapshot_id, branch, tag
+        The snapshot of an Iceberg table.
     merge_schema
         Without `columns`, read the columns of all files, with null if a file lacks a column, instead of those of the
         first file.
@@ -83,19 +93,18 @@ def read(
     reader = spark.read.format("variant").option("timeZone", spark.conf.get("spark.sql.session.timeZone"))
     options: dict[str, Any] = {"column": column, "partitionBytes": partition_bytes, "where": where}
     options |= {"versionAsOf": version, "timestampAsOf": timestamp, "mergeSchema": "true" if merge_schema else None}
+    options |= {"snapshotId": snapshot_id, "branch": branch, "tag": tag}
     if where is not None:
         parse_predicate(where)  # raises before Spark plans the read
     options["columns"] = None if columns is None else json.dumps(columns)
-    reader = reader.options(**{name: value for name, value in options.items() if value is not None})
+    properties = {f"catalog.{name}": value for name, value in catalog_properties(catalog).items()}
+    options = {name: value for name, value in options.items() if value is not None} | properties
+    reader = reader.options(**options)
     # Absolute, because the working directory of the JVM may differ.
-    source = absolute(path)
+    source = os.fspath(path) if properties else absolute(path)
+    format_name = ReadOptions.of({**options, "path": source}, stream=False).format  # raises before Spark plans the read
     plan = None
-    if (
-        columns is not None
-        and where is None
-        and engine != "python"
-        and ReadOptions.of({"path": source}).format == "parquet"
-    ):
+    if columns is not None and where is None and engine != "python" and format_name == "parquet":
         plan = plan_read(source, columns, column=column)
     if engine == "jvm" and (plan is None or plan.python):
         reasons = (

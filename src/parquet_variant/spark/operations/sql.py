@@ -16,9 +16,10 @@ from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.operations.read import read
 from parquet_variant.spark.struct_view import ReadPlan, plan_read
-from parquet_variant.sql_query.paths import is_delta
+from parquet_variant.sql_query.paths import is_delta, is_iceberg
 from parquet_variant.sql_query.scopes import TableUse
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
+from parquet_variant.sql_query.tables import BoundTable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,7 +35,8 @@ def sql(spark: SparkSession, query: str, /, **tables: Any) -> DataFrame:
     query
         Spark SQL with paths: ``v:a.b[0]::string``. Paths of tables are quoted with backticks: ``FROM `events/` ``.
     **tables
-        Paths of Parquet files or Delta tables by the names that FROM uses. Other names are tables of the session.
+        Paths of Parquet files, Delta or Iceberg tables, or `pv.iceberg.snapshot` of a table in a catalog, by the names
+        that FROM uses. Other names are tables of the session.
 
     Returns
     -------
@@ -67,25 +69,50 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
 def readers_of(use: TableUse) -> ReadPlan:
     """Return which reader reads each file of a table in a query: the JVM or the data source."""
     columns, column = _data_source_columns(use)
-    if not is_delta(use.table.path):
-        return plan_read(use.table.path, columns, column=column)
-    from parquet_variant.delta import snapshot
+    path, version = _source(use.table)
+    if is_delta(path):
+        from parquet_variant.delta import snapshot
 
-    files = snapshot(use.table.path, version=use.table.version, timestamp=use.table.timestamp).files["path"]
-    return ReadPlan({}, python=dict.fromkeys(files.to_pylist(), "a Delta table"))
+        files = snapshot(path, **version).files["path"]
+        return ReadPlan({}, python=dict.fromkeys(files.to_pylist(), "a Delta table"))
+    if _is_iceberg(use.table):
+        from parquet_variant.iceberg.reading.planning import plan_files
+        from parquet_variant.iceberg.reading.snapshot import snapshot as iceberg_snapshot
+
+        number = version.pop("version", None)
+        current = iceberg_snapshot(path, **({"snapshot_id": number} if number is not None else {}), **version)
+        paths = [file.path for file in plan_files(current).files]
+        return ReadPlan({}, python=dict.fromkeys(paths, "an Iceberg table"))
+    return plan_read(path, columns, column=column)
+
+
+def _source(table: BoundTable) -> tuple[Any, dict[str, Any]]:
+    """Return the path or name of a table, and the arguments of `read` for its catalog and version."""
+    from parquet_variant.iceberg.reading.snapshot import Snapshot
+
+    if isinstance(table.path, Snapshot):
+        loaded = table.path.table
+        return loaded.name, {"catalog": loaded.catalog, "snapshot_id": table.path.snapshot_id}
+    return table.path, {"version": table.version, "timestamp": table.timestamp}
+
+
+def _is_iceberg(table: BoundTable) -> bool:
+    path, version = _source(table)
+    return "catalog" in version or is_iceberg(path)
 
 
 def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
     columns, column = _data_source_columns(use)
     table, predicate = use.table, planned.rewritten.predicate(use)
+    path, version = _source(table)
     if len(_variants(use)) > 1:
-        # The scan of a Delta table returns one Variant and ordinary columns, whole rows contain all Variants.
-        row_columns = None if is_delta(table.path) else columns
-        rows = read(spark, table.path, row_columns, version=table.version, timestamp=table.timestamp)
+        # The scan of a table returns one Variant and ordinary columns, whole rows contain all Variants.
+        row_columns = None if _is_iceberg(table) or is_delta(path) else columns
+        rows = read(spark, path, row_columns, **version)
         return rows.select(*(_extracted(needed).alias(name) for name, needed in use.needed.items()))
     # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
     where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
-    return read(spark, table.path, columns, where, column=column, version=table.version, timestamp=table.timestamp)
+    return read(spark, path, columns, where, column=column, **version)
 
 
 def _data_source_columns(use: TableUse) -> tuple[dict[str, tuple[str, str] | str], str | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.choices import Mode
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.functions.parse_json import parse_json
+from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import open_staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -38,17 +40,18 @@ def write(
     schema: ShreddingSchema | str | None = None,
     policy: Any = None,
     mode: Mode = "error",
-    format: Literal["parquet", "delta"] = "parquet",
+    format: Literal["parquet", "delta", "iceberg"] = "parquet",
+    catalog: CatalogOption = None,
     **options: Any,
 ) -> None:
-    """Write a DataFrame as a directory of shredded Parquet files, or as a Delta table.
+    """Write a DataFrame as a directory of shredded Parquet files, or as a Delta or Iceberg table.
 
     Parameters
     ----------
     df
         A DataFrame with a VARIANT column or a string column of JSON; other columns are written without conversion.
     dest
-        The directory or table.
+        The directory or table, or the name of an Iceberg table in `catalog`.
     column
         The VARIANT or JSON column; by default the only one.
     schema
@@ -59,14 +62,16 @@ def write(
     mode
         What to do if `dest` holds data: ``"error"``, ``"append"``, ``"overwrite"`` or ``"ignore"``.
     format
-        ``"parquet"`` or ``"delta"``; a Delta table is created if it does not exist.
+        ``"parquet"``, ``"delta"`` or ``"iceberg"``; a table is created if it does not exist.
+    catalog
+        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
     **options
         Options of the data source, such as ``compression="zstd"``, ``rowGroupBytes=64 << 20``, or ``txnAppId`` and
-        ``txnVersion`` for a write to a Delta table that is committed once, also inside ``foreachBatch``.
+        ``txnVersion`` for a write to a table that is committed once, also inside ``foreachBatch``.
 
     Raises
     ------
-    VariantFileError, DeltaError
+    VariantFileError, DeltaError, IcebergError
         If `dest` holds data and the mode is ``"error"``.
     VariantError
         For a column that does not exist, or an unknown option.
@@ -77,9 +82,12 @@ def write(
     from parquet_variant.spark.datasource.source import VariantDataSource, make_active
     from parquet_variant.spark.frames import choose_column
 
-    check_choice("format", format, ("parquet", "delta"))
-    target = absolute(dest)
-    if _is_ignored(target, mode, format):
+    check_choice("format", format, ("parquet", "delta", "iceberg"))
+    if catalog is not None and format != "iceberg":
+        raise VariantError(f"catalog= is not supported for format {format!r}: use iceberg", reason="bad-option")
+    properties = catalog_properties(catalog)
+    target = os.fspath(dest) if properties else absolute(dest)
+    if _is_ignored(target, mode, format, properties):
         return
     column, _ = choose_column(df.schema, column)
     schema = infer_schema(df, column, policy) if schema is None else ShreddingSchema.of(schema)
@@ -90,16 +98,21 @@ def write(
         for name, value in options.items()
     }
     settings |= {"format": format, "column": column, "schema": schema.to_json()}
+    settings |= {f"catalog.{name}": value for name, value in properties.items()}
     WriteOptions.of({**settings, "path": target}).transaction()  # raises before Spark plans the write
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
 
 
-def _is_ignored(dest: str, mode: Mode, format: str) -> bool:
+def _is_ignored(dest: str, mode: Mode, format: str, catalog: Mapping[str, str]) -> bool:
     """Check the destination, and return whether it holds data and the mode is ``"ignore"``."""
     if format == "parquet":
         return open_staging(dest, mode) is None
+    if format == "iceberg":
+        from parquet_variant.ingestion.destinations.iceberg import open_table as open_iceberg_table
+
+        return not open_iceberg_table(dest, mode, catalog or None)[0]
     from parquet_variant.ingestion.destinations.delta import open_table
 
     return not open_table(dest, mode)[0]
