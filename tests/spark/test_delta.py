@@ -146,7 +146,7 @@ def test_attempts_that_no_message_names_are_not_in_the_table(tmp_path):
     writer, failed = (DeltaBatchWriter(options, schema, False) for _ in range(2))
     lost, kept = failed.write(_batch('{"a": 1}')), writer.write(_batch('{"a": 1}'))
     writer.commit([kept, None])
-    assert _live_files(tmp_path / "t") == {kept.adds[0].path}
+    assert _live_files(tmp_path / "t") == {kept.files[0].path}
     assert pv.delta.read(tmp_path / "t").to_pylist() == [{"a": 1}]
     assert _data_files(tmp_path / "t") > _live_files(tmp_path / "t")
     failed.abort([lost, None])

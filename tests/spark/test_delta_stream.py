@@ -127,6 +127,8 @@ def test_a_version_that_removes_rows_ends_the_stream(table: Path) -> None:
     reader = _reader(table)
     with pytest.raises(pv.DeltaError, match="startingVersion=4"):
         reader.partitions({"version": 2}, reader.latestOffset({"version": 2}, _ALL))
+    _append(table, [6])
+    assert _run(table, {"version": 2}, skipChangeCommits="true")[0] == [[6]]
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])

@@ -55,9 +55,13 @@ class VariantDataSource(DataSource):
     is not written again. A stream of a directory reads every file once. ``maxFilesPerTrigger`` and
     ``maxBytesPerTrigger`` limit a micro-batch (Spark 4.2 or newer).
 
-    **Delta tables**: the option ``format="delta"``, or a path that is a table, selects the table; a write creates a new
-    one. Batch reads accept ``versionAsOf`` or ``timestampAsOf``. Streams accept ``startingVersion``. Writes with
-    ``txnAppId`` and ``txnVersion`` are committed once, also inside ``foreachBatch``.
+    **Tables**: the option ``format="delta"`` or ``format="iceberg"``, or a path that is a table, selects the table; a
+    write creates a new one. An Iceberg table is named by a path, or by ``namespace.table`` with the option ``catalog``
+    (a catalog in PyIceberg's configuration), or with its properties as options (``catalog.type``, ``catalog.uri``, …).
+    Batch reads accept ``versionAsOf`` or ``timestampAsOf``, and of Iceberg tables ``snapshotId``, ``branch`` and
+    ``tag``. Streams accept ``startingVersion`` (of Iceberg tables, the id of a snapshot) and ``skipChangeCommits``,
+    which skips versions that remove rows. Writes with ``txnAppId`` and ``txnVersion`` are committed once, also inside
+    ``foreachBatch``.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -112,6 +116,10 @@ class VariantDataSource(DataSource):
             from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 
             return DeltaStreamReader(options, schema)
+        if options.format == "iceberg":
+            from parquet_variant.spark.datasource.iceberg_stream import IcebergStreamReader
+
+            return IcebergStreamReader(options, schema)
         from parquet_variant.spark.datasource.directory_stream import DirectoryStreamReader
 
         return DirectoryStreamReader(options, schema)
