@@ -89,7 +89,7 @@ def test_half_of_a_transaction_is_refused(table: Path, options: dict[str, str]) 
 
 
 def test_a_transaction_of_a_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(pv.VariantError, match="Delta tables"):
+    with pytest.raises(pv.VariantError, match="Iceberg tables"):
         BatchWriter(WriteOptions.of({"path": str(tmp_path / "d"), "txnAppId": "a", "txnVersion": "1"}), _SCHEMA, False)
     assert not (tmp_path / "d").exists()
 
