@@ -17,8 +17,8 @@ _NAMES = {
     "contracts.path_rules": "PathRules",
     "encoding.variant": "Variant",
     "errors": (
-        "CastError ConflictError DeltaError JsonError KernelsError MalformedVariantError PathError "
-        "PredicateError SchemaError TableError VariantError VariantFileError"
+        "CastError ConflictError ContractError DeltaError JsonError KernelsError MalformedVariantError "
+        "PathError PredicateError SchemaError TableError VariantError VariantFileError"
     ),
     "explorer.explore": "explore",
     "functions.cast_to_variant": "cast_to_variant",

@@ -13,6 +13,7 @@ from parquet_variant.contracts.path_rules import PathRules as PathRules
 from parquet_variant.encoding.variant import Variant as Variant
 from parquet_variant.errors import CastError as CastError
 from parquet_variant.errors import ConflictError as ConflictError
+from parquet_variant.errors import ContractError as ContractError
 from parquet_variant.errors import DeltaError as DeltaError
 from parquet_variant.errors import JsonError as JsonError
 from parquet_variant.errors import KernelsError as KernelsError
@@ -94,6 +95,7 @@ __all__ = [
     "CastError",
     "ConflictError",
     "Contract",
+    "ContractError",
     "DeltaError",
     "ExplicitPolicy",
     "HintsPolicy",

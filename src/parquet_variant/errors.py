@@ -187,6 +187,13 @@ class MalformedVariantError(VariantError):
     default_reason = "malformed"
 
 
+class ContractError(VariantError):
+    """Rows that break a contract. Its attribute `report` is the `ContractReport`; None if the error was unpickled."""
+
+    default_reason = "contract-violation"
+    report: Any = None
+
+
 class JsonError(VariantError):
     """Text that is not JSON according to RFC 8259, or that the options do not allow."""
 

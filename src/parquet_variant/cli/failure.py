@@ -17,7 +17,7 @@ USAGE_PROBLEM = 2
 INTERRUPTED = 130
 _ERROR_NUMBER = re.compile(r"\[errno -?\d+\] ", re.IGNORECASE)
 _PARAMETER = re.compile(
-    r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|on_inexact|exclude"
+    r"\b(allow_outside|bloom_filters|column|format|input_format|json_column|on_conflict|on_error|on_inexact|on_violation|exclude"
     r"|partition_by|root|row_group_bytes|schema|mode|preview|exact|layout|sort_by|version)"
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+'))"
 )

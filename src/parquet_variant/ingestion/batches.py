@@ -20,7 +20,8 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import trusted_array
-from parquet_variant.errors import JsonError, VariantError
+from parquet_variant.contracts.report import ContractCounts
+from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.ingestion.bad_records import BadRecord
 from parquet_variant.ingestion.chunks import Chunk, open_chunks, whole_text
 from parquet_variant.ingestion.formats.wrapped import values_at
@@ -73,6 +74,8 @@ class ChunkResult(Generic[Result]):
         Counts of strings that were to be typed.
     inexact
         The numbers that are not kept exactly.
+    broken
+        The violations of the contract, quarantined rows included.
     """
 
     result: Result
@@ -81,6 +84,7 @@ class ChunkResult(Generic[Result]):
     table: pa.Table | None = None
     typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
+    broken: ContractCounts = field(default_factory=ContractCounts)
 
     def combined(self, other: ChunkResult[Result], work: Pass[Result]) -> ChunkResult[Result]:
         """Return the outcome for both chunks of text."""
@@ -90,6 +94,7 @@ class ChunkResult(Generic[Result]):
             self.text_bytes + other.text_bytes,
             typed=self.typed + other.typed,
             inexact=self.inexact + other.inexact,
+            broken=self.broken.merge(other.broken),
         )
 
 
@@ -124,6 +129,7 @@ class _Parsed(Generic[Result]):
     bad: list[BadRecord]
     typed: StringCounts
     inexact: InexactNumbers
+    broken: ContractCounts
 
 
 def steps(
@@ -165,7 +171,7 @@ def _process_together(
         if sample >= 1 or all(len(text) <= BLOCK_BYTES for text in texts):
             chunk = Chunk(group[0].file, b"\n".join(texts))
             batch = _process_chunk(chunk, split_lines(chunk), replace(options, on_error="fail"), work, 1.0)
-            if not batch.inexact.count:
+            if not batch.inexact.count and not batch.broken.broken:
                 return replace(batch, text_bytes=sum(map(len, texts)))
     except VariantError:
         pass
@@ -244,7 +250,9 @@ def _process_chunk(
     )
     parsed = _parsed(texts, rows, options, work)
     chunk.release()
-    return ChunkResult(parsed.result, parsed.bad, text_bytes, typed=parsed.typed, inexact=parsed.inexact)
+    return ChunkResult(
+        parsed.result, parsed.bad, text_bytes, typed=parsed.typed, inexact=parsed.inexact, broken=parsed.broken
+    )
 
 
 def _process_rows(
@@ -277,7 +285,7 @@ def _process_rows(
     is_complete = len(parsed_rows) == len(starts) and (parsed_rows == np.arange(len(starts))).all()
     table = rows.table if is_complete else rows.table.take(parsed_rows)
     text_bytes = int((stops[indexes] - starts[indexes]).sum())
-    return ChunkResult(parsed.result, bad, text_bytes, table, parsed.typed, parsed.inexact)
+    return ChunkResult(parsed.result, bad, text_bytes, table, parsed.typed, parsed.inexact, parsed.broken)
 
 
 def _json_compatible_row(table: pa.Table, row: int) -> dict[str, Any]:
@@ -304,6 +312,7 @@ def _parsed(texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions,
     fail, null = options.on_error == "fail", options.on_error == "null"
     bad: list[BadRecord] = []
     is_null = np.zeros(len(texts.starts), np.bool_) if null else None
+    broken: ContractCounts | None = None
     while True:
         faults: Sequence[tuple[int, VariantError]] = []
         try:
@@ -321,10 +330,20 @@ def _parsed(texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions,
             faults = parsed.faults
             if null or not faults:
                 inexact = _inexact_numbers(texts, rows, parsed.inexact, options)
-                result, parsed_rows, typed = _result_of(parsed.tape, options, work)
+                tapes, result_rows, typed = _values_of(parsed.tape, rows, options)
+                if broken is None:
+                    broken, reasons = _check(texts, tapes, result_rows, options)
+                    if reasons:
+                        bad += [
+                            BadRecord.of(texts.file, texts.number(index), *texts.original(index, reason))
+                            for index, reason in reasons.items()
+                        ]
+                        rows = rows[~np.isin(rows, list(reasons))]
+                        continue
+                result = reduce(work.combine, map(work.from_tape, tapes))
                 parsed.tape.release()
                 bad.sort(key=lambda record: record.line)
-                return _Parsed(result, rows if parsed_rows is None else rows[parsed_rows], bad, typed, inexact)
+                return _Parsed(result, result_rows, bad, typed, inexact, broken)
         except VariantError as parse_error:  # from the parser with on_error="fail", or for a value that is too large
             if parse_error.row is None:
                 raise
@@ -380,18 +399,32 @@ def _advice(file: str | None) -> str:
     return advice
 
 
-def _result_of(
-    tape: Tape, options: TextOptions, work: Pass[Result]
-) -> tuple[Result, npt.NDArray[np.int64] | None, StringCounts]:
-    """Return the result for parsed rows, the row of each value (None if unchanged), and counts of typed strings.
+def _values_of(
+    tape: Tape, rows: npt.NDArray[np.int64], options: TextOptions
+) -> tuple[list[Tape], npt.NDArray[np.int64], StringCounts]:
+    """Return the values of parsed rows with typed strings, the row of each value, and counts of typed strings.
 
     A `root` that was not applied to the text is applied here, so that a row may give several values or none.
     """
     root = options.layout.path_in_values if options.json_column is None else options.layout.root
     if root is None or not root.segments:
         tape, typed = options.texts.apply(tape)
-        return work.from_tape(tape), None, typed
-    array, rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
+        return [tape], rows, typed
+    array, value_rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
     parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
-    result = reduce(work.combine, [work.from_tape(part) for part, _ in parts])
-    return result, rows, sum((typed for _, typed in parts), Counter())
+    return [part for part, _ in parts], rows[value_rows], sum((typed for _, typed in parts), Counter())
+
+
+def _check(
+    texts: _RowTexts, tapes: Sequence[Tape], rows: npt.NDArray[np.int64], options: TextOptions
+) -> tuple[ContractCounts, dict[int, VariantError]]:
+    """Return the violations of the contract, and the errors of the rows to quarantine."""
+    if options.contract is None:
+        return ContractCounts(), {}
+    counts, reasons = options.contract.check(
+        tapes, lambda row: texts.number(int(rows[row])), file=texts.file, unit=texts.unit
+    )
+    errors: dict[int, VariantError] = {}
+    for row, reason in reasons.items():
+        errors.setdefault(int(rows[row]), ContractError(reason))
+    return counts, errors

@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat, OutputFormat
+from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import VariantFileError, check_choice, check_names
 from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.job import IngestJob, profile_sources
@@ -31,7 +32,7 @@ from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.typed_strings import schema_and_types
 
 
-@with_keywords(IngestOptions, IngestRequest, TextOptions)
+@with_keywords(IngestOptions, IngestRequest, TextOptions, ContractCheck)
 def ingest(
     sources: Sources,
     dest: str | os.PathLike[str],
@@ -65,6 +66,12 @@ def ingest(
         The shredding schema, as an object or DDL. By default it is inferred from the input.
     policy
         The policy that infers the schema; see `infer_shredding_schema`.
+    contract
+        The contract of the values: a `Contract`, a file (YAML, JSON Schema or ODCS), or a mapping of paths to rules.
+    on_violation
+        What to do with rows that break the contract. ``"fail"``: the job raises `ContractError` with all violations
+        before it commits. ``"quarantine"``: the rows are written to ``_bad_records`` with the rule. ``"warn"``: they
+        are written and counted in the result.
     readers
         Engines for which paths must be fast to read without this library: ``"duckdb"`` (docs/interop.md).
     sample
@@ -143,6 +150,9 @@ def ingest(
         For a table that exists already or that this package cannot write.
     JsonError
         For an invalid line if `on_error` is ``"fail"``, with file and line.
+    ContractError
+        For rows that break the contract if `on_violation` is ``"fail"``; also for a presence that is too low if it is
+        ``"quarantine"``.
 
     Examples
     --------

@@ -19,7 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.contracts.report import ContractReport
+from parquet_variant.errors import VariantError, VariantFileError, without_secrets
 from parquet_variant.ingestion.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.destinations.registry import open_destination
@@ -81,6 +82,7 @@ class IngestJob:
         self._files = _find_files(request.sources, request.text) if request.rows is None else []
         # The sources are not sent to the tasks, which receive their splits.
         self._request = replace(request, sources=(), rows=None)
+        self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
         self._destination = open_destination(self._request)
 
     def run(self, engine: Engine, warn: Callable[[str], None] | None = None) -> IngestResult:
@@ -112,11 +114,21 @@ class IngestJob:
             written = engine.run("write", work, tasks)
             if not any(part.rows or part.bad for part in written):
                 raise _no_value([] if self._request.text.of_dataframe else self._files)
+            report = self._contract_report(written)
             committed = destination.commit(written)
         except BaseException:
             destination.abort()
             raise
-        return replace(_result(destination, committed, written, schema, inference), hints=hints)
+        return replace(_result(destination, committed, written, schema, inference), hints=hints, contract=report)
+
+    def _contract_report(self, written: Sequence[WrittenSplits]) -> ContractReport | None:
+        """Return the violations in all rows; None without a contract. Raises `ContractError` if they end the job."""
+        check = self._request.text.contract
+        if check is None:
+            return None
+        report = check.report(", ".join(self._source_names), check.merge([part.broken for part in written]))
+        check.raise_for(report)
+        return report
 
     def _plan(self, engine: Engine) -> list[list[Split]]:
         if self._rows is None:

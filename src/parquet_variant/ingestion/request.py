@@ -12,7 +12,8 @@ from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.choices import InputFormat, Mode, OnError, OnInexact, OutputFormat, VortexLayout
+from parquet_variant.choices import InputFormat, Mode, OnError, OnInexact, OnViolation, OutputFormat, VortexLayout
+from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.line_chunks import CHUNK_BYTES
@@ -53,6 +54,8 @@ class IngestOptions(TextKeywords, total=False):
 
     schema: ShreddingSchema | str | None
     policy: Policy | str | None
+    contract: Any
+    on_violation: OnViolation
     readers: str | Iterable[str]
     column: str
     mode: Mode
@@ -105,6 +108,8 @@ class TextOptions:
         Options of `parse_json`.
     chunk_bytes
         Bytes of text to parse at a time.
+    contract
+        The contract of the values, and what to do with rows that break it.
     """
 
     on_error: OnError = "fail"
@@ -117,6 +122,7 @@ class TextOptions:
     exclude: tuple[str, ...] = ()
     json: JsonOptions = field(default_factory=JsonOptions)
     chunk_bytes: int = CHUNK_BYTES
+    contract: ContractCheck | None = None
 
     def __post_init__(self) -> None:
         check_choice("on_error", self.on_error, get_args(OnError))
@@ -131,6 +137,12 @@ class TextOptions:
             )
         if self.sample is not None and not 0 < self.sample <= 1:
             raise bad_option(f"sample is {self.sample}: it must be above 0 and at most 1")
+
+    @property
+    def for_profile(self) -> TextOptions:
+        """The options of a pass that writes nothing: a contract matters only if it leaves rows out."""
+        check = self.contract
+        return self if check is None or check.on_violation == "quarantine" else replace(self, contract=None)
 
     @classmethod
     def of(
@@ -258,12 +270,13 @@ class IngestRequest:
         policy = request_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
         readers = file_options.pop("readers", ())
+        check = ContractCheck.of(file_options.pop("contract", None), file_options.pop("on_violation", "fail"))
         paths, rows = _sources(sources, text.get("json_column"))
         return cls(
             sources=paths,
             rows=rows,
             dest=os.fspath(dest),
-            text=TextOptions.of(**text, schema_types=schema_types),
+            text=TextOptions.of(**text, schema_types=schema_types, contract=check),
             format=format,
             schema=schema,
             policy=_with_readers(policy_named(policy) if isinstance(policy, str) else policy, readers),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import without_secrets
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import InferenceResult
@@ -24,7 +25,7 @@ class IngestResult:
     rows
         Number of rows that were written.
     bad_records
-        Number of invalid lines that were quarantined.
+        Number of lines that were quarantined: invalid lines, and rows that break the contract.
     bad_records_path
         The directory of the quarantined lines (NDJSON); None if all lines were valid.
     bytes_read
@@ -42,6 +43,8 @@ class IngestResult:
         double (more than 38 digits, or an exponent with more digits than a double, or out of its range).
     first_inexact
         The text and the position of the first of these numbers, or None.
+    contract
+        The violations of the contract; None without a contract. Quarantined rows are also counted in `bad_records`.
     hints
         Options that may suit the data better, such as ``root`` for documents with one array of objects.
     """
@@ -59,6 +62,7 @@ class IngestResult:
     inexact_numbers: int = 0
     first_inexact: str | None = None
     hints: tuple[str, ...] = ()
+    contract: ContractReport | None = None
 
     def __post_init__(self) -> None:
         for name in ("dest", "bad_records_path", "first_inexact"):
@@ -66,7 +70,7 @@ class IngestResult:
                 object.__setattr__(self, name, without_secrets(text))
 
     def __repr__(self) -> str:
-        bad = f", {self.bad_records:,} invalid lines in {self.bad_records_path}" if self.bad_records else ""
+        bad = f", {self.bad_records:,} bad lines in {self.bad_records_path}" if self.bad_records else ""
         if self.inexact_numbers:
             bad += f", {self.inexact_numbers:,} numbers that lost precision (first: {self.first_inexact})"
         sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
@@ -79,5 +83,6 @@ class IngestResult:
         fields["typed_strings"] = [asdict(typed_text) for typed_text in self.typed_strings]
         suggested_types = () if self.inference is None else self.inference.suggested_types
         fields["suggested_types"] = [asdict(suggestion) for suggestion in suggested_types]
+        fields["contract"] = None if self.contract is None else self.contract.to_dict()
         fields["schema"] = self.schema.to_ddl() if self.schema is not None else None
         return fields

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray, trusted_array
+from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.inexact import InexactNumbers
@@ -133,6 +134,8 @@ class WrittenSplits:
         Counts of strings that were to be typed.
     inexact
         The numbers that are not kept exactly.
+    broken
+        The violations of the contract.
     """
 
     files: tuple[StagedFile, ...]
@@ -143,6 +146,7 @@ class WrittenSplits:
     adds: tuple[Any, ...] = ()
     typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
+    broken: ContractCounts = field(default_factory=ContractCounts)
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
@@ -153,7 +157,7 @@ def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1)
     """
     total = ProfiledSplits(Profile(), 0)
     work = Pass(Profile.of_tape, Profile.merge)
-    all_steps = steps(splits, text, work, 1.0 if text.sample is None else text.sample)
+    all_steps = steps(splits, text.for_profile, work, 1.0 if text.sample is None else text.sample)
     for batch in in_order(call, all_steps, threads, read_ahead=True):
         check_interrupted()
         total = total.merge(ProfiledSplits(replace(batch.result, typed_strings=batch.typed), batch.text_bytes))
@@ -195,6 +199,7 @@ class SplitRows:
         self.text_bytes = 0
         self.typed: StringCounts = Counter()
         self.inexact = InexactNumbers()
+        self.broken = ContractCounts()
 
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
@@ -205,6 +210,7 @@ class SplitRows:
                 self.text_bytes += batch.text_bytes
                 self.typed += batch.typed
                 self.inexact += batch.inexact
+                self.broken = self.broken.merge(batch.broken)
                 if batch.bad:
                     bad_stream = bad_stream or stack.enter_context(_open_output(self._quarantine.path))
                     bad_stream.write("".join(f"{record.to_json()}\n" for record in batch.bad).encode())
@@ -218,7 +224,15 @@ class SplitRows:
         """Return the result of the pass, with the file of bad records if there are any."""
         bad_files = (self._quarantine,) if self.bad else ()
         return WrittenSplits(
-            (*files, *bad_files), rows, self.bad, self.text_bytes, file_bytes, adds, self.typed, self.inexact
+            (*files, *bad_files),
+            rows,
+            self.bad,
+            self.text_bytes,
+            file_bytes,
+            adds,
+            self.typed,
+            self.inexact,
+            self.broken,
         )
 
 

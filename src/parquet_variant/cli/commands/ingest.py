@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.choices import Mode, OutputFormat, VortexLayout
+from parquet_variant.choices import Mode, OnViolation, OutputFormat, VortexLayout
 from parquet_variant.cli.options.common import (
     AsJson,
     Catalog,
+    ContractOption,
     Engine,
     EngineOption,
     JsonOptions,
@@ -71,6 +72,10 @@ def command(
         str | None, typer.Option(help="Shredding schema: DDL, or a file of DDL or JSON (default: inferred).")
     ] = None,
     policy: PolicyOptions,
+    contract: ContractOption = None,
+    on_violation: Annotated[
+        OnViolation, typer.Option(help="For rows that break --contract: fail, quarantine them, or warn.")
+    ] = "fail",
     sample: SampleOrDefault = None,
     engine: EngineOption = "local",
     into: Annotated[
@@ -118,6 +123,8 @@ def command(
             partition_by=partition_by or (),
             one_file=_is_one_file(dest, into, mode) and not partition_by,
             catalog=read_catalog(catalog),
+            contract=contract,
+            on_violation=on_violation,
             **options,
         )
         # Checks run before the JVM starts.
@@ -179,6 +186,8 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
     print(f"{counted(result.rows, 'row')} in {counted(len(result.files), 'file')} in {result.dest} ({sizes})")
     if result.bad_records:
         print(f"{counted(result.bad_records, 'bad line')} in {result.bad_records_path}")
+    if result.contract is not None and not result.contract:
+        print(result.contract)
     if result.inexact_numbers:
         print(
             f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}; to refuse such "

@@ -84,6 +84,10 @@ Exclude: TypeAlias = Annotated[
 OnInexactOption: TypeAlias = Annotated[
     OnInexact, typer.Option(help="For numbers that no type keeps exactly: report their count, or fail.")
 ]
+ContractOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Contract of the values: YAML, JSON Schema or ODCS.", show_default=False),
+]
 EngineOption: TypeAlias = Annotated[Engine, typer.Option(help="Run in this process, or in a local Spark session.")]
 SortKeys: TypeAlias = Annotated[
     list[str] | None,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from parquet_variant.choices import OutputFormat
+from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import SchemaError, VariantError
 from parquet_variant.ingestion.destinations.iceberg import table_location
 from parquet_variant.ingestion.job import IngestJob
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _DISK_ERROR = re.compile("No space left on device|Disk quota exceeded|Permission denied|Read-only file system")
 
 
-@with_keywords(IngestOptions, IngestRequest, TextOptions)
+@with_keywords(IngestOptions, IngestRequest, TextOptions, ContractCheck)
 def ingest(
     spark: SparkSession,
     sources: Sources,
