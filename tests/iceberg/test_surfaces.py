@@ -108,4 +108,35 @@ def test_commands_take_catalogs(run: Callable[..., str], lines: Path, tmp_path: 
     text = json.dumps(catalog)
     run("ingest", str(lines), "db.events", "--format", "iceberg", "--catalog", text)
     assert "3 rows deleted" in run("delete", "db.events", "--where", "v:n::int < 3", "--catalog", text)
-    assert len(run("history", "db.events", "--catalog", text, "--json").splitlines()) == 2
+    history = [json.loads(line) for line in run("history", "db.events", "--catalog", text, "--json").splitlines()]
+    assert len(history) == 2
+    table = ["db.events", "--catalog", text]
+    old = [*table, "--version", str(history[-1]["snapshot_id"])]
+    assert [len(run("cat", *words).splitlines()) for words in (table, old)] == [17, 20]
+    assert json.loads(run("query", *table, "SELECT sum(v:n::int) AS s FROM t", "--json")) == {"s": 187}
+    assert json.loads(run("query", *old, "-s", "n=$.n:int", "-w", "n < 1", "--json")) == {"n": 0}
+    assert "20 rows" in run("inspect", *table)
+    assert json.loads(run("validate", *table, "--json"))["ok"]
+    page = tmp_path / "page.html"
+    assert "page.html" in run("explore", *table, "--html", str(page))
+    assert page.stat().st_size > 10_000
+    assert str(tmp_path / "c.db") not in page.read_text()
+
+
+def test_tables_are_explored(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    pv.iceberg.write(table, {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    first = pv.iceberg.snapshot(table).snapshot_id
+    pv.iceberg.append(table, {"v": pv.parse_json(['{"n": 3}'])})
+    found = pv.explore(table)
+    document = found.to_dict()
+    assert (document["kind"], document["rows"], document["catalog"]) == ("iceberg", 3, None)
+    assert [entry["operation"] for entry in document["versions"]] == ["append", "append"]
+    assert document["versions"][0]["metrics"] == {"added-data-files": "1", "added-records": "1"}
+    assert found.sql("SELECT sum(v:n::int) AS s FROM t").to_pylist() == [{"s": 6}]
+    old = pv.explore(table, version=first)
+    assert (old.to_dict()["rows"], old.sql("SELECT count(*) AS c FROM t").to_pylist()) == (2, [{"c": 2}])
+    pv.iceberg.delete(table)
+    with pytest.raises(VariantError) as caught:
+        pv.explore(table)
+    assert caught.value.reason == "no-files"

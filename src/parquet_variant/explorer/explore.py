@@ -55,7 +55,7 @@ class Exploration:
             from parquet_variant.sql_query.sql import plan_sql
 
         report = self.report
-        table = read_json(report.source) if report.kind == "json" else report.source
+        table = read_json(report.source) if report.kind == "json" else report.table or report.source
         with closing(plan_sql(query, {"t": table}).batches(seconds=seconds)) as batches:
             parts = [next(batches)]
             while rows is None or sum(map(len, parts)) < rows:
@@ -80,21 +80,24 @@ def explore(
     column: str | None = None,
     compare: str | os.PathLike[str] | None = None,
     version: int | None = None,
+    catalog: Any = None,
 ) -> Exploration:
     """Inspect a table of Variants, or JSON before it is ingested.
 
-    Reads footers, the log of a Delta table, and a sample of at most 20,000 rows or 8 MiB.
+    Reads footers, the metadata of a table, and a sample of at most 20,000 rows or 8 MiB.
 
     Parameters
     ----------
     source
-        A Parquet file, directory, glob or URI; a Delta table; Vortex files; or JSON files.
+        A Parquet file, directory, glob or URI; a Delta or Iceberg table; Vortex files; or JSON files.
     column
         The Variant column, if there are several.
     compare
         Another source to compare with, such as an earlier state.
     version
-        The version of a Delta table (default: the newest).
+        The version of a Delta table, or the id of a snapshot of an Iceberg table (default: the newest).
+    catalog
+        The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
 
     Returns
     -------
@@ -117,7 +120,7 @@ def explore(
     >>> page.to_dict()["paths"]["kinds"][1]
     {'int64': 1, 'string': 1}
     """
-    report = report_of(source, column=column, version=version)
+    report = report_of(source, column=column, version=version, catalog=catalog)
     if compare is not None:
         report.before = report_of(compare, column=column)
     return Exploration(report)

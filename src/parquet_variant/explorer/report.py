@@ -27,7 +27,7 @@ class ExploreReport:
     source
         The path, as the user wrote it.
     kind
-        ``"parquet"``, ``"delta"``, ``"vortex"`` or ``"json"``.
+        ``"parquet"``, ``"delta"``, ``"iceberg"``, ``"vortex"`` or ``"json"``.
     column
         The Variant column; ``"v"`` for JSON.
     rows, bytes
@@ -37,7 +37,11 @@ class ExploreReport:
     sample
         The figures of the sample.
     versions
-        The versions of a Delta table, newest first: version, time, operation, figures.
+        The versions of a table, newest first: version, time, operation, figures.
+    table
+        The snapshot of an Iceberg table, over which SQL runs.
+    catalog
+        The name of the catalog of an Iceberg table, for commands; None without a catalog.
     before
         Another report to compare with.
     """
@@ -52,6 +56,8 @@ class ExploreReport:
     versions: list[dict[str, Any]] = field(default_factory=list)
     types: dict[VariantPath, str] = field(default_factory=dict)
     before: ExploreReport | None = None
+    table: Any = None
+    catalog: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document, with tables by column so that it compresses well."""
@@ -69,6 +75,7 @@ class ExploreReport:
             },
             "paths": self._path_table(paths),
             "versions": self.versions,
+            "catalog": self.catalog,
         }  # fmt: skip
         if self.footers is not None:
             document["footers"] = _footer_table(self.footers, paths)

@@ -1,13 +1,14 @@
-"""The report of a path, which can be Parquet, Delta, Vortex or JSON.
+"""The report of a path, which can be Parquet, Delta, Iceberg, Vortex or JSON.
 
-Owns recognising the format, and reading only footers, a log and a sample. Leaves the figures to `footers` and
-`sample`.
+Owns recognising the format, and reading only footers, metadata of tables and a sample. Leaves the figures to `footers`
+and `sample`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,22 @@ from parquet_variant.explorer.sample import json_rows, parquet_rows, sample_of
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
-from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex, refuse_versions
+from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+
+# Figures of a snapshot of Iceberg that the page shows.
+_SUMMARY = ("added-data-files", "deleted-data-files", "added-records", "deleted-records", "added-position-deletes")
 
 
 def report_of(
-    source: str | os.PathLike[str], *, column: str | None = None, version: int | None = None
+    source: str | os.PathLike[str], *, column: str | None = None, version: int | None = None, catalog: Any = None
 ) -> ExploreReport:
     """Build the report of a path in any format.
 
     Raises `VariantFileError` if nothing exists there, there is no Variant column, or the format has no versions.
     """
     path = os.fspath(source)
+    if catalog is not None or is_iceberg(path):
+        return _of_iceberg(path, column, version, catalog)
     if is_delta(path):
         return _of_delta(path, column, version)
     refuse_versions(path, version)
@@ -91,6 +97,32 @@ def _version(entry: dict[str, Any]) -> dict[str, Any]:
         "engine": entry.get("engineInfo"),
         "metrics": shown,
     }
+
+
+def _of_iceberg(path: str, column: str | None, version: int | None, catalog: Any) -> ExploreReport:
+    from parquet_variant.iceberg.reading.history import history
+    from parquet_variant.iceberg.reading.planning import plan_files
+    from parquet_variant.iceberg.reading.snapshot import snapshot
+
+    current = snapshot(path, catalog=catalog, snapshot_id=version)
+    sources = []
+    for file in plan_files(current).files:
+        filesystem, full = current.table.files.filesystem(file.path)
+        sources.append(ParquetSource(full, filesystem, file.size))
+    if not sources:
+        raise VariantFileError(f"the Iceberg table {path} has no files", reason="no-files", file=path)
+    report = _of_parquet(path, "iceberg", sources, column)
+    report.table = current
+    if catalog is not None:
+        # Properties may contain credentials.
+        report.catalog = catalog if isinstance(catalog, str) else "CATALOG"
+    for entry in history(current, limit=200):
+        summary = entry["summary"]
+        metrics = {name: summary[name] for name in _SUMMARY if name in summary}
+        time = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        facts = {"version": entry["snapshot_id"], "time": time, "operation": entry["operation"]}
+        report.versions.append({**facts, "engine": summary.get("engine-name"), "metrics": metrics})
+    return report
 
 
 def _of_vortex(path: str, column: str | None) -> ExploreReport:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from parquet_variant.cli.options.common import AllowOutside, At, Column, Path, Threads, Version
+from parquet_variant.cli.options.common import AllowOutside, At, Catalog, Column, Path, Threads, Version
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from parquet_variant.iceberg.reading.snapshot import Snapshot
     from parquet_variant.parquet.format.files import OpenFile
 
 # Whole rows; or the values of one column, with its field.
@@ -26,6 +27,7 @@ def command(
     column: Column = None,
     version: Version = None,
     at: At = None,
+    catalog: Catalog = None,
     threads: Threads = None,
     limit: Annotated[
         int | None, typer.Option(help="Stop after this number of rows.", min=0, show_default=False)
@@ -41,8 +43,8 @@ def command(
     from parquet_variant.cli.output import print_json_rows, print_json_values
 
     remaining = limit
-    with queryable(path, threads) as source:
-        of_table = {"version": version, "timestamp": at, "allow_outside": allow_outside}
+    with queryable(path, threads, catalog) as source:
+        of_table = {"version": version, "timestamp": at, "catalog": catalog, "allow_outside": allow_outside}
         for rows, field in _parts(source, column, of_table, threads if limit is None else 1):
             shown = rows if remaining is None else rows.slice(0, remaining)
             if field is None:
@@ -55,15 +57,19 @@ def command(
 
 
 def _parts(path: str, column: str | None, of_table: dict[str, Any], threads: int | None) -> Iterator[Part]:
+    from parquet_variant.cli.options.tables import iceberg_snapshot
     from parquet_variant.io.parallel import thread_count
     from parquet_variant.parquet.format.files import locate, open_file
-    from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_vortex
+    from parquet_variant.sql_query.paths import is_delta, is_vortex
 
     has_version = of_table["version"] is not None or of_table["timestamp"] is not None
-    if is_delta(path) or (has_version and not is_iceberg(path)):
-        yield from _table_parts(path, column, of_table, thread_count(threads))
-    elif is_iceberg(path):
-        yield from _iceberg_parts(path, column, of_table, thread_count(threads))
+    version, at, catalog, allow_outside = of_table.values()
+    current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
+    if current is not None:
+        yield from _iceberg_parts(current, column, path, thread_count(threads))
+    elif is_delta(path) or has_version:
+        of_delta = {name: value for name, value in of_table.items() if name != "catalog"}
+        yield from _table_parts(path, column, of_delta, thread_count(threads))
     elif is_vortex(path):
         yield from _vortex_parts(path, column, thread_count(threads))
     else:
@@ -85,14 +91,11 @@ def _table_parts(path: str, column: str | None, of_table: dict[str, Any], thread
     yield from _parts_of_tables(iter_files(current, schema, threads=threads), names, column, path)
 
 
-def _iceberg_parts(path: str, column: str | None, of_table: dict[str, Any], threads: int) -> Iterator[Part]:
+def _iceberg_parts(current: Snapshot, column: str | None, path: str, threads: int) -> Iterator[Part]:
     """Yield the files of an Iceberg table, as `_table_parts` does."""
-    from parquet_variant.iceberg import snapshot
     from parquet_variant.iceberg.reading.planning import plan_files
     from parquet_variant.iceberg.reading.read import rows_of_files
 
-    version = of_table.pop("version")
-    current = snapshot(path, snapshot_id=version, **of_table)
     names = None
     if column is not None:
         names = [column] if current.schema.get(column) is not None else column.split(".")

@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from parquet_variant.cli.failure import DATA_PROBLEM
-from parquet_variant.cli.options.common import AllowOutside, AlsoTypes, AsJson, Column, Path, Threads, read_types
+from parquet_variant.cli.options.common import (
+    AllowOutside,
+    AlsoTypes,
+    AsJson,
+    Catalog,
+    Column,
+    Path,
+    Threads,
+    Version,
+    read_types,
+)
 
 if TYPE_CHECKING:
     from parquet_variant.parquet.operations.inspect import ColumnReport, PathReport
@@ -35,6 +45,7 @@ def inspect(
     also: AlsoTypes = None,
     top: Annotated[int | None, typer.Option(help="Number of paths to list.", min=1, show_default=False)] = None,
     sort: Annotated[SortBy, typer.Option(help="Order of the paths, largest first.")] = "file",
+    catalog: Catalog = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
@@ -48,13 +59,13 @@ def inspect(
     from parquet_variant.parquet.report_text import counted
     from parquet_variant.sql_query.paths import is_vortex
 
-    if is_vortex(path):
+    if catalog is None and is_vortex(path):
         if predict_from or also:
             option = "--predict-from" if predict_from else "--also"
             raise typer.BadParameter(f"{option} is not supported for Vortex files")
         return _inspect_vortex(path, column, as_json=as_json)
 
-    files = data_files(path, allow_outside=allow_outside)
+    files = data_files(path, catalog=catalog, allow_outside=allow_outside)
     report = inspect(files, column=column)
     estimates = _estimates(files, column, read_types(also, "--also")) if also else []
     comparisons = _compared(files, report.columns[0], predict_from) if predict_from else []
@@ -177,11 +188,12 @@ def _share(share: float | None) -> str | None:
 
 def validate(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or Delta tables.")
+        list[str], typer.Argument(metavar="PATH...", help="Parquet files, directories, globs or URIs, or tables.")
     ],
     column: Column = None,
     limit: Annotated[int, typer.Option(help="Number of violations to list per column and file.", min=1)] = 1000,
     threads: Threads = None,
+    catalog: Catalog = None,
     allow_outside: AllowOutside = False,
     as_json: AsJson = False,
 ) -> int:
@@ -195,7 +207,7 @@ def validate(
 
     with Progress() as progress:
         progress("validate", 0, 1)
-        files = [file for path in paths for file in data_files(path, allow_outside=allow_outside)]
+        files = [file for path in paths for file in data_files(path, catalog=catalog, allow_outside=allow_outside)]
         report = validate(files, column=column, limit=limit, threads=threads)
     if as_json:
         print_json(report.to_dict())
@@ -205,7 +217,7 @@ def validate(
 
 
 def explore(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet or Vortex files, a Delta table, or JSON.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet or Vortex files, a table, or JSON.")],
     html: Annotated[FilePath, typer.Option(metavar="FILE", help="The self-contained page to write.")] = FilePath(
         "explore.html"
     ),
@@ -214,7 +226,8 @@ def explore(
     compare: Annotated[
         str | None, typer.Option(metavar="OTHER", help="Compare with this source, such as an earlier state.")
     ] = None,
-    version: Annotated[int | None, typer.Option(help="A version of a Delta table.", show_default=False)] = None,
+    version: Version = None,
+    catalog: Catalog = None,
     column: Column = None,
     as_json: AsJson = False,
 ) -> int:
@@ -223,11 +236,12 @@ def explore(
     Reads footers and a sample of at most 20,000 rows.
     """
     from parquet_variant.cli.options.stdin import with_stdin
+    from parquet_variant.cli.options.tables import read_catalog
     from parquet_variant.cli.output import human_bytes, print_json
     from parquet_variant.explorer.explore import explore
 
     with with_stdin([path]) as (source,):
-        report = explore(source, column=column, compare=compare, version=version)
+        report = explore(source, column=column, compare=compare, version=version, catalog=read_catalog(catalog))
     if as_json:
         print_json(report.to_dict())
         return 0

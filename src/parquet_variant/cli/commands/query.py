@@ -16,7 +16,17 @@ import typer
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.cli.failure import report_warning
-from parquet_variant.cli.options.common import AllowOutside, AsJson, At, Column, EngineOption, Path, Threads, Version
+from parquet_variant.cli.options.common import (
+    AllowOutside,
+    AsJson,
+    At,
+    Catalog,
+    Column,
+    EngineOption,
+    Path,
+    Threads,
+    Version,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +55,7 @@ def query(
     column: Column = None,
     version: Version = None,
     at: At = None,
+    catalog: Catalog = None,
     limit: Annotated[int | None, typer.Option(help="Stop after this number of rows.", min=0)] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Only report what the query would read.")] = False,
     strict: Annotated[
@@ -83,10 +94,10 @@ def query(
     if output is not None:
         format_of(output)
     selects = read_selects(select or [])
-    options = {"version": version, "at": at, "column": column}
+    options = {"version": version, "at": at, "catalog": catalog, "column": column}
     options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
-    with queryable(path, threads) as tables:
+    with queryable(path, threads, catalog) as tables:
         if sql is not None:
             return _answer_sql(tables or None, sql, selects, options, shown)
         return _answer_paths(tables, selects, where, options, shown)
@@ -123,12 +134,13 @@ def _answer_paths(
     path: str, selects: dict[str, str], where: str | None, options: dict[str, Any], shown: Mapping[str, Any]
 ) -> int:
     """Run or explain a query by paths; `shown` has the options of the output."""
-    from parquet_variant.cli.options.tables import plan_query
+    from parquet_variant.cli.options.tables import plan_query, read_catalog
     from parquet_variant.cli.output import print_json
 
     on_spark = shown["engine"] == "spark"
     query = plan_query(path, selects, where, **options)
     in_spark = {"where": where, "column": options["column"], "version": options["version"], "timestamp": options["at"]}
+    in_spark |= {"catalog": read_catalog(options["catalog"])}
     if shown["explain"]:
         report = query.explain()
         readers = _readers(path, selects, in_spark) if on_spark else None
@@ -160,9 +172,8 @@ def _path_hints(path: str, selects: dict[str, str], where: str | None, options: 
     """Return hints about paths of a query that no row has."""
     from parquet_variant.query.question import Question
     from parquet_variant.sql_query.path_hints import missing_path_hints
-    from parquet_variant.sql_query.tables import bind_table
 
-    table = bind_table(path, path, version=options["version"], timestamp=options["at"])
+    table = _bound(path, options["version"], options["at"], options["catalog"], options["allow_outside"])
     column = options["column"] or next(iter(table.columns.variants), None)
     asked = Question.of(selects, where)
     paths = [(column, selected.path) for selected in asked.columns if selected.path is not None and column is not None]
@@ -197,11 +208,13 @@ def _readers(path: str, columns: dict[str, str], options: dict[str, Any]) -> Rea
     """Return which files the JVM reads on Spark, and which the Python data source."""
     from parquet_variant.cli.options.tables import data_files
     from parquet_variant.spark.struct_view import ReadPlan, plan_read
-    from parquet_variant.sql_query.paths import is_delta
+    from parquet_variant.sql_query.paths import is_delta, is_iceberg
 
-    delta = is_delta(path)
-    if delta or options["where"]:
-        reason = "a Delta table" if delta else "--where needs the data source"
+    catalog, is_table = options["catalog"], is_delta(path)
+    if catalog is not None or is_iceberg(path):
+        return ReadPlan({}, python=dict.fromkeys(data_files(path, catalog=catalog), "an Iceberg table"))
+    if is_table or options["where"]:
+        reason = "a Delta table" if is_table else "--where needs the data source"
         return ReadPlan({}, python=dict.fromkeys(data_files(path), reason))
     return plan_read(path, _for_spark(columns), column=options["column"])
 
@@ -309,6 +322,7 @@ def plan(
     *,
     version: int | None,
     at: str | None,
+    catalog: str | None,
     column: str | None,
     strict: bool,
     threads: int | None,
@@ -320,7 +334,7 @@ def plan(
 
     tables: dict[str, Any] = {}
     if path is not None:
-        tables["t"] = _bound(path, version, at, allow_outside)
+        tables["t"] = _bound(path, version, at, catalog, allow_outside)
         if selects:
             tables["t"] = tables["t"].with_columns(selects, column)
     return plan_sql(
@@ -334,10 +348,14 @@ def plan(
     )
 
 
-def _bound(path: str, version: int | None, at: str | None, allow_outside: bool) -> BoundTable:
+def _bound(path: str, version: int | None, at: str | None, catalog: str | None, allow_outside: bool) -> BoundTable:
+    from parquet_variant.cli.options.tables import iceberg_snapshot
     from parquet_variant.sql_query.paths import is_delta
     from parquet_variant.sql_query.tables import bind_table
 
+    current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
+    if current is not None:
+        return bind_table(current, path)
     if not (allow_outside and is_delta(path)):
         return bind_table(path, path, version=version, timestamp=at)
     from parquet_variant.delta import snapshot

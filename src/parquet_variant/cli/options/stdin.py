@@ -65,8 +65,10 @@ def called(file: str, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def queryable(path: str, threads: int | None = None) -> Iterator[str]:
+def queryable(path: str, threads: int | None = None, catalog: str | None = None) -> Iterator[str]:
     """Yield a path that can be queried: the same one, or a private Parquet file made of JSON; ``-`` is standard input.
+
+    `catalog`: with a catalog, `path` is the name of a table.
 
     Raises `JsonError` or `VariantFileError` as `pv.ingest`.
 
@@ -77,7 +79,7 @@ def queryable(path: str, threads: int | None = None) -> Iterator[str]:
     from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 
     with with_stdin([path]) as (source,):
-        if not source or is_delta(source) or is_vortex(source) or not is_json(source):
+        if not source or catalog is not None or is_delta(source) or is_vortex(source) or not is_json(source):
             yield source
             return
         from parquet_variant.ingestion.ingest import ingest

@@ -5,24 +5,30 @@ Owns the choice of the format for commands that accept all of them. Leaves readi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parquet_variant.iceberg.reading.snapshot import Snapshot
 
 from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_vortex, refuse_versions
 
 
-def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
-    """Return the files of the newest version of a Delta table; any other path is returned unchanged.
+def data_files(path: str, *, catalog: Any = None, allow_outside: bool = False) -> list[str]:
+    """Return the files of the newest version of a Delta or Iceberg table; any other path is returned unchanged.
 
-    Raises `VariantFileError` for a table without files, `DeltaError` for files outside the table that are not allowed.
+    Raises `VariantFileError` for a table without files, `DeltaError` and `IcebergError` for files outside the table
+    that are not allowed.
     """
     from parquet_variant.errors import VariantFileError
 
-    if is_iceberg(path):
-        from parquet_variant.iceberg import snapshot
+    current = iceberg_snapshot(path, catalog, allow_outside=allow_outside)
+    if current is not None:
         from parquet_variant.iceberg.reading.planning import plan_files
 
-        current = snapshot(path, allow_outside=allow_outside)
-        return [local_or_uri(file.path) for file in plan_files(current).files]
+        locations = [local_or_uri(file.path) for file in plan_files(current).files]
+        if not locations:
+            raise VariantFileError(f"the Iceberg table {path} has no files", reason="no-files", file=path)
+        return locations
     if not is_delta(path):
         if is_vortex(path):
             raise VariantFileError(
@@ -39,6 +45,17 @@ def data_files(path: str, *, allow_outside: bool = False) -> list[str]:
     return files
 
 
+def iceberg_snapshot(
+    path: str, catalog: Any, version: int | None = None, at: str | None = None, *, allow_outside: bool = False
+) -> Snapshot | None:
+    """Return the snapshot of an Iceberg table that options name; None for any other path."""
+    if catalog is None and not is_iceberg(path):
+        return None
+    from parquet_variant.iceberg import snapshot
+
+    return snapshot(path, catalog=read_catalog(catalog), snapshot_id=version, timestamp=at, allow_outside=allow_outside)
+
+
 def local_or_uri(location: str) -> str:
     """Return the location of an Iceberg file as other commands take it.
 
@@ -50,15 +67,15 @@ def local_or_uri(location: str) -> str:
     return normal_location(location)
 
 
-def read_catalog(text: str | None) -> Any:
-    """Return the catalog that ``--catalog`` names, as `pv.iceberg` takes it.
+def read_catalog(text: Any) -> Any:
+    """Return the catalog that ``--catalog`` names, as `pv.iceberg` takes it; properties are returned unchanged.
 
     >>> read_catalog("http://127.0.0.1:8181")
     {'type': 'rest', 'uri': 'http://127.0.0.1:8181'}
     """
     import json
 
-    if text is None or not text.startswith(("{", "http://", "https://")):
+    if not isinstance(text, str) or not text.startswith(("{", "http://", "https://")):
         return text
     if text.startswith("http"):
         return {"type": "rest", "uri": text}
@@ -89,16 +106,24 @@ def plan_query(
     *,
     version: int | None,
     at: str | None,
+    catalog: str | None = None,
     strict: bool = False,
     threads: int | None = None,
     allow_outside: bool = False,
 ) -> Any:
-    """Plan a query over a Delta table (of a version), Vortex or Parquet files; all plans have the same methods.
+    """Plan a query over a table (of a version), Vortex or Parquet files; all plans have the same methods.
 
-    Raises `VariantError` as `delta.scan`, `vortex.scan_files` and `parquet.scan`, and for a version of other files.
+    Raises `VariantError` as the functions `scan` of the formats, and for a version of other files.
     """
     from parquet_variant.errors import VariantFileError
 
+    current = iceberg_snapshot(path, catalog, version, at, allow_outside=allow_outside)
+    if current is not None:
+        from parquet_variant.iceberg import scan as scan_iceberg
+
+        if strict:
+            raise VariantFileError("--strict is not supported for Iceberg tables", reason="bad-option")
+        return scan_iceberg(current, columns, where, column=column, threads=threads)
     if is_delta(path):
         from parquet_variant.delta import scan as scan_table
 
@@ -110,21 +135,6 @@ def plan_query(
             where,
             column=column,
             version=version,
-            timestamp=at,
-            allow_outside=allow_outside,
-            threads=threads,
-        )
-    if is_iceberg(path):
-        from parquet_variant.iceberg import scan as scan_iceberg
-
-        if strict:
-            raise VariantFileError("--strict is not supported for Iceberg tables", reason="bad-option")
-        return scan_iceberg(
-            path,
-            columns,
-            where,
-            column=column,
-            snapshot_id=version,
             timestamp=at,
             allow_outside=allow_outside,
             threads=threads,

@@ -65,7 +65,7 @@ function sentence(model) {
   const files = model.footers ? `${plural(model.footers.files.length + model.footers.skippedFiles, "file")}, ${plural(model.footers.groups.rows.length, "row group")}, ` : "";
   const skipped = model.footers && model.footers.skippedFiles ? ` Footers of ${plural(model.footers.skippedFiles, "file")} were not read: figures leave them out.` : "";
   const sample = ` Types, examples and estimates come from a sample of ${plural(doc.sample.rows, "row")}.`;
-  return { json: "JSON, before any ingest.", parquet: `Parquet: ${files}column ${doc.column}.`, delta: `Delta table: ${files}column ${doc.column}.`, vortex: `Vortex: column ${doc.column}.` }[doc.kind] + skipped + sample;
+  return { json: "JSON, before any ingest.", parquet: `Parquet: ${files}column ${doc.column}.`, delta: `Delta table: ${files}column ${doc.column}.`, iceberg: `Iceberg table: ${files}column ${doc.column}.`, vortex: `Vortex: column ${doc.column}.` }[doc.kind] + skipped + sample;
 }
 
 // ---- one path
@@ -143,8 +143,11 @@ function schemaCommand(model, choice) {
   const ddl = renderDdl(model, choice), source = quoteShell(model.doc.source);
   if (model.doc.kind === "json") return `variant ingest ${source} DEST --schema ${quoteShell(ddl)}`;
   if (model.doc.kind === "vortex") return `# Vortex files are written anew:\npv.vortex.write("new.vortex", pv.vortex.read(${quotePython(model.doc.source)}), schema=${quotePython(ddl)})`;
-  return `variant ${model.doc.kind === "delta" ? "optimize " + source : "rewrite " + source + " DEST"} --schema ${quoteShell(ddl)}`;
+  const isTable = model.doc.kind === "delta" || model.doc.kind === "iceberg";
+  return `variant ${isTable ? "optimize " + source : "rewrite " + source + " DEST"}${catalogOption(model)} --schema ${quoteShell(ddl)}`;
 }
+
+const catalogOption = (model) => (model.doc.catalog ? ` --catalog ${quoteShell(model.doc.catalog)}` : "");
 
 // ---- query
 
@@ -164,11 +167,12 @@ function queryTexts(model, selected, filterText) {
   const sqlColumn = (column) => `${sqlName(model.doc.column)}${sqlPath(model, column.node)}::${column.type}`;
   // Both forms name every column of the filter, so the filter comes before the list of columns.
   const where = mapColumns(filter, (name) => sqlName(columnOf(name).alias)), sqlWhere = mapColumns(filter, (name) => sqlColumn(columnOf(name)));
-  const module = model.doc.kind === "delta" ? "delta" : "parquet";
-  const python = `import parquet_variant as pv\n\npv.${module}.extract(\n    ${quotePython(source)},\n    {${columns.map((column) => `${quotePython(column.alias)}: (${quotePython(column.node.path)}, ${quotePython(column.type)})`).join(", ")}},\n${filter ? `    where=${quotePython(where)},\n` : ""})`;
-  const cli = `variant query ${quoteShell(source)} ${columns.map((column) => `--select ${quoteShell(`${column.alias}=${column.node.path}:${column.type}`)}`).join(" ")}${filter ? ` --where ${quoteShell(where)}` : ""}`;
+  const module = ["delta", "iceberg"].includes(model.doc.kind) ? model.doc.kind : "parquet";
+  const catalog = model.doc.catalog ? `    catalog=${quotePython(model.doc.catalog)},\n` : "";
+  const python = `import parquet_variant as pv\n\npv.${module}.extract(\n    ${quotePython(source)},\n    {${columns.map((column) => `${quotePython(column.alias)}: (${quotePython(column.node.path)}, ${quotePython(column.type)})`).join(", ")}},\n${filter ? `    where=${quotePython(where)},\n` : ""}${catalog})`;
+  const cli = `variant query ${quoteShell(source)}${catalogOption(model)} ${columns.map((column) => `--select ${quoteShell(`${column.alias}=${column.node.path}:${column.type}`)}`).join(" ")}${filter ? ` --where ${quoteShell(where)}` : ""}`;
   const sql = `SELECT ${columns.map((column) => `${sqlColumn(column)} AS ${sqlName(column.alias)}`).join(",\n       ")}\nFROM t${filter ? `\nWHERE ${sqlWhere}` : ""}`;
-  return { python, cli, sql: `variant query ${quoteShell(source)} ${quoteShell(sql)}` };
+  return { python, cli, sql: `variant query ${quoteShell(source)}${catalogOption(model)} ${quoteShell(sql)}` };
 }
 
 const sqlName = (name) => '"' + name.replace(/"/g, '""') + '"';
