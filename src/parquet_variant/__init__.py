@@ -47,6 +47,7 @@ _NAMES = {
     "ingestion.result": "IngestResult",
     "machine_code.entry_points": "warmup",
     "path": "VariantPath",
+    "quality.diff": "DataDiff diff",
     "schema.shredding_schema": "ShreddingSchema",
     "shredding.policies.auto": "AutoPolicy",
     "shredding.policies.explicit": "ExplicitPolicy",

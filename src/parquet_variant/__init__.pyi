@@ -76,6 +76,8 @@ from parquet_variant.ingestion.ingest import read_json as read_json
 from parquet_variant.ingestion.result import IngestResult as IngestResult
 from parquet_variant.machine_code.entry_points import warmup as warmup
 from parquet_variant.path import VariantPath as VariantPath
+from parquet_variant.quality.diff import DataDiff as DataDiff
+from parquet_variant.quality.diff import diff as diff
 from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
 from parquet_variant.shredding.policies.auto import AutoPolicy as AutoPolicy
 from parquet_variant.shredding.policies.explicit import ExplicitPolicy as ExplicitPolicy
@@ -96,6 +98,7 @@ __all__ = [
     "ConflictError",
     "Contract",
     "ContractError",
+    "DataDiff",
     "DeltaError",
     "ExplicitPolicy",
     "HintsPolicy",
@@ -124,6 +127,7 @@ __all__ = [
     "cast_to_variant",
     "compat",
     "delta",
+    "diff",
     "equals",
     "explore",
     "from_python",

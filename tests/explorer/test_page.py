@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import parquet_variant as pv
+from parquet_variant.explorer.diff_page import save_diff
 
 KEYS = {"down": "\ue015", "left": "\ue012", "right": "\ue014", "home": "\ue011", "end": "\ue010", "space": " "}
 
@@ -264,3 +265,16 @@ def test_bytes_said_are_the_bytes_read(browser: Any, variant_test_data: Path, tm
         scan = pv.parquet.scan(str(tmp_path / "table"), {f"c{at}": tuple(each) for at, each in enumerate(selected)})
         scan.to_table()
         assert said == pytest.approx(scan.bytes_read, rel=0.05), selected
+
+
+def test_the_page_of_differences_shows_and_filters_findings(browser: Any, tmp_path: Path) -> None:
+    old = pv.parse_json([json.dumps({"id": n, "kind": "<b>"}) for n in range(50)])
+    new = pv.parse_json([json.dumps({"id": str(n), "kind": "<b>", "extra": [1.5]}) for n in range(50)])
+    page = save_diff(pv.diff(old, new), tmp_path / "diff.html")
+    _open(browser, page)
+    shown = [title.text for title in browser.find_elements("css selector", ".finding .path-title")]
+    assert shown == ["$['id']", "$['extra']"]
+    browser.find_element("id", "search").send_keys("ext")
+    assert [card.text.splitlines()[0] for card in browser.find_elements("css selector", ".finding h2")] == ["appeared"]
+    assert browser.find_element("id", "found").text == "1 difference"
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

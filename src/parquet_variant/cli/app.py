@@ -17,8 +17,9 @@ from parquet_variant.lazy_names import optional_libraries
 
 # In the order of the help: writing, reading, maintenance of files, maintenance of Delta tables.
 COMMANDS = (
-    *("ingest", "query", "sql-view", "schema", "cat", "infer", "explore", "inspect", "validate", "compat", "rewrite"),
-    *("delete", "erase", "update", "merge", "optimize", "vacuum", "history", "restore", "warmup", "doctor"),
+    *("ingest", "query", "sql-view", "schema", "cat", "infer", "explore", "inspect", "diff", "validate"),
+    *("compat", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "history", "restore"),
+    *("warmup", "doctor"),
 )
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}

@@ -6,6 +6,7 @@ figures to `value_figures`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -127,23 +128,33 @@ def _cost(facts: FileFacts, number: int, leaf: int) -> int:
 def _within(facts: FileFacts, number: int, size: int) -> tuple[list[int], set[VariantPath]]:
     """Return the columns to read within a limit, and the paths that are left out.
 
-    Only columns that the footer describes may be left out, the largest first.
+    Only columns that the footer describes may be left out, the largest first. Every object and array keeps a column,
+    because it would seem to be missing otherwise.
     """
     costs = {leaf: _cost(facts, number, leaf) for leaf in _leaves(facts)}
     candidates = []
+    remaining: Counter[VariantPath] = Counter()
     for path, group in facts.groups.items():
-        if group.is_leaf and group.residual is not Residual.OPEN and path.segments:
-            leaves = [node.leaf for node in (group.group.typed, group.group.residual) if node is not None]
-            candidates.append((sum(costs[leaf] for leaf in leaves if leaf is not None), path, leaves))
+        if group.is_leaf or group.residual is Residual.OPEN:
+            remaining.update(_ancestors(path))
+        if group.is_leaf and group.residual is not Residual.OPEN:
+            nodes = (group.group.typed, group.group.residual)
+            leaves = [node.leaf for node in nodes if node is not None and node.leaf is not None]
+            candidates.append((sum(costs[leaf] for leaf in leaves), path, leaves))
     dropped: set[VariantPath] = set()
-    for cost, path, leaves in sorted(candidates, key=lambda candidate: -candidate[0]):
+    for _, path, leaves in sorted(candidates, key=lambda candidate: -candidate[0]):
         if sum(costs.values()) <= size:
             break
-        if cost:
+        if all(remaining[ancestor] > 1 for ancestor in _ancestors(path)):
+            remaining.subtract(_ancestors(path))
             dropped.add(path)
             for leaf in leaves:
-                costs.pop(leaf or 0, None)
+                del costs[leaf]
     return sorted(costs), dropped
+
+
+def _ancestors(path: VariantPath) -> list[VariantPath]:
+    return [VariantPath(path.segments[:length]) for length in range(len(path))]
 
 
 def _read(facts: FileFacts, number: int, leaves: Sequence[int], rows: int, batches: list[RowBatch]) -> int:

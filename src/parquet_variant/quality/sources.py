@@ -140,9 +140,10 @@ def open_data(
     if is_path and is_vortex(source):
         _refuse_partition(partition, "Vortex files have")
         return _of_vortex(name, os.fspath(source), column)
-    if is_csv(source) and text.get("json_column") is None:
-        text.setdefault("input_format", "csv")
-    if text.get("json_column") is not None or "input_format" in text or is_json(source):
+    input_format = text.get("input_format", "auto")
+    if is_csv(source) and text.get("json_column") is None and input_format == "auto":
+        text["input_format"] = input_format = "csv"
+    if text.get("json_column") is not None or input_format != "auto" or is_json(source):
         _refuse_partition(partition, "JSON files have")
         return _of_json(name, source, TextOptions.of(**text))
     return _of_parquet(name, locate(source), column, partition)

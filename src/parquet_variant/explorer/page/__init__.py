@@ -13,23 +13,33 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-_SCRIPTS = ("model.js", "grid.js", "views.js", "live.js", "main.js")
+_SCRIPTS = ("document.js", "model.js", "grid.js", "views.js", "live.js", "main.js")
+_DIFF_SCRIPTS = ("document.js", "grid.js", "views.js", "diff.js")
 
 
 def page(document: dict[str, Any]) -> str:
     """Return one self-contained HTML document.
 
-    The data is compressed and encoded as base64, so that no string in it can end a script or begin a tag.
-
     >>> "<b>" in page({"source": "<b>"})
     False
     """
+    return _assembled("index.html", document["source"], _SCRIPTS, document)
+
+
+def diff_page(document: dict[str, Any]) -> str:
+    """Return the differences of two data sets as one self-contained HTML document."""
+    title = f"{document['before']['name']} → {document['after']['name']}"
+    return _assembled("diff.html", title, _DIFF_SCRIPTS, document)
+
+
+def _assembled(template: str, title: str, scripts: tuple[str, ...], document: dict[str, Any]) -> str:
+    # The data is compressed and encoded as base64, so that no string in it can end a script or begin a tag.
     parts = files(__name__)
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Template(parts.joinpath("index.html").read_text("utf-8")).substitute(
-        title=html.escape(f"{document['source']} – parquet-variant"),
+    return Template(parts.joinpath(template).read_text("utf-8")).substitute(
+        title=html.escape(f"{title} – parquet-variant"),
         style=parts.joinpath("style.css").read_text("utf-8"),
-        script="\n".join(parts.joinpath(name).read_text("utf-8") for name in _SCRIPTS),
+        script="\n".join(parts.joinpath(name).read_text("utf-8") for name in scripts),
         data=base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 9)).decode(),
     )
 

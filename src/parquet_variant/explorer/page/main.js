@@ -1,11 +1,5 @@
-// The page: reads its document, makes the tabs, keeps what is ticked and chosen.
+// The page: makes the tabs, keeps what is ticked and chosen.
 "use strict";
-
-async function readDocument() {
-  const text = document.getElementById("data").textContent;
-  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
-}
 
 class Page {
   constructor(doc) {
@@ -195,14 +189,4 @@ function exampleOf(node) {
   return "";
 }
 
-function theme() {
-  const button = document.getElementById("theme"), root = document.documentElement;
-  button.addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    window.dispatchEvent(new Event("resize"));
-  });
-}
-
-theme();
-readDocument().then((doc) => { window.explorer = new Page(doc); }, (error) => { document.getElementById("sentence").textContent = "This page cannot be shown: " + error.message + ". It needs a browser of 2023 or newer."; });
+start((doc) => { window.explorer = new Page(doc); });
