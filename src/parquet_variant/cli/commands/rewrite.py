@@ -76,7 +76,7 @@ def command(
         "schema": "infer" if reinfer else read_schema(schema),
         "mode": "overwrite" if overwrite else mode,
     }
-    of_files = {"column": column, "on_conflict": on_conflict}
+    of_files: dict[str, Any] = {"column": column, "on_conflict": on_conflict}
     of_parquet = {**writer.read(), **({} if annotation else {"annotation": False})}
     if target != "parquet":
         of_parquet = {name: value for name, value in of_parquet.items() if value != DEFAULT_COMPRESSION}
@@ -108,7 +108,7 @@ def _source_format(source: str, catalog: str | None) -> str:
     return "delta" if is_delta(source) else "vortex" if is_vortex(source) else "parquet"
 
 
-def _target_format(source_format: str, dest: str, format: str | None) -> str:
+def _target_format(source_format: str, dest: str, format: str | None) -> Any:
     by_name = next((name for name in ("parquet", "vortex") if dest.endswith(f".{name}")), None)
     target = format or by_name or source_format
     if source_format in _TABLES and target in _TABLES and format is None:
@@ -160,7 +160,7 @@ def _rows(
     target: str,
     catalog: str | None,
     *,
-    mode: str,
+    mode: Any,
     layout: Any,
     **write: Any,
 ) -> Any:
