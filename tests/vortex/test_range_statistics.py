@@ -106,3 +106,38 @@ def test_a_skipped_range_holds_no_answer(data):
             values_at = get_variant_element(encoded, path, target)
             hits = evaluate(bind(Compare("x", op, literal), {"x": values_at.type}), {"x": values_at})
             assert not (hits.fill_null(False).to_numpy(zero_copy_only=False) & ~kept).any()
+
+
+# ---- the layout of Vortex's own type, whose values are in bytes
+
+
+@pytest.mark.parametrize("schema", [None, "id bigint"])
+def test_the_variant_layout_skips_ranges_of_values_in_bytes(schema, tmp_path):
+    pytest.importorskip("vortex.expr", reason="vortex-data is not installed")
+    rows = [f'{{"id": {n}, "t": "s{n}", "o": {{"f": {n}.5}}}}' for n in range(40_960)]
+    rows[10_000], rows[20_000], rows[30_000] = '{"id": "text"}', "[1]", '{"id": 1e300, "t": 5}'
+    path = tmp_path / "a.vortex"
+    pv.vortex.write(path, pv.parse_json(rows), layout="variant", schema=schema)
+    assert pv.vortex.inspect(path).columns[0].ranges == 5
+    columns = {"id": "$.id:bigint", "t": "$.t:string", "f": "$.o.f:decimal(10,1)", "g": "$.no:string"}
+    for where, cast, read in (
+        ("id = 3", False, 1), ("id > 40000", False, 1), ("t = 's100'", False, 1), ("t = '5'", False, 0),
+        ("f < 10", False, 1), ("f < 10", True, 1), ("g is not null", True, 0), ("id = 3", True, 3),
+    ):  # fmt: skip
+        scan = pv.vortex.scan_files(path, columns, where, cast=cast)
+        assert (scan.explain().ranges, scan.explain().ranges_read) == (5, read), where
+        everything = pv.vortex.scan(path, columns, where, pushdown=False, cast=cast)
+        assert scan.to_table().equals(everything.to_table())
+    # The unexpected types are known.
+    scan = pv.vortex.scan_files(path, {"id": "$.id:string"}, "id = 'text'", cast=False)
+    assert (scan.explain().ranges_read, scan.to_table()["id"].to_pylist()) == (1, ["text"])
+
+
+def test_many_paths_have_statistics_of_the_frequent_ones():
+    from parquet_variant.vortex.logical import range_statistics
+
+    rows = [f'{{"id": {n}, "k{n}": 1}}' for n in range(range_statistics.MAX_DESCRIBED_PATHS + 10)]
+    described = range_statistics.with_columns_to_describe(pv.parse_json(rows))
+    found = collect_statistics(described, range_rows=1000)
+    assert found.ranges("$.id", "bigint", "<", 5) == [(0, 1000)]
+    assert len(found.ranges("$.k1", "bigint")) == found.count

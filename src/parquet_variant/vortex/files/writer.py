@@ -34,7 +34,7 @@ from parquet_variant.vortex.files.storing import LAYOUTS, StoredLayout, first_di
 from parquet_variant.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
 from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json
-from parquet_variant.vortex.logical.range_statistics import collect_statistics
+from parquet_variant.vortex.logical.range_statistics import collect_statistics, with_columns_to_describe
 
 _OPTIONS = ("layout", "compact", "exact")
 # Part of the messages of Rust for errors of the operating system.
@@ -289,9 +289,10 @@ def _in_layout(column: VortexColumn, schema: Any, layout: str) -> VortexColumn:
 
 
 def _noted(column: VortexColumn, values: Any, layout: Any, in_bytes: Mapping[str, str]) -> VortexColumn:
-    typed = isinstance(values, ColumnarVariant) or values.is_shredded
-    data = collect_statistics(values).to_bytes() if typed else b""
-    schema = values.schema if layout == "variant" and typed else None
+    described = with_columns_to_describe(values) if layout == "variant" else values
+    is_described = isinstance(described, ColumnarVariant) or described.is_shredded
+    data = collect_statistics(described).to_bytes() if is_described else b""
+    schema = values.schema if layout == "variant" and values.is_shredded else None
     note = ColumnNote(schema, in_bytes, column.note.is_json, column.note.has_texts, data)
     return VortexColumn(values, layout, column.nullable, note, column.texts)
 

@@ -1,7 +1,8 @@
 """Statistics of shredded children by row range.
 
 Owns collecting statistics, writing them, and what they prove about a path as a type. Values in bytes have no
-statistics: they are unknown, and unknown never skips. `query.prune` reasons with three values,
+statistics, unless they are collected from another encoding of the same values: they are unknown, and unknown never
+skips. `query.prune` reasons with three values,
 `scanning.path_statistics` casts bounds, and `trailer` stores the statistics in a file.
 
 The type of an expression excludes more ranges than bounds do: in a range where the path exists only with another type,
@@ -26,12 +27,15 @@ from parquet_variant.array.parts import columns_of
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.target_type import as_target
 from parquet_variant.encoding.cast.targets import target_of
+from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.parquet.scanning.path_statistics import scalar_statistics
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Compare, Operator, Predicate, bind
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
+from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, order_key
+from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
 from parquet_variant.vortex.columnar.column import Column
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
@@ -41,6 +45,9 @@ Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 
 RANGE_ROWS = 8192
+# Above this number of paths, only frequent paths of values in bytes have statistics, because a column per path would
+# take longer than writing the file.
+MAX_DESCRIBED_PATHS = 4096
 _LENGTH = struct.Struct("<I")
 _NO_MARKS, _NO_ROWS = np.zeros(0, np.bool_), np.zeros(0, np.int64)
 _VARIANT_NULL = b"\x00"
@@ -311,6 +318,19 @@ def collect_statistics(array: Any, range_rows: int | None = None) -> RangeStatis
         for path, typed, unknown, nested in statistics
     }
     return RangeStatistics(len(column), range_rows, paths, isinstance(column, ColumnarVariant))
+
+
+def with_columns_to_describe(array: VariantArray) -> VariantArray | ColumnarVariant:
+    """Return the values of an array in an encoding with columns for `collect_statistics`, whatever types they have.
+
+    >>> statistics = collect_statistics(with_columns_to_describe(VariantArray.from_pylist([{"a": 1}, {"a": "x"}])))
+    >>> statistics.ranges("$.a", "bigint", ">", 1), statistics.ranges("$.a", "string", "=", "x")
+    ([], [(0, 2)])
+    """
+    profile = Profile.of_array(array)
+    if profile.path_count <= MAX_DESCRIBED_PATHS:
+        return ColumnarVariant.from_variant(array.to_unshredded())
+    return shred_variant(array, infer(profile).schema)
 
 
 # A path; its typed children without nulls, with their rows; the rows of values in bytes; the rows of objects or arrays.
