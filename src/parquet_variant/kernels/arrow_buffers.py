@@ -19,6 +19,7 @@ from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.types import MAX_OFFSET
 
 Int64s = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def bitmap(valid: npt.NDArray[np.uint8 | np.bool_] | None) -> pa.Buffer | None:

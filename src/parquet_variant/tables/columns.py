@@ -14,9 +14,12 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA
+from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import TableError
+from parquet_variant.parquet.writing.conform import conform
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
 from parquet_variant.tables.schema import (
     VARIANT,
@@ -42,6 +45,17 @@ OnVariant: TypeAlias = "Callable[[Place, VariantArray], VariantArray]"
 def unchanged(_: Place, array: VariantArray) -> VariantArray:
     """Return the Variants unchanged."""
     return array
+
+
+def unshredded(_: Place, array: VariantArray) -> VariantArray:
+    """Return unshredded Variants in canonical storage: rows share their dictionaries of keys."""
+    storage = array.to_unshredded().storage
+    metadata = storage.field("metadata")
+    if not pa.types.is_dictionary(metadata.type):
+        mask = storage.is_null() if storage.null_count else None
+        parts = [metadata.dictionary_encode(), storage.field("value")]
+        storage = pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=mask)
+    return VariantArray.from_storage(conform(storage, "unshredded"))
 
 
 def by_name(fields: pa.DataType | pa.Schema, f: Field) -> int:
@@ -101,6 +115,20 @@ def align_table(
         fields.append(alignment.field(f, aligned[0].type))
         columns.append(pa.chunked_array(aligned))
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def shredding_schemas(
+    fields: pa.Schema, schema: StructType, match: Matcher = by_logical_name
+) -> dict[str, ShreddingSchema]:
+    """Return the shredding schemas of the Variants in the columns of a data file, by dotted name."""
+    schemas: dict[str, ShreddingSchema] = {}
+
+    def record(place: Place, array: VariantArray) -> VariantArray:
+        schemas[_dotted(place)] = array.schema or ShreddingSchema.variant()
+        return array
+
+    align_table(empty_table(fields), schema, match, record)
+    return schemas
 
 
 def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matcher, place: Place = ()) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
@@ -19,14 +18,13 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import TableError
 from parquet_variant.functions.variant_get import try_variant_get
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
 from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
-
-Mask = npt.NDArray[np.bool_]
 
 
 def columns_of_table(schema: StructType) -> TableColumns:

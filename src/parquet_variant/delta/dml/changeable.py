@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.deletion_vector import write_vector
 from parquet_variant.delta.data.paths import relative_path, vector_path
-from parquet_variant.delta.dml.matching import candidate_files, file_columns, may_hold_keys
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.file_actions import iter_adds
@@ -25,8 +24,10 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, enabled, has_feature
-from parquet_variant.delta.reading.read import PLACES, read_file, shredded_in, unshredded_table
+from parquet_variant.delta.reading.pruning import column_bounds, prune_files
+from parquet_variant.delta.reading.read import PLACES, live_rows, read_file, shredded_in, unshredded_table
 from parquet_variant.delta.reading.row_ids import tracked_rows, unshredded_rows
+from parquet_variant.delta.reading.scan import DeltaScan, scan
 from parquet_variant.delta.statistics.file_stats import (
     Stats,
     counted_metrics,
@@ -40,22 +41,25 @@ from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, refuse_identity_set
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
     FileChange,
     IdentitySource,
-    Mask,
     NeededColumns,
     PathBounds,
     TableChange,
 )
 from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.pruning import keys_between
+from parquet_variant.tables.scanning.table_scan import TableScan
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.write_plan import TableWritePlan
@@ -94,9 +98,21 @@ class DeltaChangePlan(ChangePlan[Add]):
         """See `ChangePlan.partition`."""
         return file.partition_values
 
-    def read_columns(self, file: Add, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
-        """See `ChangePlan.read_columns`."""
-        return file_columns(self.current, file, columns, zone)
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
+        """See `ChangePlan.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def with_every_row(self, file: Add) -> Add:
+        """See `ChangePlan.with_every_row`."""
+        return replace(file, deletion_vector=None)
+
+    def live_rows(self, file: Add, rows: int | None) -> Mask:
+        """See `ChangePlan.live_rows`."""
+        if rows is None:
+            with open_parquet(self.storage.open(self.path(file))) as parquet:
+                rows = int(parquet.metadata.num_rows)
+        live = live_rows(self.current, file.deletion_vector, rows)
+        return np.ones(rows, dtype=bool) if live is None else live
 
     def read_rows(self, file: Add, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`."""
@@ -163,6 +179,11 @@ def _replace_bound(bounds: Stats, column: str, path: VariantPath, bound: Variant
             by_path[path] = bound
         if by_path:
             bounds[column] = encode_bounds(by_path)
+
+
+def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
+    """Return the scan of columns that expressions need."""
+    return scan(current, {name: needed.select for name, needed in columns.items()}, column=variant, zone=zone)
 
 
 def plan_change(current: Snapshot, options: Mapping[str, Any]) -> DeltaChangePlan:
@@ -238,13 +259,23 @@ class DeltaTable(ChangeableTable[Add]):
         check_writable(self.current.protocol, self.uri)
         return plan_change(self.current, options)
 
-    def candidates(self, files: pa.Table, predicate: Predicate | None, columns: NeededColumns, zone: str) -> pa.Table:
-        """See `ChangeableTable.candidates`."""
-        return candidate_files(replace(self.current, files=files), predicate, columns, zone)
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> DeltaScan:
+        """See `ChangeableTable.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def prune(self, files: pa.Table, predicate: Predicate, query: TableScan[Any]) -> pa.Table:
+        """See `ChangeableTable.prune`."""
+        by_name = {selected.name: selected for selected in query.selection}
+        return prune_files(replace(self.current, files=files), predicate, by_name, query.place).files
 
     def may_hold_keys(self, files: pa.Table, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
         """See `ChangeableTable.may_hold_keys`."""
-        return may_hold_keys(self.current, files, needed, name, keys, zone)
+        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
+        (selected,) = query.selection
+        if selected.output is None:
+            return np.ones(len(files), dtype=bool)
+        lower, upper = column_bounds(replace(self.current, files=files), selected, query.place)
+        return keys_between(lower, upper, keys, len(files))
 
     def filtered(self, files: pa.Table, mask: Mask) -> pa.Table:
         """See `ChangeableTable.filtered`."""

@@ -28,9 +28,10 @@ from parquet_variant.errors import DeltaError
 from parquet_variant.functions.value_edits import variant_normalize
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.report_text import counted
 from parquet_variant.query.sql_expression import SqlExpression
-from parquet_variant.tables.changes.change_plan import ChangeableTable, FileChange, Mask, TableChange
+from parquet_variant.tables.changes.change_plan import ChangeableTable, FileChange, TableChange
 from parquet_variant.tables.changes.operations import (
     delete_from_file,
     matching_files,

@@ -20,14 +20,13 @@ from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.schema import was_float
 from parquet_variant.delta.statistics.stats_table import StatsTable, read_stats
 from parquet_variant.delta.statistics.variant_stats import decode_bounds_array
-from parquet_variant.kernels.arrow_buffers import from_numpy, scalar, to_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, scalar, to_numpy
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.tables.path_bounds import parsed_bounds
 from parquet_variant.tables.pruning import (
     FILES_AT_ONCE,
     FileStatistics,
-    Mask,
     double_bounds,
     later_maxima,
     may_match_files,

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table, one_chunk
@@ -23,17 +22,25 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
-from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.tables.columns import Matcher, align_table, by_field_id, by_logical_name, by_name, unchanged
+from parquet_variant.tables.columns import (
+    align_table,
+    by_field_id,
+    by_logical_name,
+    by_name,
+    shredding_schemas,
+    unchanged,
+    unshredded,
+)
 from parquet_variant.tables.partitions import partition_array
-from parquet_variant.tables.schema import VARIANT, StructType, arrow_schema
+from parquet_variant.tables.scanning.scan_columns import named_variant
+from parquet_variant.tables.schema import StructType, arrow_schema
 from parquet_variant.tables.storage import LocalStorage
 
-Mask = npt.NDArray[np.bool_]
 # The columns of `Snapshot.files` that are needed to read a file.
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
@@ -90,7 +97,7 @@ def read_table(
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
     if not parts:
-        return align_table(empty_table(arrow_schema(schema)), schema, by_logical_name, _unshredded)
+        return align_table(empty_table(arrow_schema(schema)), schema, by_logical_name, unshredded)
     return pa.concat_tables(parts, promote_options="permissive")
 
 
@@ -134,16 +141,7 @@ def read(
     current = snapshot(
         table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
     )
-    names = [f.name for f in current.schema.fields if f.type == VARIANT]
-    if column is None and len(names) == 1:
-        column = names[0]
-    if column not in names:
-        problem = (
-            f"the table has {len(names)} Variant columns" if column is None else f"unknown Variant column {column!r}"
-        )
-        raise DeltaError(
-            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column"
-        )
+    column = named_variant(current.schema, column, DeltaError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 
@@ -221,7 +219,7 @@ def read_file(
     if mask is not None:
         # Filter before converting, because a change may need few rows of a file.
         data = data.filter(pa.array(mask))
-    rows = align_table(data, stored, match, unchanged if shredded else _unshredded)
+    rows = align_table(data, stored, match, unchanged if shredded else unshredded)
     return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
 
 
@@ -239,7 +237,7 @@ def _chosen_rows(
 
 def unshredded_table(rows: pa.Table, schema: StructType) -> pa.Table:
     """Return rows in the columns of a schema, with unshredded Variants."""
-    return align_table(rows, schema, by_logical_name, _unshredded)
+    return align_table(rows, schema, by_logical_name, unshredded)
 
 
 def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) -> list[str]:
@@ -293,37 +291,15 @@ def _with_partitions(
     return rows
 
 
-def _unshredded(_: tuple[str, ...], array: VariantArray) -> VariantArray:
-    storage = array.to_unshredded().storage
-    metadata = storage.field("metadata")
-    if not pa.types.is_dictionary(metadata.type):
-        # Canonical storage: rows share their dictionaries of keys.
-        value = storage.field("value")
-        mask = storage.is_null() if storage.null_count else None
-        storage = pa.StructArray.from_arrays([metadata.dictionary_encode(), value], ["metadata", "value"], mask=mask)
-    return VariantArray.from_storage(conform(storage, "unshredded"))
-
-
 def shredded_schemas(current: Snapshot, path: str) -> dict[str, str]:
     """Return the shredding schemas of a file as JSON, by dotted column name, from its footer."""
     match = by_field_id if current.column_mapping == "id" else by_name
     with open_parquet(current.storage.open(path)) as file:
-        schemas = _shredding_schemas(file.schema_arrow, current.schema, match)
+        schemas = shredding_schemas(file.schema_arrow, current.schema, match)
     return {name: schema.to_json() for name, schema in schemas.items()}
 
 
 def shredded_in(rows: pa.Table, schema: StructType) -> dict[str, ShreddingSchema]:
     """Return the shredding schemas of the file from which `read_file` read rows, in some of the table's columns."""
     present = StructType(tuple(f for f in schema.fields if f.name in rows.column_names))
-    return _shredding_schemas(rows.schema, present, lambda fields, column: int(fields.get_field_index(column.name)))
-
-
-def _shredding_schemas(present: pa.Schema, schema: StructType, match: Matcher) -> dict[str, ShreddingSchema]:
-    schemas: dict[str, ShreddingSchema] = {}
-
-    def record(place: tuple[str, ...], array: VariantArray) -> VariantArray:
-        schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
-        return array
-
-    align_table(empty_table(present), schema, match, record)
-    return schemas
+    return shredding_schemas(rows.schema, present)

@@ -13,7 +13,8 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.snapshot import Snapshot
 from parquet_variant.delta.protocol.actions import Add
-from parquet_variant.delta.reading.read import Mask, live_rows, read_file, unshredded_table
+from parquet_variant.delta.reading.read import live_rows, read_file, unshredded_table
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.schema.parquet_reader import open_parquet
 
 

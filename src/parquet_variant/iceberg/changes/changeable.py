@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.array.parts import empty_table
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
@@ -24,10 +22,10 @@ from parquet_variant.iceberg.metadata.puffin import write_vectors
 from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType as IcebergStruct
-from parquet_variant.iceberg.reading.data_files import as_stored, live_rows, open_data_file, read_file, unshredded
+from parquet_variant.iceberg.reading.data_files import live_rows, open_data_file, read_file
 from parquet_variant.iceberg.reading.planning import files_among, plan_files
 from parquet_variant.iceberg.reading.pruning import QueryColumns, column_bounds
-from parquet_variant.iceberg.reading.scan import IcebergScan, IcebergScanTask, scan
+from parquet_variant.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
@@ -40,20 +38,19 @@ from parquet_variant.iceberg.writing.write_plan import (
     plan_write,
     with_lineage,
 )
-from parquet_variant.query.predicate import And, Predicate, bind, columns_of
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
-from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.changes.change_plan import (
     ChangeableTable,
     ChangePlan,
     FileChange,
-    Mask,
     NeededColumns,
     TableChange,
 )
-from parquet_variant.tables.columns import align_table, by_logical_name
-from parquet_variant.tables.expressions import numbered
+from parquet_variant.tables.columns import align_table, by_logical_name, shredding_schemas, unshredded
 from parquet_variant.tables.pruning import keys_between
+from parquet_variant.tables.scanning.table_scan import TableScan
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, open_storage
 
@@ -84,28 +81,19 @@ class IcebergChangePlan(ChangePlan[TableFile]):
     def _every_column(self) -> IcebergStruct:
         return IcebergStruct((*self.current.schema.fields, ROW_ID, LAST_UPDATED))
 
-    def read_columns(self, file: TableFile, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
-        """See `ChangePlan.read_columns`."""
-        variants: list[str | None] = list(
-            dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)
-        ) or [None]
-        every_row = IcebergScanTask((TableFile(file.entry),), file.size)
-        arrays: dict[str, Any] = {}
-        for number, variant in enumerate(variants):
-            selected = {
-                name: needed
-                for name, needed in columns.items()
-                if (needed.column == variant if needed.path is not None else number == 0)
-            }
-            if selected:
-                query = _query(self.current, selected, variant, zone)
-                parts = list(query.read(every_row))
-                table = pa.concat_tables(parts) if parts else empty_table(query.schema)
-                arrays |= {name: table[name] for name in selected}
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
+        """See `ChangePlan.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def with_every_row(self, file: TableFile) -> TableFile:
+        """See `ChangePlan.with_every_row`."""
+        return TableFile(file.entry)
+
+    def live_rows(self, file: TableFile, rows: int | None) -> Mask:
+        """See `ChangePlan.live_rows`."""
         with open_data_file(self.current, file) as parquet:
             live = live_rows(self.current, file, parquet)
-        rows = file.file.record_count
-        return numbered(arrays, rows), np.ones(rows, dtype=bool) if live is None else live
+        return np.ones(file.file.record_count, dtype=bool) if live is None else live
 
     def read_rows(self, file: TableFile, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
@@ -113,7 +101,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
         if columns is not None:
             names = {f.name for f in columns.fields}
             fields = IcebergStruct(tuple(f for f in self.current.schema.fields if f.name in names))
-        rows = read_file(self.current, file, fields, chosen=chosen, on_variant=as_stored)
+        rows = read_file(self.current, file, fields, chosen=chosen, shredded=True)
         for name in self.write.hidden_columns:
             if name in rows.column_names:
                 rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
@@ -122,7 +110,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
     def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.unshredded`."""
         own = shared_schema(self.current.schema) if columns is None else columns
-        plain = align_table(rows, own, by_logical_name, lambda _, array: unshredded(array))
+        plain = align_table(rows, own, by_logical_name, unshredded)
         for name in self.write.hidden_columns:
             if columns is None and name in rows.column_names:
                 plain = plain.append_column(rows.schema.field(name), rows[name])
@@ -130,7 +118,7 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 
     def like_file(self, rows: pa.Table) -> IcebergWritePlan:
         """See `ChangePlan.like_file`."""
-        return replace(self.write, shredding=shredded_in(rows, self.current))
+        return replace(self.write, shredding=shredding_schemas(rows.schema, shared_schema(self.current.schema)))
 
     def as_updated(self, rows: pa.Table) -> pa.Table:
         """Return updated rows, which keep their row ids and get the sequence number of the update."""
@@ -158,18 +146,6 @@ class IcebergChangePlan(ChangePlan[TableFile]):
             content_size=vector.length,
         )
         return replace(file, new_vector=described)
-
-
-def shredded_in(rows: pa.Table, current: Snapshot) -> dict[str, ShreddingSchema]:
-    """Return what the file of some rows shreds, by dotted column."""
-    schemas: dict[str, ShreddingSchema] = {}
-
-    def see(place: tuple[str, ...], array: VariantArray) -> VariantArray:
-        schemas[".".join(place)] = array.schema or ShreddingSchema.variant()
-        return array
-
-    align_table(empty_table(rows.schema), shared_schema(current.schema), by_logical_name, see)
-    return schemas
 
 
 class IcebergTable(ChangeableTable[TableFile]):
@@ -208,26 +184,18 @@ class IcebergTable(ChangeableTable[TableFile]):
         write = with_lineage(plan_write(self.current, options=options))
         return IcebergChangePlan(self.current.for_tasks(), write, self._properties.is_merge_on_read(self.operation))
 
-    def candidates(
-        self, files: list[TableFile], predicate: Predicate | None, columns: NeededColumns, zone: str
-    ) -> list[TableFile]:
-        """See `ChangeableTable.candidates`."""
-        for part in predicate.parts if isinstance(predicate, And) else (predicate,):
-            if part is None:
-                continue
-            needed = {name: columns[name] for name in columns_of(part)}
-            variants = {column.column for column in needed.values() if column.path is not None}
-            if len(variants) > 1:
-                continue  # A query reads the statistics of one Variant column.
-            query = _query(self.current, needed, next(iter(variants), None), zone)
-            bound = bind(part, {selected.name: selected.output for selected in query.selection}, zone)
-            by_name = {selected.name: selected for selected in query.selection}
-            files = files_among(self.current, QueryColumns(bound, by_name, query.place), files)
-        return files
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
+        """See `ChangeableTable.query`."""
+        return needed_columns(self.current, columns, variant, zone)
+
+    def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:
+        """See `ChangeableTable.prune`."""
+        by_name = {selected.name: selected for selected in query.selection}
+        return files_among(self.current, QueryColumns(predicate, by_name, query.place), files)
 
     def may_hold_keys(self, files: list[TableFile], needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
         """See `ChangeableTable.may_hold_keys`."""
-        query = _query(self.current, {name: needed}, needed.column if needed.path is not None else None, zone)
+        query = self.query({name: needed}, needed.column if needed.path is not None else None, zone)
         (selected,) = query.selection
         if selected.output is None:
             return np.ones(len(files), dtype=bool)
@@ -310,6 +278,6 @@ class IcebergTable(ChangeableTable[TableFile]):
         )
 
 
-def _query(current: Snapshot, columns: Mapping[str, NeededColumn], variant: str | None, zone: str) -> IcebergScan:
-    selection = {name: needed.select for name, needed in columns.items()}
-    return scan(current, selection, column=variant, zone=zone)
+def needed_columns(current: Snapshot, columns: NeededColumns, variant: str | None, zone: str) -> IcebergScan:
+    """Return the scan of columns that expressions need."""
+    return scan(current, {name: needed.select for name, needed in columns.items()}, column=variant, zone=zone)

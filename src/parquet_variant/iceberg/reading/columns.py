@@ -6,7 +6,7 @@ promotion, and defaults of fields that a file lacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -35,7 +35,6 @@ from parquet_variant.iceberg.metadata.types import (
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json
 
 Fields: TypeAlias = "pa.Schema | pa.DataType"
-OnVariant: TypeAlias = "Callable[[VariantArray], VariantArray]"
 _EMPTY = NameMapping({}, {})
 
 
@@ -86,10 +85,10 @@ class FileColumns:
         """Return the index of the top-level column of a field; -1 if the file lacks it."""
         return find(self.arrow, f, self.mapping)
 
-    def array(self, column: pa.Array, f: NestedField, on_variant: OnVariant) -> pa.Array:
-        """Return a column of the file, found by `index`, in the table's type."""
+    def array(self, column: pa.Array, f: NestedField) -> pa.Array:
+        """Return a column of the file, found by `index`, in the table's type, with Variants as the file shreds them."""
         parts = _EMPTY if self.mapping is None else self._parts(f)
-        return _Conversion(on_variant, self.mapping is not None).column(column, f, parts)
+        return _Conversion(self.mapping is not None).column(column, f, parts)
 
     def _parts(self, f: NestedField) -> NameMapping:
         assert self.mapping is not None
@@ -148,7 +147,6 @@ def repeated(value: pa.Array, rows: int) -> pa.Array:
 class _Conversion:
     """Converts arrays of a file; `by_name` says that fields are found by the name mapping."""
 
-    on_variant: OnVariant
     by_name: bool
 
     def column(self, array: pa.Array, f: NestedField, parts: NameMapping) -> pa.Array:
@@ -156,7 +154,7 @@ class _Conversion:
         if kind == VARIANT:
             if not pa.types.is_struct(array.type):
                 raise _mismatch(f, array.type)
-            return self.on_variant(VariantArray.from_storage(array)).storage
+            return VariantArray.from_storage(array).storage
         if kind == UNKNOWN:
             return pa.nulls(len(array))
         if isinstance(kind, StructType) and pa.types.is_struct(array.type):

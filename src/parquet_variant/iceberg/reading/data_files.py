@@ -9,45 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
-from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, TableError, VariantFileError
 from parquet_variant.iceberg.metadata.partitioning import result_types
 from parquet_variant.iceberg.metadata.schema import FILE_PATH, LAST_UPDATED, METADATA_COLUMNS, POSITION, ROW_ID
 from parquet_variant.iceberg.metadata.table_schema import shared_struct
 from parquet_variant.iceberg.metadata.types import NestedField, StructType, arrow_field, arrow_type
-from parquet_variant.iceberg.reading.columns import FileColumns, OnVariant
+from parquet_variant.iceberg.reading.columns import FileColumns
 from parquet_variant.iceberg.reading.deletes import deleted_positions
 from parquet_variant.iceberg.reading.equality_deletes import matches_deletes
 from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.format.footer_cache import without_views
-from parquet_variant.parquet.writing.conform import conform
-from parquet_variant.tables.columns import align_table, by_logical_name
+from parquet_variant.tables.columns import align_table, by_logical_name, unshredded
 
-Mask = npt.NDArray[np.bool_]
 METADATA_IDS = {f.id for f in METADATA_COLUMNS.values()}
-
-
-def unshredded(array: VariantArray) -> VariantArray:
-    """Return Variants as rows of tables have them: unshredded, with shared dictionaries of names."""
-    storage = array.to_unshredded().storage
-    metadata = storage.field("metadata")
-    if not pa.types.is_dictionary(metadata.type):
-        mask = storage.is_null() if storage.null_count else None
-        parts = [metadata.dictionary_encode(), storage.field("value")]
-        storage = pa.StructArray.from_arrays(parts, ["metadata", "value"], mask=mask)
-    return VariantArray.from_storage(conform(storage, "unshredded"))
-
-
-def as_stored(array: VariantArray) -> VariantArray:
-    """Return Variants unchanged."""
-    return array
 
 
 @contextmanager
@@ -131,7 +112,7 @@ def _column_reader(
     """Return what reads a column of a data file by the fields on the way to it."""
 
     def read(way: tuple[NestedField, ...]) -> pa.Array:
-        table = read_columns(snapshot, file, parquet, StructType(way[:1]), as_stored)
+        table = read_columns(snapshot, file, parquet, StructType(way[:1]))
         column = one_chunk(table[way[0].name])
         for f in way[1:]:
             column = pc.struct_field(column, f.name)
@@ -140,9 +121,7 @@ def _column_reader(
     return read
 
 
-def read_columns(
-    snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType, on_variant: OnVariant
-) -> pa.Table:
+def read_columns(snapshot: Snapshot, file: TableFile, parquet: pq.ParquetFile, fields: StructType) -> pa.Table:
     """Return columns of an open data file in the table's types: all rows, deleted ones included.
 
     `fields`: top-level fields; metadata columns such as ``_row_id`` may be among them.
@@ -164,7 +143,7 @@ def read_columns(
             arrays[f.name] = columns.missing(f, rows)
         else:
             chunks = stored.chunks or [pa.nulls(0, stored.type)]
-            done = [columns.array(chunk, f, on_variant) for chunk in chunks]
+            done = [columns.array(chunk, f) for chunk in chunks]
             arrays[f.name] = pa.chunked_array(_one_type(done))
     schema = [arrow_field(f).with_type(arrays[f.name].type) for f in fields.fields]
     return pa.table(list(arrays.values()), schema=pa.schema(schema)) if arrays else pa.table({"": pa.nulls(rows)})
@@ -200,27 +179,24 @@ def metadata_column(f: NestedField, file: TableFile, rows: int, stored: pa.Chunk
 
 
 def read_file(
-    snapshot: Snapshot,
-    file: TableFile,
-    fields: StructType,
-    *,
-    chosen: Mask | None = None,
-    on_variant: OnVariant = unshredded,
+    snapshot: Snapshot, file: TableFile, fields: StructType, *, chosen: Mask | None = None, shredded: bool = False
 ) -> pa.Table:
-    """Return rows of a data file: those that are not deleted, or those that a mask chooses by position."""
+    """Return rows of a data file.
+
+    `chosen`: the rows to read, by position (default: the rows that are not deleted).
+    `shredded`: return Variants as the file stores them; by default they are unshredded.
+    """
     with open_data_file(snapshot, file) as parquet:
         mask = live_rows(snapshot, file, parquet) if chosen is None else chosen
-        if mask is None:
-            return read_columns(snapshot, file, parquet, fields, on_variant)
-        # Deleted rows are dropped before anything is made of the others: a change may be about few rows of a file.
-        rows = read_columns(snapshot, file, parquet, fields, as_stored).filter(pa.array(mask))
-    return rows if on_variant is as_stored else with_variants(rows, fields, on_variant)
+        rows = read_columns(snapshot, file, parquet, fields)
+    if mask is not None:
+        rows = rows.filter(pa.array(mask))
+    return rows if shredded else with_unshredded(rows, fields)
 
 
-def with_variants(rows: pa.Table, fields: StructType, on_variant: OnVariant) -> pa.Table:
-    """Return rows in the table's names with every Variant, at any depth, converted."""
-    shared = shared_struct(fields)
-    return align_table(rows, shared, by_logical_name, lambda _, array: on_variant(array))
+def with_unshredded(rows: pa.Table, fields: StructType) -> pa.Table:
+    """Return rows in the table's names with every Variant, at any depth, unshredded."""
+    return align_table(rows, shared_struct(fields), by_logical_name, unshredded)
 
 
 def empty_rows(fields: Sequence[NestedField]) -> pa.Table:

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
@@ -21,8 +20,8 @@ from parquet_variant.iceberg.metadata.types import NestedField, PrimitiveType, a
 from parquet_variant.iceberg.reading.deletes import read_delete_file
 from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.kernels.arrow_buffers import Mask
 
-Mask = npt.NDArray[np.bool_]
 # Reads a column of the data file, all rows, by the fields on the way to it.
 ColumnReader = Callable[[tuple[NestedField, ...]], pa.Array]
 

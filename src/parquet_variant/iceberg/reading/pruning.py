@@ -23,10 +23,11 @@ from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.transforms import SourceRange, Transform, transform_value
 from parquet_variant.iceberg.metadata.types import VARIANT, NestedField, PrimitiveType, arrow_type
 from parquet_variant.iceberg.metadata.values import arrow_array, from_bytes
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.predicate import Predicate, columns_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.tables.path_bounds import bounds_array
-from parquet_variant.tables.pruning import FileStatistics, Mask, double_bounds, may_match_files, path_statistics
+from parquet_variant.tables.pruning import FileStatistics, double_bounds, may_match_files, path_statistics
 
 
 @dataclass(frozen=True)

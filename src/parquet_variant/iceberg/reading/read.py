@@ -15,12 +15,14 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.iceberg.metadata.types import VARIANT, StructType
-from parquet_variant.iceberg.reading.data_files import empty_rows, read_file, unshredded, with_variants
+from parquet_variant.iceberg.metadata.table_schema import shared_schema
+from parquet_variant.iceberg.metadata.types import StructType
+from parquet_variant.iceberg.reading.data_files import empty_rows, read_file, with_unshredded
 from parquet_variant.iceberg.reading.planning import plan_files
 from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.tables.scanning.scan_columns import named_variant
 
 
 def read_table(
@@ -81,7 +83,7 @@ def read_table(
     fields = current.schema.struct if columns is None else current.schema.select(columns).struct
     parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
     if not parts:
-        return with_variants(empty_rows(fields.fields), fields, unshredded)
+        return with_unshredded(empty_rows(fields.fields), fields)
     return pa.concat_tables(parts, promote_options="permissive")
 
 
@@ -135,14 +137,7 @@ def read(
         storage_options=storage_options,
         allow_outside=allow_outside,
     )
-    names = [f.name for f in current.schema.fields if f.type == VARIANT]
-    if column is None and len(names) == 1:
-        column = names[0]
-    if column not in names:
-        problem = f"{column!r} is not a Variant column" if column is not None else "there is not one Variant column"
-        raise IcebergError(
-            f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column"
-        )
+    column = named_variant(shared_schema(current.schema), column, IcebergError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.io.filesystems import write_errors
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema
 from parquet_variant.parquet.format.page_places import LeafPages, leaf_pages, row_groups
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata
@@ -29,7 +28,6 @@ from parquet_variant.parquet.reading.page_rows import ChosenPages, pages_by_rows
 from parquet_variant.parquet.writing.patch import StoredFile, annotated_places, has_same_leaves, is_ours
 from parquet_variant.parquet.writing.writer import FileInfo
 
-Mask = npt.NDArray[np.bool_]
 # If a larger share of the bytes is in pages that lose rows, a full rewrite is faster.
 _MAX_SHARE = 0.5
 

@@ -11,11 +11,10 @@ from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.parquet.format.footer import MAGIC, SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.parquet.format.page_places import (
     LeafPages,
@@ -29,7 +28,6 @@ from parquet_variant.parquet.format.thrift import BINARY, I32, I64, LIST, STRUCT
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
 from parquet_variant.schema.parquet_reader import open_parquet
 
-Mask = npt.NDArray[np.bool_]
 # A column chunk and some of its pages.
 ChosenPages: TypeAlias = tuple[LeafPages, tuple[PagePlace, ...]]
 # For a larger share of the bytes, pyarrow reads the whole file faster.

@@ -12,7 +12,6 @@ from pathlib import Path as FilePath
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,7 +20,7 @@ from parquet_variant.array.parts import stored_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.io.filesystems import write_errors
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
@@ -35,7 +34,6 @@ from parquet_variant.shredding.statistics import basic_types
 from parquet_variant.types import BasicType
 
 Place = tuple[str, ...]
-Mask = npt.NDArray[np.bool_]
 _CONTAINERS = {BasicType.OBJECT, BasicType.ARRAY}
 # Less than the limit of an Arrow string array.
 _MAX_BYTES = 1 << 30

@@ -16,7 +16,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.schema import schema_json
 from parquet_variant.delta.reading.read import read_file, selected_schema
-from parquet_variant.delta.reading.scan import DeltaScan, DeltaScanTask, scan
+from parquet_variant.delta.reading.scan import DeltaScan, scan
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.table_reader import TableReader
 
@@ -42,10 +42,6 @@ class DeltaReader(TableReader[Snapshot, Add]):
     def scan_rows(self, current: Snapshot) -> DeltaScan:
         """See `TableReader.scan_rows`."""
         return DeltaScan(current, ())
-
-    def task_of(self, file: Add) -> DeltaScanTask:
-        """See `TableReader.task_of`."""
-        return DeltaScanTask((file,), file.size)
 
     def read_rows(self, scan: DeltaScan, files: Sequence[Add]) -> Iterator[pa.Table]:
         """See `TableReader.read_rows`."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from parquet_variant.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.iceberg.metadata.types import arrow_field
 from parquet_variant.iceberg.reading.data_files import read_file
-from parquet_variant.iceberg.reading.scan import IcebergScan, IcebergScanTask, scan
+from parquet_variant.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.spark.datasource.options import ReadOptions
@@ -44,10 +44,6 @@ class IcebergReader(TableReader[Snapshot, TableFile]):
     def scan_rows(self, current: Snapshot) -> IcebergScan:
         """See `TableReader.scan_rows`."""
         return IcebergScan(current, ())
-
-    def task_of(self, file: TableFile) -> IcebergScanTask:
-        """See `TableReader.task_of`."""
-        return IcebergScanTask((file,), file.size)
 
     def read_rows(self, scan: IcebergScan, files: Sequence[TableFile]) -> Iterator[pa.Table]:
         """See `TableReader.read_rows`."""

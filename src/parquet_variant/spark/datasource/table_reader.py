@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -17,18 +17,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.task_errors import one_line
-
-
-class SizedFile(Protocol):
-    """A data file of a table."""
-
-    @property
-    def size(self) -> int:
-        """Its size in bytes."""
+from parquet_variant.tables.scanning.table_scan import File, TableScan, TableScanTask
 
 
 Version = TypeVar("Version")
-File = TypeVar("File", bound=SizedFile)
 
 
 @dataclass
@@ -43,8 +35,8 @@ class TablePartition(InputPartition):
         The files, as a task of the query.
     """
 
-    scan: Any
-    task: Any
+    scan: TableScan[Any]
+    task: TableScanTask[Any]
 
 
 class TableReader(BatchReader, Generic[Version, File]):
@@ -55,16 +47,12 @@ class TableReader(BatchReader, Generic[Version, File]):
         """Return the version of the table that the options name."""
 
     @abstractmethod
-    def scan_paths(self, current: Version) -> Any:
+    def scan_paths(self, current: Version) -> TableScan[File]:
         """Return the query over typed paths."""
 
     @abstractmethod
-    def scan_rows(self, current: Version) -> Any:
+    def scan_rows(self, current: Version) -> TableScan[File]:
         """Return a query that only lists all files; `read_rows` reads their rows."""
-
-    @abstractmethod
-    def task_of(self, file: File) -> Any:
-        """Return a task of a query that reads one file."""
 
     @abstractmethod
     def read_rows(self, scan: Any, files: Sequence[File]) -> Iterator[pa.Table]:
@@ -78,7 +66,10 @@ class TableReader(BatchReader, Generic[Version, File]):
     def partitions_of(self, current: Version, files: Sequence[File] | None = None) -> list[InputPartition]:
         """Return the files of a version that may match the filter, or the given files."""
         query = self.scan_rows(current) if self.options.paths is None else self.scan_paths(current)
-        tasks = query.tasks(self.options.partition_bytes) if files is None else [self.task_of(file) for file in files]
+        if files is None:
+            tasks = query.tasks(self.options.partition_bytes)
+        else:
+            tasks = [TableScanTask((file,), file.size) for file in files]
         return [TablePartition(query, task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -15,17 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.parts import empty_table
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import Predicate
+from parquet_variant.query.predicate import And, Predicate, bind, columns_of
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.shredding.statistics import ValueBounds
+from parquet_variant.tables.expressions import numbered
 from parquet_variant.tables.file_metrics import FileMetrics
+from parquet_variant.tables.scanning.table_scan import TableScan, TableScanTask
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage
 from parquet_variant.tables.write_plan import File, TableWritePlan
 
-Mask = npt.NDArray[np.bool_]
 # A format's collection of data files: it has a length, and only the format looks inside.
 FileSet: TypeAlias = Any
 NeededColumns: TypeAlias = "Mapping[str, NeededColumn]"
@@ -125,12 +128,42 @@ class ChangePlan(ABC, Generic[File]):
         """Return the partition of a file, in the form that `write.new_path` takes."""
 
     @abstractmethod
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
+        """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
+
+    @abstractmethod
+    def with_every_row(self, file: File) -> File:
+        """Return the description of a file without the description of its deleted rows."""
+
+    @abstractmethod
+    def live_rows(self, file: File, rows: int | None) -> Mask:
+        """Return a mask that is False for deleted rows; `rows`: the number of rows of the file, if it is known."""
+
     def read_columns(self, file: File, columns: NeededColumns, zone: str) -> tuple[pa.Table, Mask]:
         """Read the columns that expressions need, by position.
 
         Return a table of all rows of the file, deleted ones included, whose first column numbers the rows (see
         `expressions.numbered`), and a mask that is False for deleted rows.
         """
+        every_row: Any = self.with_every_row(file)
+        arrays: dict[str, Any] = {}
+        # A scan reads the paths of one Variant column; the first scan also reads the ordinary columns.
+        variants: list[str | None] = [
+            *dict.fromkeys(needed.column for needed in columns.values() if needed.path is not None)
+        ]
+        for number, variant in enumerate(variants or [None]):
+            selected = {
+                name: needed
+                for name, needed in columns.items()
+                if (needed.column == variant if needed.path is not None else number == 0)
+            }
+            if selected:
+                query = self.query(selected, variant, zone)
+                parts = list(query.read(TableScanTask((every_row,), every_row.size)))
+                table = pa.concat_tables(parts) if parts else empty_table(query.schema)
+                arrays |= {name: needed.computed(table[name]) for name, needed in selected.items()}
+        live = self.live_rows(file, len(next(iter(arrays.values()))) if arrays else None)
+        return numbered(arrays, len(live)), live
 
     @abstractmethod
     def read_rows(self, file: File, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
@@ -216,11 +249,29 @@ class ChangeableTable(ABC, Generic[File]):
         """
 
     @abstractmethod
+    def query(self, columns: NeededColumns, variant: str | None, zone: str) -> TableScan[Any]:
+        """Return the scan of columns that expressions need; `variant`: the Variant column of their paths."""
+
+    @abstractmethod
+    def prune(self, files: FileSet, predicate: Predicate, query: TableScan[Any]) -> FileSet:
+        """Return those of some files that may hold a row for which a predicate over the columns of a scan is true."""
+
     def candidates(self, files: FileSet, predicate: Predicate | None, columns: NeededColumns, zone: str) -> FileSet:
         """Return those of some files that may hold a row for which a predicate is true; unknown never prunes.
 
         `columns`: what the names in the predicate stand for.
         """
+        for part in predicate.parts if isinstance(predicate, And) else (predicate,):
+            if part is None:
+                continue
+            needed = {name: columns[name] for name in columns_of(part)}
+            variants = {column.column for column in needed.values() if column.path is not None}
+            if len(variants) > 1:
+                continue  # A query reads the statistics of one Variant column.
+            query = self.query(needed, next(iter(variants), None), zone)
+            types = {selected.name: selected.output for selected in query.selection}
+            files = self.prune(files, bind(part, types, zone), query)
+        return files
 
     @abstractmethod
     def may_hold_keys(self, files: FileSet, needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:

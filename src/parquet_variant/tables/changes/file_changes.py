@@ -12,7 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange, Mask
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.write_plan import File
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
@@ -26,7 +27,6 @@ from parquet_variant.tables.changes.change_plan import (
     FileChange,
     FileSet,
     IdentitySource,
-    Mask,
     TableChange,
 )
 from parquet_variant.tables.changes.file_changes import RowChanges

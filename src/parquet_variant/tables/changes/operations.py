@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import TableError
 from parquet_variant.io.engine import Engine
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, read_expression
 from parquet_variant.tables.changes.assignments import assigned, read_assignments
 from parquet_variant.tables.changes.change_plan import (
@@ -24,7 +25,6 @@ from parquet_variant.tables.changes.change_plan import (
     FileChange,
     FileSet,
     IdentitySource,
-    Mask,
     NeededColumns,
     TableChange,
 )

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.operations.shrink import plan_shrink
 from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS
@@ -23,7 +24,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.shredding.statistics import ValueBounds
 from parquet_variant.tables.changes.assignments import needed_columns, path_values
-from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange, Mask
+from parquet_variant.tables.changes.change_plan import ChangePlan, FileChange
 from parquet_variant.tables.changes.file_changes import RowChanges, change_file
 from parquet_variant.tables.columns import stored_schema, to_stored
 from parquet_variant.tables.expressions import Assignment

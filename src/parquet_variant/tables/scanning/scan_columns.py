@@ -62,3 +62,19 @@ def variant_place(schema: StructType, column: str | None) -> tuple[str, ...]:
             problem = "the table has no Variant column" + ("" if column is None else f" {column!r}")
         raise TableError(f"{problem}: choose one with column=, from {names}", reason="unknown-column")
     return matching[0]
+
+
+def named_variant(schema: StructType, column: str | None, error: type[TableError]) -> str:
+    """Return the name of the top-level Variant column that a user chose, or of the only one.
+
+    Raises `error`: reason ``"unknown-column"``.
+    """
+    names = [f.name for f in schema.fields if f.type == VARIANT]
+    if column is None and len(names) == 1:
+        return names[0]
+    if column is None or column not in names:
+        problem = (
+            f"the table has {len(names)} Variant columns" if column is None else f"unknown Variant column {column!r}"
+        )
+        raise error(f"{problem}: choose one with column=, from {', '.join(names) or 'none'}", reason="unknown-column")
+    return column

@@ -1,36 +1,38 @@
-"""The report of `DeltaScan.explain`: how much of a table a scan reads.
+"""The report of a scan of a table: files that were pruned, and what is read of the other files.
 
-Owns the report over a table's files. Leaves the report of one file to `parquet.scanning.scan_report`.
+Owns the report over many files. Leaves the report of one file to `parquet.scanning.scan_report`, and the version of the
+table to the formats.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from parquet_variant.parquet.report_text import Report
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaScanReport(Report):
+@dataclass(frozen=True)
+class TableScanReport(Report):
     """How much of a table a scan reads.
 
     Parameters
     ----------
-    version
-        The table's version.
     files_total, files_by_partition, files_by_statistics
-        Number of files of the version, and of those that partition values and statistics in the log rule out before
-        any file is opened.
+        Number of data files of the table, and of the files that partition values and statistics of the table rule out
+        before any file is opened.
     inside
         Row groups, columns and bytes of the other files.
     """
 
-    version: int
     files_total: int
     files_by_partition: int
     files_by_statistics: int
     inside: ScanReport
+
+    # The format's name for its statistics of files.
+    STATISTICS: ClassVar[str] = "statistics"
 
     @property
     def files_pruned(self) -> int:
@@ -38,14 +40,13 @@ class DeltaScanReport(Report):
         return self.files_by_partition + self.files_by_statistics
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report for machines."""
+        """Return the report for programs."""
         return asdict(self) | {"files_pruned": self.files_pruned}
 
     def __str__(self) -> str:
         return (
-            f"version     {self.version}\n"
             f"files       {self.files_total - self.files_pruned:,} of {self.files_total:,} opened; pruned by partition "
-            f"values {self.files_by_partition:,}, by statistics of the log {self.files_by_statistics:,}\n"
+            f"values {self.files_by_partition:,}, by {self.STATISTICS} {self.files_by_statistics:,}\n"
             f"in them:\n{self.inside}"
         )
 

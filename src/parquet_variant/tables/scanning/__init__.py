@@ -1,0 +1,1 @@
+"""Queries by path over the files of a table."""

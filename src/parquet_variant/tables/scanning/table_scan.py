@@ -1,0 +1,344 @@
+"""Queries by path over the data files of a table: files are pruned first, then row groups, then leaf columns.
+
+Owns `TableScan`, which the table formats subclass: tasks, parts that are read at once, deleted rows, and columns that a
+file lacks. Leaves one file to `parquet.scanning`, and pruning and the matching of columns to the formats.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.parquet.format.columns import find_variants
+from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.reading.read_table import plain_field
+from parquet_variant.parquet.scanning.scan import FOOTERS, FilePart, Scan, tables_of_parts
+from parquet_variant.parquet.scanning.scan_report import ScanReport
+from parquet_variant.query.predicate import And, Predicate, columns_of, evaluate
+from parquet_variant.query.question import PlannedQuery, Question, short_description
+from parquet_variant.query.selection import Selected
+from parquet_variant.tables.scanning.scan_columns import only_variant, typed_columns, variant_place
+from parquet_variant.tables.scanning.scan_report import TableScanReport, add_reports
+from parquet_variant.tables.schema import Place, StructType
+
+# Return the values of a column for some rows of a file: the position of the first row, and the number of rows.
+ColumnOfRows: TypeAlias = "Callable[[int, int], pa.Array | pa.ChunkedArray]"
+
+
+class SizedFile(Protocol):
+    """The description of a data file."""
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+
+
+File = TypeVar("File", bound=SizedFile)
+
+
+@dataclass(frozen=True, slots=True)
+class TableScanTask(Generic[File]):
+    """Some data files of a table, small enough to send to another process.
+
+    Parameters
+    ----------
+    files
+        The descriptions of the files.
+    bytes
+        The size of the files.
+    """
+
+    files: tuple[File, ...]
+    bytes: int
+
+
+class TableFileColumns(Protocol):
+    """The columns of an open data file, under the names and types of the table."""
+
+    def stored_field(self, selected: Selected) -> pa.Field | None:
+        """Return the file's field of an ordinary column; None if the scan of the file does not read the column."""
+
+    def variant_name(self, place: Place) -> str | None:
+        """Return the dotted name in the file of the Variant column at a place of the table; None if it is missing."""
+
+    def needs_positions(self, missing: Sequence[Selected]) -> bool:
+        """Return whether rows are identified by position, so that the scan of the file must not leave out any row."""
+
+    def complete(self, missing: Sequence[Selected]) -> tuple[Mask | None, Mapping[str, ColumnOfRows]]:
+        """Return what the scan of the file does not read.
+
+        Return a mask that is False for deleted rows (None if no row is deleted), and the missing columns by output
+        name; columns that are not in the result are null. Unless `needs_positions` is True, each missing column has the
+        same value in all rows.
+        """
+
+    def converted(self, column: pa.Array, selected: Selected) -> pa.Array:
+        """Return a nested column of the file under the table's names and types."""
+
+
+class _FilePlan(NamedTuple):
+    """The scan of one file, and what remains to do after it."""
+
+    scan: Scan
+    columns: TableFileColumns
+    remaining: Predicate | None  # The part of the filter that the scan does not evaluate.
+    missing: list[Selected]  # The ordinary columns that the scan does not read.
+
+
+class _Part(NamedTuple):
+    """Rows of a data file that are read at once."""
+
+    file: OpenFile
+    is_last: bool
+    plan: _FilePlan
+    inside: FilePart | None  # None if no column of the file is read.
+    live: Mask | None  # False for deleted rows of the file; None if no row is deleted.
+    missing: Mapping[str, ColumnOfRows]
+
+
+@dataclass(frozen=True, repr=False)
+class TableScan(PlannedQuery, Generic[File]):
+    """A query over a table; it reads only metadata until rows are requested.
+
+    Parameters
+    ----------
+    current
+        The table at one version.
+    selection, hidden
+        The output columns, and the columns that only the filter needs.
+    predicate
+        The bound filter, or None.
+    place
+        The place of the Variant column, as names of the table; None if no path is selected.
+    skipping
+        Whether to use statistics of the table and of files.
+    zone
+        Session time zone of casts.
+    threads
+        Number of row groups to read at the same time (default: one per CPU).
+    """
+
+    current: Any
+    selection: tuple[Selected, ...]
+    hidden: tuple[Selected, ...] = ()
+    predicate: Predicate | None = None
+    place: Place | None = None
+    skipping: bool = True
+    zone: str = "UTC"
+    threads: int | None = None
+    _bytes_read: list[int] = field(default_factory=lambda: [0], repr=False, compare=False)
+
+    @classmethod
+    def plan(
+        cls,
+        current: Any,
+        schema: StructType,
+        columns: Mapping[str, Any] | Sequence[str],
+        where: Any,
+        column: str | None,
+        **options: Any,
+    ) -> Self:
+        """Return the scan of a table for a request as users write it; see the public functions `scan`.
+
+        `schema`: the columns that the request may name.
+        `options`: ``skipping``, ``zone`` and ``threads``.
+        Raises `TableError`: reason ``"unknown-column"``; and as `Question.of`.
+        """
+        question = Question.of(columns, where)
+        if column is None:
+            column = only_variant(schema, question.columns)
+        bound = question.bound(typed_columns(schema, question.columns, column), options["zone"])
+        has_paths = any(selected.path is not None for selected in bound.columns)
+        place = variant_place(schema, column) if has_paths else None
+        return cls(current, bound.selection, bound.hidden, bound.predicate, place, **options)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {short_description(self.selection, self.predicate)} over {self.current!r}>"
+
+    @property
+    def bytes_read(self) -> int:
+        """The compressed bytes of column chunks that this scan has read so far in this process."""
+        return self._bytes_read[0]
+
+    # ---- provided by the format
+
+    @abstractmethod
+    def _files(self) -> Iterable[File]:
+        """Return the descriptions of the files that may hold a match."""
+
+    @abstractmethod
+    def _is_local(self) -> bool:
+        """Return whether the files are on this machine, so that opening several at once does not pay."""
+
+    @abstractmethod
+    def _open(self, file: File) -> OpenFile:
+        """Open a data file."""
+
+    @abstractmethod
+    def _columns(self, file: File, opened: OpenFile) -> TableFileColumns:
+        """Return the columns of an open data file."""
+
+    @abstractmethod
+    def _report(self, inside: ScanReport) -> TableScanReport:
+        """Return the report of the scan; `inside`: the report of the files that may hold a match."""
+
+    @abstractmethod
+    def _portable(self) -> Any:
+        """Return `current` without what tasks do not need."""
+
+    # ---- plans
+
+    def explain(self) -> TableScanReport:
+        """Return how much the scan would read; this opens the footers of the files that may hold a match."""
+        inside = ScanReport()
+        for file in self._files():
+            with self._open(file) as opened:
+                plan = self._plan(file, opened)
+            inside = add_reports(inside, plan.scan.explain())
+        return self._report(inside)
+
+    def tasks(self, target_bytes: int = 128 << 20) -> list[TableScanTask[File]]:
+        """Return the work in tasks of whole files, about `target_bytes` each; pruned files are left out."""
+        tasks: list[TableScanTask[File]] = []
+        part: list[File] = []
+        size = 0
+        for file in self._files():
+            if part and size + file.size > target_bytes:
+                tasks.append(TableScanTask(tuple(part), size))
+                part, size = [], 0
+            part.append(file)
+            size += file.size
+        if part:
+            tasks.append(TableScanTask(tuple(part), size))
+        return tasks
+
+    def read(self, task: TableScanTask[File]) -> Iterator[pa.Table]:
+        """Yield the part of the result that a task reads."""
+        return self._read(task.files)
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Yield the result in parts with at least one row."""
+        return self._read(self._files())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone, self.threads
+        return type(self), (self._portable(), *parts)
+
+    # ---- one file
+
+    def _plan(self, file: File, opened: OpenFile) -> _FilePlan:
+        """Return the scan of an open file, with the part of the query that the scan does not answer."""
+        columns = self._columns(file, opened)
+        name = None if self.place is None else columns.variant_name(self.place)
+        variants = {name for variant in find_variants(opened.schema) for name in (variant.name, variant.node.dotted)}
+        inside: list[Selected] = []
+        missing: list[Selected] = []
+        for selected in self.every_column:
+            if selected.path is not None:
+                if name in variants:
+                    inside.append(selected)
+                continue
+            stored = columns.stored_field(selected)
+            if stored is None:
+                missing.append(selected)
+            elif selected.type is None or not _is_converted(selected.type):
+                inside.append(replace(selected, column=stored.name))
+            else:
+                # Nested columns are read with the file's type: a cast would not find fields by their physical names.
+                stored = plain_field(stored, opened)
+                inside.append(replace(selected, column=stored.name, type=stored.type))
+        # Rows that are identified by position must be completed before rows are filtered.
+        positions = columns.needs_positions(missing)
+        names = {selected.name for selected in inside}
+        pushed, remaining = (None, self.predicate) if positions else _split_predicate(self.predicate, names)
+        scan = Scan(
+            sources=(opened.source,),
+            selection=tuple(inside),
+            predicate=pushed,
+            column=name,
+            skipping=self.skipping and not positions,
+            zone=self.zone,
+            threads=self.threads,
+            _bytes_read=self._bytes_read,
+        )
+        return _FilePlan(scan, columns, remaining, missing)
+
+    def _read(self, files: Iterable[File]) -> Iterator[pa.Table]:
+        threads = thread_count(self.threads)
+        at_once = 1 if threads == 1 or self._is_local() else FOOTERS
+        return tables_of_parts(in_order(self._parts, files, at_once), self._part, threads)
+
+    def _parts(self, file: File) -> tuple[OpenFile, list[_Part]]:
+        """Open a file and return the parts that are read at once."""
+        opened = self._open(file)
+        try:
+            plan = self._plan(file, opened)
+            live, missing = plan.columns.complete(plan.missing)
+        except BaseException:
+            opened.close()
+            raise
+        if not plan.scan.selection:
+            return opened, [_Part(opened, True, plan, None, live, missing)]
+        return opened, [_Part(opened, part.is_last, plan, part, live, missing) for part in plan.scan.parts(opened)]
+
+    def _part(self, part: _Part) -> pa.Table | None:
+        """Return the rows of a part; None if the scan skips it."""
+        if part.inside is None:
+            rows, start = pa.table({"": pa.nulls(part.file.rows)}), 0
+        else:
+            rows, start = part.plan.scan.read_part(part.inside), part.inside.first_row
+        if rows is None:
+            return None
+        count = len(rows)
+        mask = None if part.live is None else pa.array(part.live[start : start + count])
+        missing = {name: column(start, count) for name, column in part.missing.items()}
+        if mask is not None:
+            rows = rows.filter(mask)
+            missing = {name: column.filter(mask) for name, column in missing.items()}
+        table = self._completed(rows, missing, part.plan)
+        if part.plan.remaining is not None:
+            table = table.filter(evaluate(part.plan.remaining, table))
+        table = table.select([selected.name for selected in self.selection])
+        return table.cast(self.schema) if table.schema != self.schema else table
+
+    def _completed(
+        self, rows: pa.Table, missing: Mapping[str, pa.Array | pa.ChunkedArray], plan: _FilePlan
+    ) -> pa.Table:
+        """Return rows of a file with the columns that the file lacks, and with nested columns in the table's types."""
+        read = {selected.name for selected in plan.scan.selection}
+        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
+        for selected in self.every_column:
+            name, kind = selected.name, selected.field.type
+            if name not in read:
+                column = missing[name] if name in missing else pa.nulls(len(rows), kind)
+                columns[name] = column.cast(kind) if column.type != kind else column
+            elif rows[name].type != kind and selected.path is None:
+                chunks = [plan.columns.converted(chunk, selected) for chunk in rows[name].chunks]
+                columns[name] = pa.chunked_array(chunks, kind)
+            else:
+                columns[name] = rows[name]
+        return pa.table(columns, schema=pa.schema([selected.field for selected in self.every_column]))
+
+
+def _is_converted(kind: pa.DataType) -> bool:
+    """Return whether columns of a type are read with the file's type and converted by the format."""
+    return bool(pa.types.is_nested(kind)) or kind == pa.uuid()
+
+
+def _split_predicate(predicate: Predicate | None, inside: set[str]) -> tuple[Predicate | None, Predicate | None]:
+    """Return the part of a filter that needs only columns of a file, and the remaining part."""
+    if predicate is None:
+        return None, None
+    if columns_of(predicate) <= inside:
+        return predicate, None
+    if not isinstance(predicate, And):
+        return None, predicate
+    pushed = tuple(part for part in predicate.parts if columns_of(part) <= inside)
+    remaining = tuple(part for part in predicate.parts if not columns_of(part) <= inside)
+    return (And(pushed) if pushed else None), And(remaining)
