@@ -236,6 +236,7 @@ def test_changes_of_rows_keep_row_ids(tmp_path: Path) -> None:
         pv.iceberg.write(table, events(range(6)), properties=properties)
         before = row_ids(table)
         pv.iceberg.update(table, {"v:s": "'new'"}, "id = 2")
+        assert pv.iceberg.delete(table, "to_json(v:s) = '\"new\"'", dry_run=True).rows_deleted == 1
         pv.iceberg.delete(table, "id = 5")
         merge = pv.iceberg.merge(table, events([1, 9]), "target.id = source.id")
         merge.when_matched_update_all().when_not_matched_insert_all().execute()

@@ -8,10 +8,11 @@ names is not part of the table.
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -86,6 +87,9 @@ class TableWritePlan(ABC, Generic[File]):
     hidden_columns: tuple[str, ...] = ()
     rules: Rules = field(default_factory=Rules)
 
+    # The beginning of the names of data files, before `job`.
+    FILE_PREFIX: ClassVar[str] = ""
+
     def __post_init__(self) -> None:
         if isinstance(self.file_bytes, bool) or not isinstance(self.file_bytes, int) or self.file_bytes < 1:
             raise bad_option(f"file_bytes is {self.file_bytes!r}: give a positive number of bytes", TableError)
@@ -126,14 +130,17 @@ class TableWritePlan(ABC, Generic[File]):
 
     # ---- what all formats share
 
+    def new_name(self) -> str:
+        """Return a unique name of a new file, without its extension."""
+        return f"{self.FILE_PREFIX}{self.job}{uuid.uuid4()}"
+
     def remove_files(self) -> None:
         """Remove all files that tasks of this job wrote or are writing, for a job that will not be committed."""
         assert self.job  # Without it, the names of files do not show who wrote them.
         storage = open_storage(self.uri, self.storage_options)
         for file in list(storage.list("")):
             # The temporary name of an unfinished file begins with a dot.
-            name = file.path.rpartition("/")[2].removeprefix(".").removeprefix("part-")
-            if name.startswith(self.job):
+            if file.path.rpartition("/")[2].removeprefix(".").startswith(f"{self.FILE_PREFIX}{self.job}"):
                 storage.delete(file.path)
 
     def write_files(self, data: Any, *, data_change: bool = True) -> list[File]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -53,29 +52,10 @@ PartitionValues = Mapping[str, str | None]
 class WritePlan(TableWritePlan[Add]):
     """All that a task needs to write files for a Delta table; can be pickled.
 
+    The parameters of `TableWritePlan` come first. `hidden_columns` keep row ids and commit versions.
+
     Parameters
     ----------
-    uri, storage_options
-        Location of the table and configuration of its object store.
-    schema
-        The table's columns.
-    shred
-        Whether Variants may be shredded (``delta.enableVariantShredding``).
-    variant_bounds
-        Whether Variants get bounds by path (only if the table enables shredding).
-    shredding
-        Shredding schemas by dotted column. Other columns are shredded by inference from the first rows, or keep their
-        schema if they arrive shredded.
-    file_bytes
-        Approximate maximum size of a file.
-    options
-        Options of `VariantWriter`, such as ``compression``; ``annotation=True`` also annotates unshredded Variants.
-    job
-        Prefix of the unique part of file names, which identifies the files of one job.
-    hidden_columns
-        Columns that files may have in addition to the table's: those that keep row ids and commit versions.
-    rules
-        Constraints, generated columns and defaults that rows must obey.
     partition_columns, configuration
         As in the table's metadata.
     directory
@@ -96,6 +76,7 @@ class WritePlan(TableWritePlan[Add]):
     version: int = -1
     key: str = ""
     derives_partitions: bool = False
+    FILE_PREFIX: ClassVar[str] = "part-"
     _derived: set[str] = field(default_factory=set, repr=False, compare=False)
 
     def write(self, data: Any, *, data_change: bool = True) -> list[dict[str, Any]]:
@@ -128,8 +109,7 @@ class WritePlan(TableWritePlan[Add]):
 
     def new_path(self, partition: PartitionValues) -> str:
         """Return a unique path for a new file of a partition."""
-        name = f"part-{self.job}{uuid.uuid4()}.{self.codec}.parquet"
-        return f"{self.directory}{partition_directory(partition)}{name}"
+        return f"{self.directory}{partition_directory(partition)}{self.new_name()}.{self.codec}.parquet"
 
     def describe(
         self, path: str, partition: PartitionValues, info: FileInfo, metrics: FileMetrics, data_change: bool = True

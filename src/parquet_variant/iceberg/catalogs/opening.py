@@ -16,11 +16,11 @@ from parquet_variant.iceberg.catalogs.directory import DirectoryCatalog, Metadat
 from parquet_variant.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.iceberg.locations import storage_options_of
+from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.lazy_names import optional_libraries
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
 _KINDS = {"rest": RestCatalog, "sql": SqlCatalog}
-_METADATA_FILE = (".metadata.json", ".metadata.json.gz")
 _DEFAULT_NAME = "default"
 
 
@@ -106,7 +106,7 @@ def find_table(
     if opened is None:
         # Iceberg's names of properties are accepted next to obstore's.
         options = storage_options_of(options) | {name: value for name, value in options.items() if "." not in name}
-        if text.endswith(_METADATA_FILE):
+        if text.endswith(ICEBERG_METADATA):
             return MetadataFileCatalog(options), (text,)
         return DirectoryCatalog(options), (text,)
     parts = tuple(text.split("."))

@@ -15,9 +15,10 @@ from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
 from parquet_variant.iceberg.metadata.table_metadata import now_ms
 from parquet_variant.iceberg.reading.snapshot import Snapshot, to_millis
+from parquet_variant.io.filesystems import ICEBERG_METADATA
 
 _DEFAULT_AGE_MS = 3 * 24 * 3_600_000
-_KEPT_NAMES = ("version-hint.text", ".metadata.json", ".metadata.json.gz")
+_KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
 
 
 def remove_orphan_files(

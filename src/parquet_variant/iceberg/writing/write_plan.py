@@ -6,7 +6,6 @@ Owns partitioning rows by transforms, sorting them, names of files and their des
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -155,7 +154,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             f"{quote_plus(f.name)}={quote_plus('null' if raw is None else _text(raw, f.transform.name, kind))}/"
             for f, raw, kind in zip(self.spec.fields, partition, self._result_types, strict=True)
         )
-        path = f"{directories}{self.job}{uuid.uuid4()}.parquet"
+        path = f"{directories}{self.new_name()}.parquet"
         if self.write_properties.object_storage_layout:
             number = int(hash_rows(np.frombuffer(path.encode(), np.uint8).reshape(1, -1))[0]) & 0xFFFFF
             bits = f"{number:020b}"

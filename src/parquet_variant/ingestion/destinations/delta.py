@@ -1,96 +1,54 @@
-"""A Delta table as the destination of an ingest: tasks write data files, and the driver commits them once.
-
-`WritePlan` writes the data files, and the package `delta` commits them.
-"""
+"""A Delta table as the destination of an ingest: `WritePlan` writes the data files, and `delta` commits them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.choices import Mode
 from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.writing.create import check_partitioned_by, commit_new, existing_table, planned_table
 from parquet_variant.delta.writing.data_files import WritePlan, is_data_file_name
 from parquet_variant.delta.writing.write import commit_files, plan
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import DeltaError, TableError, VariantError
-from parquet_variant.ingestion.destination import Destination, Work
+from parquet_variant.errors import DeltaError
+from parquet_variant.ingestion.destinations.table import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.commit_journal import TEMPORARY
 from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.staging import Staging, check_mode, sweep
+from parquet_variant.io.staging import check_mode, sweep
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.schema import from_arrow_schema
-from parquet_variant.tables.storage import is_uncommitted, open_storage
+from parquet_variant.tables.storage import open_storage
 
 
-class DeltaDestination(Destination):
-    """A Delta table that an ingest appends to or overwrites. A new table is planned when the tasks start.
-
-    Data files are written to their final place, because no reader sees them before the commit. Only quarantined lines
-    are staged.
-    """
+class DeltaDestination(TableDestination):
+    """A Delta table; `vacuum` removes the files of a job whose commit may have failed."""
 
     def __init__(self, request: IngestRequest, current: Snapshot | None) -> None:
-        super().__init__(request, Staging.into(request.dest), _write)
-        self._current = current
-        self._plan: WritePlan | None = None
-        # False if the log may name the files of this job, so that they must not be removed.
-        self._is_uncommitted = True
+        super().__init__(request, request.dest)
+        self._current, self._is_new = current, current is None
 
-    def work(self, plan: TaskPlan) -> Work:
-        """Plan the table, and return the function that every task runs."""
-        if self._current is None:
-            variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            by = self._request.partition_by
-            fields = [variant if field.name == variant.name else field for field in plan.fields] or [variant]
-            columns = from_arrow_schema(pa.schema([*fields, *by.fields]))
-            storage, preview = open_storage(self.dest), self._request.preview
-            self._current = planned_table(storage, columns, by.names, preview=preview)
-        self._staging = self._staging.begin()
-        options = {"threads": plan.threads, "encodings": plan.encodings}
-        write_plan = _write_plan(self._current, self._request, plan.schema, **options)
-        self._plan = replace(write_plan, job=f"{self._staging.job}-")
-        return partial(_write, self._plan, self._request, plan, self._staging)
+    def _plan_table(self, columns: pa.Schema) -> None:
+        storage, request = open_storage(self.dest), self._request
+        by, preview = request.partition_by.names, request.preview
+        self._current = planned_table(storage, from_arrow_schema(columns), by, preview=preview)
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
-        """Commit the files of all tasks as one version."""
+    def _write_plan(self, schema: ShreddingSchema, **options: Any) -> WritePlan:
         assert self._current is not None
-        adds = [add for part in written for add in part.adds]
-        bad = [file for part in written for file in part.files]
-        mode: Literal["append", "overwrite"] = "overwrite" if self._request.mode == "overwrite" else "append"
-        try:
-            if self._current.version < 0:
-                commit_new(self._current, adds, self._request.mode)
-            elif adds or mode == "overwrite":
-                commit_files(self._current, adds, mode=mode)
-        except BaseException as error:
-            self._is_uncommitted = isinstance(error, VariantError) and is_uncommitted(error)
-            raise
-        self._plan = None
-        if bad:
-            self._staging.commit(bad, marker=False)
-        else:
-            self._staging.abort()
-        return [unquote(add.path) for add in adds]
+        return _write_plan(self._current, self._request, schema, **options)
 
-    def abort(self) -> None:
-        """Remove the files that this job wrote, unless a commit may name them; `vacuum` removes those later."""
-        with suppress(OSError, TableError):
-            if self._plan is not None and self._is_uncommitted:
-                self._plan.remove_files()
-        super().abort()
+    def _commit_files(self, files: list[Add]) -> list[str]:
+        assert self._current is not None
+        mode: Literal["append", "overwrite"] = "overwrite" if self._request.mode == "overwrite" else "append"
+        if self._is_new:
+            commit_new(self._current, files, self._request.mode)
+        elif files or mode == "overwrite":
+            commit_files(self._current, files, mode=mode)
+        return [unquote(add.path) for add in files]
 
 
 def open_delta(request: IngestRequest) -> DeltaDestination | None:
@@ -141,26 +99,3 @@ def _contains_other_files(filesystem: pafs.FileSystem, path: str) -> bool:
     infos = filesystem.get_file_info(pafs.FileSelector(path, recursive=True, allow_not_found=True))
     names = [info.path[len(path) :].strip("/") for info in infos if info.type == pafs.FileType.File]
     return any(not name.startswith(f"{TEMPORARY}/") and not is_data_file_name(name) for name in names)
-
-
-def _write(
-    write_plan: WritePlan,
-    request: IngestRequest,
-    task_plan: TaskPlan,
-    staging: Staging,
-    task: int,
-    attempt: int,
-    splits: list[Split],
-) -> WrittenSplits:
-    """Write the data files of a task."""
-    split_rows = SplitRows(splits, task_plan, request.text, staging, task, attempt)
-    row_count = 0
-
-    def columns() -> Iterator[dict[str, Any]]:
-        nonlocal row_count
-        for rows in split_rows:
-            row_count += len(rows)
-            yield {**rows.columns(request.column), **request.partition_by.values(rows.variants)}
-
-    adds = write_plan.write_files(columns())
-    return split_rows.written((), row_count, sum(add.size for add in adds), tuple(adds))

@@ -1,22 +1,13 @@
-"""An Iceberg table as the destination of an ingest: tasks write data files, and the driver commits them once.
-
-`IcebergWritePlan` writes the data files, and the package `iceberg` commits them.
-"""
+"""An Iceberg table as the destination of an ingest: `IcebergWritePlan` writes the files, and `iceberg` commits them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.choices import Mode
-from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, catalog_properties, find_table
 from parquet_variant.iceberg.locations import normal_location
@@ -27,83 +18,46 @@ from parquet_variant.iceberg.writing.create import TableDefinition, new_table
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write import write_plan
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
-from parquet_variant.ingestion.destination import Destination, Work
+from parquet_variant.ingestion.destinations.table import TableDestination
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
-from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import absolute
 from parquet_variant.io.staging import Staging, check_mode
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.tables.storage import is_uncommitted
 
 
-class IcebergDestination(Destination):
-    """An Iceberg table that an ingest appends to or overwrites. A new table is planned when the tasks start.
-
-    Data files are written to their final place, because no reader sees them before the commit. Only quarantined lines
-    are staged, below the table's location.
-    """
+class IcebergDestination(TableDestination):
+    """An Iceberg table; `remove_orphan_files` removes the files of a job whose commit may have failed."""
 
     def __init__(self, request: IngestRequest, table: LoadedTable | None) -> None:
-        location = request.dest if table is None else normal_location(table.metadata.location)
-        super().__init__(request, Staging.into(location), _write)
-        self._table, self._location = table, location
-        self._plan: IcebergWritePlan | None = None
-        self._is_uncommitted = True  # False if a snapshot may list the files of this job.
+        self._location = request.dest if table is None else normal_location(table.metadata.location)
+        super().__init__(request, self._location)
+        self._table, self._is_new = table, table is None
 
     @property
     def bad_records_path(self) -> str:
         """The directory of quarantined lines."""
         return super().bad_records_path.replace(self.dest.rstrip("/"), self._location.rstrip("/"), 1)
 
-    def work(self, plan: TaskPlan) -> Work:
-        """Plan the table, and return the function that every task runs."""
-        if self._table is None:
-            variant = pa.field(self._request.column, VARIANT_STORAGE, metadata=EXTENSION_METADATA)
-            by = self._request.partition_by
-            fields = [variant if field.name == variant.name else field for field in plan.fields] or [variant]
-            catalog, identifier = find_table(self._request.dest, self._request.catalog)
-            asked = TableDefinition(partition_by=tuple(by.names))
-            self._table = new_table(catalog, identifier, pa.schema([*fields, *by.fields]), asked)
-            self._location = normal_location(self._table.metadata.location)
-            self._staging = Staging.into(self._location)
-        self._staging = self._staging.begin()
-        options = {"threads": plan.threads, "encodings": plan.encodings}
-        write_plan = _plan(self._table, self._request, plan.schema, **options)
-        self._plan = replace(write_plan, job=f"{self._staging.job}-")
-        return partial(_write, self._plan, self._request, plan, self._staging)
+    def _plan_table(self, columns: pa.Schema) -> None:
+        catalog, identifier = find_table(self._request.dest, self._request.catalog)
+        definition = TableDefinition(partition_by=tuple(self._request.partition_by.names))
+        self._table = new_table(catalog, identifier, columns, definition)
+        self._location = normal_location(self._table.metadata.location)
+        self._staging = Staging.into(self._location)
 
-    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
-        """Commit the files of all tasks as one snapshot."""
-        assert self._table is not None and self._plan is not None
-        added: list[TableFile] = [file for part in written for file in part.adds]
-        bad = [file for part in written for file in part.files]
-        overwrites = self._table.exists and self._request.mode == "overwrite"
-        change = SnapshotChange(
-            "overwrite" if overwrites else "append",
-            added=tuple(file.file for file in added if file.file.record_count),
-            removes_all=overwrites,
-        )
-        try:
-            if change.added or overwrites or not self._table.exists:
-                commit_snapshot(newest_snapshot(self._table), change)
-        except BaseException as error:
-            self._is_uncommitted = isinstance(error, VariantError) and is_uncommitted(error)
-            raise
+    def _write_plan(self, schema: ShreddingSchema, **options: Any) -> IcebergWritePlan:
+        assert self._table is not None
+        return _plan(self._table, self._request, schema, **options)
+
+    def _commit_files(self, files: list[TableFile]) -> list[str]:
+        assert self._table is not None
+        added = tuple(file.file for file in files if file.file.record_count)
+        overwrites = not self._is_new and self._request.mode == "overwrite"
+        if added or overwrites or self._is_new:
+            change = SnapshotChange("overwrite" if overwrites else "append", added=added, removes_all=overwrites)
+            commit_snapshot(newest_snapshot(self._table), change)
         root = f"{self._table.metadata.location.rstrip('/')}/"
-        self._plan = None
-        if bad:
-            self._staging.commit(bad, marker=False)
-        else:
-            self._staging.abort()
-        return [file.path.removeprefix(root) for file in added if file.file.record_count]
-
-    def abort(self) -> None:
-        """Remove the files that this job wrote, unless a snapshot may list them; they become orphan files then."""
-        with suppress(OSError, TableError):
-            if self._plan is not None and self._is_uncommitted:
-                self._plan.remove_files()
-        super().abort()
+        return [file.path.removeprefix(root) for file in added]
 
 
 def open_iceberg(request: IngestRequest) -> IcebergDestination | None:
@@ -177,26 +131,3 @@ def _plan(table: LoadedTable, request: IngestRequest, schema: ShreddingSchema, *
     return write_plan(
         newest_snapshot(table), schema={request.column: schema}, file_bytes=file_bytes, options={**options, **write}
     )
-
-
-def _write(
-    write_plan: IcebergWritePlan,
-    request: IngestRequest,
-    task_plan: TaskPlan,
-    staging: Staging,
-    task: int,
-    attempt: int,
-    splits: list[Split],
-) -> WrittenSplits:
-    """Write the data files of a task."""
-    split_rows = SplitRows(splits, task_plan, request.text, staging, task, attempt)
-    row_count = 0
-
-    def columns() -> Iterator[dict[str, Any]]:
-        nonlocal row_count
-        for rows in split_rows:
-            row_count += len(rows)
-            yield {**rows.columns(request.column), **request.partition_by.values(rows.variants)}
-
-    files = write_plan.write_files(columns())
-    return split_rows.written((), row_count, sum(file.size for file in files), tuple(files))

@@ -19,7 +19,6 @@ from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_bat
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.scanning.table_scan import File, TableScan, TableScanTask
 
-
 Version = TypeVar("Version")
 
 
