@@ -60,7 +60,7 @@ demo: $(BASE_STAMP) ## run the main job on the earthquakes in examples/, through
 test: $$(TESTS_STAMP) ## run the tests; TESTS=tests/cli for a part of them, PYTHON=python3.13 for the core with another Python
 	$(say) 'Building the kernels that changed'
 	@$(build)
-	$(say) 'Running the tests with $(WORKERS) workers; the ones that use Spark share one session'
+	$(say) 'Running the tests with $(WORKERS) workers; each starts at most one Spark session'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(TESTS)
 
 check: lint ## lint, and the unit tests that need no Spark: under two minutes
@@ -72,7 +72,7 @@ check: lint ## lint, and the unit tests that need no Spark: under two minutes
 test-oldest: $(OLDEST_STAMP) ## the core tests with the oldest pyarrow, NumPy and DuckDB that pyproject.toml allows
 	$(say) 'Running the core tests with the oldest dependencies'
 	@PYTHONPATH=src $(OLDEST)/bin/python -m parquet_variant.machine_code.building
-	@$(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
+	@HYPOTHESIS_PROFILE=small $(OLDEST)/bin/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OLDEST_TESTS)
 
 judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our tables; needs Maven Central
 	$(say) 'delta-spark, Iceberg on Spark and DuckDB judge our tables'

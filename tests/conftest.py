@@ -1,7 +1,7 @@
-"""Fixtures shared by every layer's tests: where the test data is, one Spark session a process, Hypothesis profiles.
+"""Fixtures shared by every layer's tests: where the test data is, one Spark session per process, Hypothesis profiles.
 
-Owns the rule that absent data or an absent Java skips a test with the reason, never fails it, and that all tests that
-use Spark run in one xdist worker. Leaves helpers of a single layer to that layer's own directory.
+Owns the rule that absent data or an absent Java skips a test with the reason, never fails it, and that the Spark tests
+of one module run in one xdist worker. Leaves helpers of a single layer to that layer's own directory.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every Spark test the marker `spark`, and one xdist group: a second JVM costs more than it gains."""
+    """Give every Spark test the marker `spark`, and one xdist group per module: each worker starts at most one JVM."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group(f"spark {item.path.name}"))
 
 
 def _data_directory(variable: str, default: str, *parts: str) -> Path:

@@ -22,6 +22,7 @@ _LAZY_PACKAGES = sys.stdlib_module_names | {
     "parquet_variant",
     "pyarrow",
     "numpy",
+    "pandas",
     "duckdb",
     "sqlglot",
     "llvmlite",

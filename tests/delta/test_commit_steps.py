@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 import parquet_variant as pv
+from chosen_steps import chosen_steps
 from parquet_variant.errors import TableError
 from parquet_variant.tables import storage as storage_module
 from parquet_variant.tables.storage import LocalStorage
@@ -31,8 +32,10 @@ class Life:
 
     def __init__(self, steps: int) -> None:
         self.left = steps
+        self.taken = 0
 
     def step(self) -> None:
+        self.taken += 1
         self.left -= 1
         if self.left < 0:
             self.left = 0
@@ -151,11 +154,19 @@ def _seen(table: Path) -> list[str] | None:
         return None
 
 
-def _before(table: Path, first: bool) -> None:
+@pytest.fixture(scope="module")
+def old_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of three versions with one row in each."""
+    table = tmp_path_factory.mktemp("old") / "t"
+    for value in ("old-a", "old-b", "old-c"):
+        pv.delta.write(table, _rows(value), mode="append")
+    return table
+
+
+def _before(table: Path, old_table: Path | None) -> None:
     table.parent.mkdir()
-    if not first:
-        for value in ("old-a", "old-b", "old-c"):
-            pv.delta.write(table, _rows(value), mode="append")
+    if old_table is not None:
+        shutil.copytree(old_table, table)
 
 
 def _killed(work: Callable[[Path], None], table: Path, steps: int, monkeypatch) -> bool:
@@ -172,28 +183,33 @@ def _killed(work: Callable[[Path], None], table: Path, steps: int, monkeypatch) 
     ("kind", "first"),
     [*((kind, False) for kind in KINDS), ("append", True), ("overwrite", True), ("ingest", True)],
 )
-def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, tmp_path, monkeypatch):
-    work = KINDS[kind]
-    _before(tmp_path / "whole" / "t", first)
-    old = _seen(tmp_path / "whole" / "t")
-    work(tmp_path / "whole" / "t")
-    new = _seen(tmp_path / "whole" / "t")
-    outcomes = []
-    for step in count():
+def test_a_kill_at_any_step_leaves_the_old_or_the_new(kind, first, old_table, tmp_path, monkeypatch):
+    work, template = KINDS[kind], None if first else old_table
+    whole = tmp_path / "whole" / "t"
+    _before(whole, template)
+    old = _seen(whole)
+    life = Life(1 << 30)
+    with monkeypatch.context() as patch:
+        _mortal(life, patch)
+        work(whole)
+    new = _seen(whole)
+    outcomes = set()
+    # The first steps and the last ones are always tried: nothing is committed yet, and all is.
+    for step in chosen_steps(life.taken, always=(0, 1, life.taken - 2, life.taken - 1)):
         table = tmp_path / f"killed {step}" / "t"
-        _before(table, first)
+        _before(table, template)
         versions = -1 if first else 2
-        if not _killed(work, table, step, monkeypatch):
-            break
-        assert _seen(table) in (old, new), step
-        committed = _seen(table) is not None and pv.delta.snapshot(table).version > versions
-        outcomes.append(committed)
-        if not committed or _seen(table) == old != new:
-            assert _seen(table) == old
+        assert _killed(work, table, step, monkeypatch)
+        seen = _seen(table)
+        assert seen in (old, new), step
+        committed = seen is not None and pv.delta.snapshot(table).version > versions
+        outcomes.add(committed)
+        if not committed or seen == old != new:
+            assert seen == old
             work(table)
             assert _seen(table) == new
-    assert len(outcomes) >= 3
-    assert {*outcomes} == {False, True}
+    assert life.taken >= 3
+    assert outcomes == {False, True}
 
 
 class Failing:
@@ -233,16 +249,20 @@ def _failing(failing: Failing, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("kind", ["append", "overwrite", "optimize", "delete"])
-def test_a_disk_that_fails_at_any_call_is_told_and_leaves_nothing_in_between(kind, tmp_path, monkeypatch):
+def test_a_disk_that_fails_at_any_call_is_reported_and_leaves_the_old_or_the_new(
+    kind, old_table, tmp_path, monkeypatch
+):
     work = KINDS[kind]
-    _before(tmp_path / "whole" / "t", False)
-    old = _seen(tmp_path / "whole" / "t")
-    work(tmp_path / "whole" / "t")
-    new = _seen(tmp_path / "whole" / "t")
-    reasons = set()
-    for number in count(1):
+    whole = tmp_path / "whole" / "t"
+    _before(whole, old_table)
+    old, counting = _seen(whole), Failing(0)
+    with monkeypatch.context() as patch:
+        _failing(counting, patch)
+        work(whole)
+    new, calls, failed = _seen(whole), -counting.left, 0
+    for number in chosen_steps(calls, first=1, always=(1, calls)):
         table = tmp_path / f"failing {number}" / "t"
-        _before(table, False)
+        _before(table, old_table)
         files = {path for path in table.rglob("*") if path.is_file()}
         failing, error = Failing(number), None
         with monkeypatch.context() as patch:
@@ -251,15 +271,16 @@ def test_a_disk_that_fails_at_any_call_is_told_and_leaves_nothing_in_between(kin
                 work(table)
             except pv.VariantError as caught:
                 error = caught
-                reasons.add(caught.reason)
-        if not failing.failed:
-            break
+        if not failing.failed:  # caches were filled by the first run
+            continue
+        failed += 1
         committed = pv.delta.snapshot(table).version > 2
         assert _seen(table) == (new if committed else old)
         assert files <= {path for path in table.rglob("*") if path.is_file()}
         assert error is None or not committed or error.reason == "unknown-outcome"
+        assert error is None or error.reason in ("cannot-read", "cannot-write", "unknown-outcome")
         assert error is not None or committed
         data = {path for path in table.glob("*.parquet") if path not in files}
         assert committed or kind == "delete" or not data
-    assert number > 15
-    assert {"cannot-read", "cannot-write", "unknown-outcome"} <= reasons
+    assert calls > 15
+    assert failed > 5

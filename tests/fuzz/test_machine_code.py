@@ -18,7 +18,11 @@ from parquet_variant.machine_code.levels import levels_here
 from parquet_variant.machine_code.library import TABLE, Library, file_name
 from parquet_variant.testing import json_texts, shredding_schemas
 
-pytestmark = pytest.mark.skipif(not levels_here(), reason="no libraries of kernels are built on this platform")
+pytestmark = [
+    pytest.mark.skipif(not levels_here(), reason="no libraries of kernels are built on this platform"),
+    # In one process, because building the libraries takes half a minute.
+    pytest.mark.xdist_group("machine code"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parquet_variant as pv
+from chosen_steps import chosen_steps
 from parquet_variant.errors import IcebergError, TableError, VariantError
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile
 from parquet_variant.iceberg.metadata.puffin import read_footer
@@ -132,7 +133,7 @@ PARTITIONS = [
 ]  # fmt: skip
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=max(10, settings.default.max_examples // 4))
 @given(st.integers(0, 10**6))
 def test_pruned_equals_unpruned(seed: int) -> None:
     import tempfile
@@ -412,8 +413,8 @@ STEPS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def run_and_die(step: str, table: str, calls: int) -> None:
-    """Run a step, and die before the n-th change of the disk."""
+def run_and_die(step: str, table: Path, calls: int) -> None:
+    """Run a step and die before the n-th change of the disk; write the number of changes next to the table."""
     left = [calls]
 
     def dying(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -427,33 +428,36 @@ def run_and_die(step: str, table: str, calls: int) -> None:
 
     for name in ("link", "replace", "rename", "unlink", "fsync"):
         setattr(os, name, dying(getattr(os, name)))
-    STEPS[step](table)
-    left[0] = 1_000_000
+    STEPS[step](str(table))
+    table.with_suffix(".changes").write_text(str(calls - left[0]))
+
+
+def in_a_child(step: str, table: Path, calls: int) -> int | None:
+    process = multiprocessing.get_context("fork").Process(target=run_and_die, args=(step, table, calls))
+    process.start()
+    process.join(60)
+    return process.exitcode
+
+
+def small_table(path: Path) -> Path:
+    pv.iceberg.write(path, events(range(6)))
+    pv.iceberg.append(path, events(range(6, 8)))
+    return path
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", list(STEPS))
 def test_a_kill_leaves_the_old_table_or_the_new_one(tmp_path: Path, step: str) -> None:
-    pv.iceberg.write(tmp_path / "base", events(range(6)))
-    pv.iceberg.append(tmp_path / "base", events(range(6, 8)))
-    old = contents(tmp_path / "base")
-    seen = set()
-    for calls in range(40):
-        table = tmp_path / f"t{calls}"
-        pv.iceberg.write(table, events(range(6)))
-        pv.iceberg.append(table, events(range(6, 8)))
-        assert contents(table) == old
-        process = multiprocessing.get_context("fork").Process(target=run_and_die, args=(step, str(table), calls))
-        process.start()
-        process.join(60)
-        now = contents(table)
-        seen.add(repr(now))
-        assert len(seen | {repr(old)}) <= 2, calls
+    whole = small_table(tmp_path / "whole")
+    old = contents(whole)
+    assert in_a_child(step, whole, 1_000_000) == 0
+    new, changes = contents(whole), int(whole.with_suffix(".changes").read_text())
+    assert changes >= 3
+    for calls in chosen_steps(changes, always=(0, changes - 1)):
+        table = small_table(tmp_path / f"t{calls}")
+        assert in_a_child(step, table, calls) == -signal.SIGKILL
+        assert contents(table) in (old, new), calls
         assert pv.iceberg.append(table, events([500])).committed
-        if process.exitcode == 0:
-            break
-    else:
-        pytest.fail("the step never finished")
 
 
 def contents(table: Path) -> list[str]:

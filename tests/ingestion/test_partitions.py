@@ -227,11 +227,11 @@ def test_nothing_is_partitioned_by_nothing():
 def test_many_partitions_and_null_partitions_warn_before_anything_is_written(tmp_path: Path, format: str) -> None:
     source = tmp_path / "a.ndjson"
     source.write_text(
-        "".join(f'{{"id": {n}, "day": "2026-01-{n % 28 + 1:02d}", "k": {n % 999}}}\n' for n in range(3000))
+        "".join(f'{{"id": {n}, "day": "2026-01-{n % 28 + 1:02d}", "k": {n % 200}}}\n' for n in range(3000))
     )
     for by, words in [
         (["id=$.id:int"], r"3,000 partitions"),
-        (["day=$.day:date", "k=$.k:int"], r"3,000 partitions"),
+        (["day=$.day:date", "k=$.k:int"], r"1,400 partitions"),
         (["day=$.dya:date"], r"dya.* has no value of type date32"),
         (["day=$.day:int"], r"day.* has no value of type int32"),
     ]:

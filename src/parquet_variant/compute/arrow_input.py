@@ -85,6 +85,11 @@ def _has_pandas() -> bool:
     return find_spec("pandas") is not None
 
 
+if not _has_pandas():
+    # pyarrow looks for pandas once, under a lock of C++ that a forked child could never take. A fork waits for imports.
+    pa.array([""], pa.string())
+
+
 def as_variant_array(values: Any) -> VariantArray:
     r"""Return the argument as a `VariantArray`.
 
