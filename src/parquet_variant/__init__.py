@@ -47,6 +47,8 @@ _NAMES = {
     "ingestion.result": "IngestResult",
     "machine_code.entry_points": "warmup",
     "path": "VariantPath",
+    "publishing.publish": "publish",
+    "publishing.result": "PublishResult",
     "quality.diff": "DataDiff diff",
     "schema.shredding_schema": "ShreddingSchema",
     "shredding.policies.auto": "AutoPolicy",

@@ -76,6 +76,8 @@ from parquet_variant.ingestion.ingest import read_json as read_json
 from parquet_variant.ingestion.result import IngestResult as IngestResult
 from parquet_variant.machine_code.entry_points import warmup as warmup
 from parquet_variant.path import VariantPath as VariantPath
+from parquet_variant.publishing.publish import publish as publish
+from parquet_variant.publishing.result import PublishResult as PublishResult
 from parquet_variant.quality.diff import DataDiff as DataDiff
 from parquet_variant.quality.diff import diff as diff
 from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
@@ -110,6 +112,7 @@ __all__ = [
     "PathRules",
     "PredicateError",
     "Profile",
+    "PublishResult",
     "SchemaError",
     "ShreddingSchema",
     "SparkPolicy",
@@ -141,6 +144,7 @@ __all__ = [
     "parquet",
     "parse_json",
     "profile",
+    "publish",
     "read_json",
     "schema_of_variant",
     "schema_of_variant_agg",

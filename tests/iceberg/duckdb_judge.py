@@ -39,6 +39,15 @@ class Judge:
         rows: list[list[Any]] = answer["rows"]
         return rows
 
+    def load(self, extension: str) -> bool:
+        """Load another extension, if the environment has it; return whether it does."""
+        answer = self.sql(f"LOAD '{extension}'") if self._has(extension) else None
+        return answer is not None
+
+    def _has(self, extension: str) -> bool:
+        command = [PYTHON, "-c", f"import duckdb_extension_{extension}"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
@@ -59,8 +68,13 @@ def serve(catalog: str | None) -> None:
     if catalog is not None:
         connection.execute(f"ATTACH '' AS lake (TYPE iceberg, ENDPOINT '{catalog}', AUTHORIZATION_TYPE 'none')")
     for line in sys.stdin:
+        text = json.loads(line)
+        if text.startswith("LOAD '"):
+            name = text[6:-1]
+            (path,) = glob.glob(f"{site}/duckdb_extension_{name}/extensions/*/{name}.duckdb_extension")  # noqa: PTH207
+            text = f"LOAD '{path}'"
         try:
-            rows = [list(row) for row in connection.execute(json.loads(line)).fetchall()]
+            rows = [list(row) for row in connection.execute(text).fetchall()]
             answer: dict[str, Any] = {"rows": rows}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}

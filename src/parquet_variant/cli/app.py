@@ -19,7 +19,7 @@ from parquet_variant.lazy_names import optional_libraries
 COMMANDS = (
     *("ingest", "query", "sql-view", "schema", "cat", "infer", "explore", "inspect", "diff", "validate"),
     *("compat", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "history", "restore"),
-    *("warmup", "doctor"),
+    *("publish", "warmup", "doctor"),
 )
 # `variant table set`: group -> commands of Delta tables.
 GROUPS = {"table": ("set",)}

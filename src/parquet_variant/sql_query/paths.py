@@ -27,7 +27,7 @@ def is_delta(path: Any) -> bool:
     """
     from parquet_variant.io.filesystems import has_delta_log
 
-    return has_delta_log(path)
+    return has_delta_log(path) and _is_source(path, "delta")
 
 
 def is_iceberg(path: Any) -> bool:
@@ -38,7 +38,18 @@ def is_iceberg(path: Any) -> bool:
     """
     from parquet_variant.io.filesystems import has_iceberg_metadata
 
-    return has_iceberg_metadata(path)
+    return has_iceberg_metadata(path) and _is_source(path, "iceberg")
+
+
+def _is_source(path: Any, format: str) -> bool:
+    """Return whether a table is read in its format, and not in the one that it was published from."""
+    from parquet_variant.io.filesystems import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
+
+    if str(path).endswith(ICEBERG_METADATA) or not (has_delta_log(path) and has_iceberg_metadata(path)):
+        return True
+    from parquet_variant.publishing.marks import table_format
+
+    return table_format(path) == format
 
 
 def refuse_versions(path: Any, *versions: Any) -> None:

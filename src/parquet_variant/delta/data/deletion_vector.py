@@ -15,7 +15,6 @@ from parquet_variant.delta import z85
 from parquet_variant.delta.data.paths import vector_path
 from parquet_variant.delta.protocol.actions import DeletionVector
 from parquet_variant.errors import DeltaError
-from parquet_variant.io.filesystems import write_errors
 from parquet_variant.tables.row_sets import FRAME_BYTES, check_rows, framed, read_bitmap, unframed, write_bitmap
 from parquet_variant.tables.storage import Storage
 
@@ -51,13 +50,16 @@ def _from_file(storage: Storage, vector: DeletionVector) -> bytes:
     return unframed(block, path)
 
 
-def write_vector(storage: Storage, rows: npt.NDArray[np.uint64]) -> DeletionVector:
-    """Write a deletion vector to a new file of the table.
+def write_vector(
+    storage: Storage, rows: npt.NDArray[np.uint64], *, name: uuid.UUID | None = None, directory: str = ""
+) -> DeletionVector:
+    """Write a deletion vector to a file of the table.
 
     `rows`: unique 0-based positions, ascending.
+    `name`: the unique part of the file's name (default: a new one).
+    `directory`: the directory of the file in the table.
     """
     data = write_bitmap(rows)
-    name = uuid.uuid4()
-    with storage.create(f"deletion_vector_{name}.bin") as local, write_errors(local):
-        local.write_bytes(_FILE_VERSION + framed(data))
-    return DeletionVector("u", z85.encode(name.bytes), len(data), len(rows), 1)
+    name = uuid.uuid4() if name is None else name
+    storage.put(f"{directory}/deletion_vector_{name}.bin".lstrip("/"), _FILE_VERSION + framed(data))
+    return DeletionVector("u", f"{directory}{z85.encode(name.bytes)}", len(data), len(rows), 1)

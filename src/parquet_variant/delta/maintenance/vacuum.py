@@ -17,12 +17,13 @@ from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.segment import LOG
 from parquet_variant.delta.log.snapshot import Snapshot, writable_snapshot
 from parquet_variant.delta.protocol.actions import DeletionVector, now_millis
-from parquet_variant.delta.protocol.table_properties import duration_millis
+from parquet_variant.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.temporaries import dead_temporaries
 
 _RETENTION = "delta.deletedFileRetentionDuration"
+_ICEBERG = "metadata"
 
 
 def vacuum(
@@ -60,7 +61,8 @@ def vacuum(
     Raises
     ------
     TableError
-        ``"retention-too-short"`` without `force`; ``"unsupported-feature"``.
+        ``"retention-too-short"`` without `force`; ``"unsupported-feature"``; ``"published"`` for a table that
+        `pv.publish` made.
 
     Examples
     --------
@@ -71,6 +73,14 @@ def vacuum(
     []
     """
     current = writable_snapshot(table, storage_options)
+    source = current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
+    if source is not None:
+        raise DeltaError(
+            f"{current.storage.uri} was published from {source}, whose files are not all in Delta's log: clean up the "
+            f"{source} table instead",
+            reason="published",
+            file=current.storage.uri,
+        )
     minimum = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
     keep = minimum if retention is None else int(retention.total_seconds() * 1000)
     if keep < minimum and not force:
@@ -99,6 +109,9 @@ def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) 
     needed = _needed_files(current, cutoff if tombstones else None)
     needed |= {current.storage.unlinked(path) for path in needed - {file.path for file in files}}
     other_tables = {file.path.partition(f"/{LOG}/")[0] for file in files if f"/{LOG}/" in file.path}
+    # Iceberg metadata of the same files (`pv.publish`).
+    if any(file.path.startswith(f"{_ICEBERG}/") and ".metadata.json" in file.path for file in files):
+        other_tables.add(_ICEBERG)
     return [
         file.path
         for file in files

@@ -17,6 +17,8 @@ from parquet_variant.delta.protocol.features import FEATURES, ROW_COMMIT_COLUMN,
 from parquet_variant.errors import DeltaError, TableError, check_mapping, choice_of
 
 CONSTRAINT = "delta.constraints."
+# The format of the table that a Delta table was published from (`pv.publish`).
+PUBLISHED_FROM_PROPERTY = "parquetVariant.publishedFrom"
 SHREDDING_PROPERTY = "delta.enableVariantShredding"
 _FEATURE = "delta.feature."
 _UNITS = {

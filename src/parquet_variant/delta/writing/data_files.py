@@ -41,7 +41,7 @@ CHANGE_TYPE = "_change_type"
 CLUSTERING = "delta.clustering"
 CHANGE_DATA = "_change_data/"
 # Characters that RFC 2396 allows in a path: delta-rs does not find files again whose paths escape them.
-_URI_SAFE = "/=-._~!$&()+,;@"
+URI_SAFE = "/=-._~!$&()+,;@"
 # The names that `WritePlan.new_path` gives, in any partition.
 _NAME = re.compile(r"([^/]+=[^/]*/)*part-([0-9a-f]{12}-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\w+\.parquet")
 
@@ -120,7 +120,7 @@ class WritePlan(TableWritePlan[Add]):
     def add(self, path: str, partition: PartitionValues, info: FileInfo, stats: str, data_change: bool = True) -> Add:
         """Return the action that adds a file with given statistics."""
         return Add(
-            path=quote(path, safe=_URI_SAFE),
+            path=quote(path, safe=URI_SAFE),
             partition_values=dict(partition),
             size=info.bytes,
             modification_time=now_millis(),
