@@ -165,7 +165,7 @@ def diff(
         If false, the result has no values of the data: example rows have numbers only, and ranges no bounds.
     sample_bytes
         Bytes to read of each data set that is larger, without its footers. By default, data up to 8 MiB (64 MiB of
-        JSON) is read as a whole, else 4 MiB or 0.5 % of the bytes, at most 8 MiB.
+        JSON) is read as a whole, else 4 MiB or 0.8 % of the bytes, at most 8 MiB.
     threads
         Number of threads that parse JSON (default: one per CPU).
     **text

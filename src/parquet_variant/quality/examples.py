@@ -20,9 +20,9 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.variant_get import variant_get
 from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within
 from parquet_variant.quality.findings import Example, Finding
-from parquet_variant.quality.residuals import read_residuals
 from parquet_variant.quality.summaries import PathSummary, Summary
 from parquet_variant.quality.value_figures import type_name
 from parquet_variant.types import VariantType
@@ -146,10 +146,8 @@ def _find(searches: Sequence[_Search], summary: Summary) -> None:
 
 
 def _all_rows(summary: Summary) -> Iterator[_Rows]:
-    if summary.proof is not None and summary.proof.residual_bytes:
-        for facts in summary.proof.files:
-            for found in read_residuals(facts) or ():
-                yield _Rows(found.values, facts.footer.source.path, found.rows, found.path)
+    for file, found in summary.proof.residuals if summary.proof is not None else ():
+        yield _Rows(found.values, file, found.rows, found.path)
     for batch in summary.example_batches():
         numbers = np.arange(batch.first_row, batch.first_row + len(batch.values), dtype=np.int64)
         yield _Rows(batch.values, batch.file, numbers, VariantPath())
@@ -166,8 +164,11 @@ def _matching(rows: _Rows, search: _Search) -> Iterator[Example]:
         if search.types is not None and steps == len(inner):
             names = variant_type(outer).to_pylist()
             is_candidate &= [name is not None and type_name(VariantType(name)) in search.types for name in names]
-        for at in np.flatnonzero(is_candidate)[:_ROWS].tolist():
-            value = next(_matching_values(outer[at], inner[steps:], search), None)
+        candidates = np.flatnonzero(is_candidate)[:_ROWS]
+        # Single values of an unshredded array are much faster to get.
+        values = VariantArray(outer.storage.take(from_numpy(candidates))).to_unshredded()
+        for at, candidate in zip(candidates.tolist(), values, strict=True):
+            value = next(_matching_values(candidate, inner[steps:], search), None)
             if value is not None:
                 yield Example(search.side, int(rows.rows[at]), rows.file, _shown(value))
     except VariantError:

@@ -7,6 +7,7 @@ values in residual columns to `residuals`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,8 +16,14 @@ from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_type
 from parquet_variant.path import WILDCARD, VariantPath
-from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual, file_facts, read_footer
-from parquet_variant.quality.residuals import ResidualValues, read_residuals, residual_bytes
+from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual, file_facts, open_paths, read_footer
+from parquet_variant.quality.residuals import (
+    ResidualValues,
+    dictionary_bytes,
+    has_old_list,
+    read_residuals,
+    residual_sizes,
+)
 from parquet_variant.quality.sampling import evenly
 from parquet_variant.quality.sources import DataSet
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, type_name
@@ -60,6 +67,10 @@ class FooterFigures:
         The facts of each file.
     footer_bytes, residual_bytes
         Bytes that were read.
+    read_paths
+        The paths whose ``value`` columns were read.
+    residuals
+        The values that were read from them, with the name of the file.
     is_complete
         Whether the footers of all files were read, and all have a known layout.
     """
@@ -72,6 +83,8 @@ class FooterFigures:
     residual_bytes: int = 0
     is_complete: bool = True
     coverages: set[_Coverage] = field(default_factory=set)
+    read_paths: frozenset[VariantPath] = frozenset()
+    residuals: list[tuple[str, ResidualValues]] = field(default_factory=list)
 
     def is_proved(self, path: VariantPath) -> bool:
         """Return whether the figures of a path are complete; of a path without figures, that it does not exist."""
@@ -86,7 +99,7 @@ class FooterFigures:
 def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     """Return what the footers of a data set prove.
 
-    `residual_limit`: number of bytes of residual columns to read at most; if they are larger, none is read.
+    `residual_limit`: number of bytes of residual columns to read at most; the smallest are read.
     """
     result = FooterFigures()
     chosen = evenly(data.files, _MAX_FILES)
@@ -107,34 +120,48 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
         result.rows += facts.rows
         unknown = result.null_rows is None or facts.null_rows is None
         result.null_rows = None if unknown else (result.null_rows or 0) + (facts.null_rows or 0)
-    sizes = [residual_bytes(facts) for facts in result.files]
-    reads_residuals = sum(sizes) <= residual_limit
-    for facts, size in zip(result.files, sizes, strict=True):
-        _add_file(result, facts, reads_residuals=reads_residuals)
-        result.residual_bytes += size if reads_residuals else 0
+    result.read_paths, result.residual_bytes = _affordable(result.files, residual_limit)
+    for facts in result.files:
+        _add_file(result, facts)
     return result
+
+
+def _affordable(files: Sequence[FileFacts], limit: int) -> tuple[frozenset[VariantPath], int]:
+    """Return the paths whose ``value`` columns can be read within a limit, the smallest first, and their bytes."""
+    sizes: Counter[VariantPath] = Counter()
+    dictionaries = 0
+    for facts in files:
+        sizes.update(residual_sizes(facts))
+        dictionaries += dictionary_bytes(facts) if any(open_paths(facts)) else 0
+    total, chosen = dictionaries, set[VariantPath]()
+    for path, size in sorted(sizes.items(), key=lambda entry: entry[1]):
+        if total + size > limit:
+            break
+        total += size
+        chosen.add(path)
+    return frozenset(chosen), total if chosen else 0
 
 
 def _has_column(schema: SchemaNode, column: str) -> bool:
     return any(column in (variant.name, variant.node.dotted) for variant in find_variants(schema))
 
 
-def _add_file(result: FooterFigures, facts: FileFacts, *, reads_residuals: bool) -> None:
+def _add_file(result: FooterFigures, facts: FileFacts) -> None:
     unproved: set[VariantPath] = set()
     unknown_below: set[VariantPath] = set()
-    residuals = read_residuals(facts) if reads_residuals else None
+    read = frozenset(path for path in result.read_paths if path in facts.groups and not has_old_list(facts, path))
     for path, group in facts.groups.items():
         figures, is_complete = _of_group(path, group)
-        is_unread = group.residual is Residual.OPEN and residuals is None
+        is_unread = group.residual is Residual.OPEN and path not in read
         if is_unread or not is_complete:
             unknown_below.add(path)
             # If every value is a shredded object, the ``value`` column has only their other fields.
             if not is_complete or not _holds_fields(group) or group.typed != _places(facts, path):
                 unproved.add(path)
         add_all(result.figures, [(path, figures)])
-    for found in residuals or ():
-        group = facts.groups[found.path]
-        if not _add_residual(result.figures, found, group):
+    for found in read_residuals(facts, read):
+        result.residuals.append((facts.footer.source.path, found))
+        if not _add_residual(result.figures, found, facts.groups[found.path]):
             unproved.add(found.path)
     result.coverages.add(_Coverage(frozenset(facts.groups), frozenset(unproved), frozenset(unknown_below)))
 

@@ -6,7 +6,7 @@ small part of the bytes, and together with the footer they describe every value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.parquet.format.footer import SchemaNode
@@ -48,82 +48,83 @@ class ResidualValues(NamedTuple):
     rows: npt.NDArray[np.int64]
 
 
-def residual_bytes(facts: FileFacts) -> int:
-    """Return the number of compressed bytes that `read_residuals` reads."""
-    return sum(
-        facts.footer.metadata.row_group(number).column(leaf).total_compressed_size
-        for number, leaves in _leaves_by_group(facts)
-        for leaf in leaves
-    )
-
-
-def _leaves_by_group(facts: FileFacts) -> Iterator[tuple[int, list[int]]]:
-    """Yield the row groups with values that the footer does not describe, and the columns that hold them."""
-    metadata = facts.column.node.child("metadata")
-    for number in range(facts.footer.metadata.num_row_groups):
-        nodes = [facts.residual for _, facts in _open_in(facts, number)]
-        leaves = [node.leaf for node in (metadata, *nodes) if node is not None and node.leaf is not None]
-        if nodes:
-            yield number, leaves
-
-
-class _Open(NamedTuple):
-    path: VariantPath
-    residual: SchemaNode
-
-
-def _open_in(facts: FileFacts, number: int) -> list[tuple[VariantPath, _Open]]:
-    return [
-        (path, _Open(path, group.group.residual))
+def residual_sizes(facts: FileFacts) -> dict[VariantPath, int]:
+    """Return the compressed bytes of the ``value`` columns that the footer does not describe, by path."""
+    metadata = facts.footer.metadata
+    return {
+        path: sum(
+            metadata.row_group(number).column(residual.leaf).total_compressed_size for number in group.open_groups
+        )
         for path, group in open_paths(facts)
-        if number in group.open_groups and group.group.residual is not None
-    ]
+        for residual in (group.group.residual,)
+        if residual is not None
+    }
 
 
-def read_residuals(facts: FileFacts) -> Iterator[ResidualValues] | None:
-    """Yield the values that the footer does not describe; None if a column is stored in an unknown form of list."""
-    if any(_is_in_old_list(facts, path, group.group.residual) for path, group in open_paths(facts)):
-        return None
-    return _read(facts)
+def dictionary_bytes(facts: FileFacts) -> int:
+    """Return the compressed bytes of the column with the names of fields, which values need."""
+    numbers = range(facts.footer.metadata.num_row_groups)
+    return _chunk_bytes(facts, facts.column.node.child("metadata"), numbers)
 
 
-def _is_in_old_list(facts: FileFacts, path: VariantPath, residual: SchemaNode | None) -> bool:
-    """Return whether a column is in a list without the three levels of the specification."""
+def _chunk_bytes(facts: FileFacts, node: SchemaNode | None, row_groups: Iterable[int]) -> int:
+    metadata = facts.footer.metadata
+    if node is None:
+        return 0
+    return sum(metadata.row_group(number).column(node.leaf).total_compressed_size for number in row_groups)
+
+
+def read_residuals(facts: FileFacts, paths: Collection[VariantPath]) -> Iterator[ResidualValues]:
+    """Yield the values at some paths that the footer does not describe."""
+    first_row = 0
+    for number in range(facts.footer.metadata.num_row_groups):
+        columns = {
+            path: group.group.residual
+            for path, group in open_paths(facts)
+            if number in group.open_groups and path in paths and group.group.residual is not None
+        }
+        if columns:
+            yield from _read(facts, number, columns, first_row)
+        first_row += facts.footer.metadata.row_group(number).num_rows
+
+
+def has_old_list(facts: FileFacts, path: VariantPath) -> bool:
+    """Return whether a path is in a list without the three levels of the specification."""
+    residual = facts.groups[path].group.residual
     if residual is None or not path.has_wildcard:
         return False
     names = residual.path
     return any(names[at + 1] != "element" for at, name in enumerate(names[:-1]) if name == "list" and at)
 
 
-def _read(facts: FileFacts) -> Iterator[ResidualValues]:
-    footer = facts.footer
-    first_row = 0
-    starts = []
-    for number in range(footer.metadata.num_row_groups):
-        starts.append(first_row)
-        first_row += footer.metadata.row_group(number).num_rows
-    for number, leaves in _leaves_by_group(facts):
-        table = read_leaves(footer, number, leaves)
-        top = one_chunk(table.column(facts.column.path[0]))
+def _read(
+    facts: FileFacts, number: int, columns: Mapping[VariantPath, SchemaNode], first_row: int
+) -> Iterator[ResidualValues]:
+    nodes = [facts.column.node.child("metadata"), *columns.values()]
+    leaves = [node.leaf for node in nodes if node is not None and node.leaf is not None]
+    table = read_leaves(facts.footer, number, leaves, leaves[:1])
+    top = nested_array(table, facts.column.path)
+    metadata = pc.struct_field(top, ["metadata"])
+    for path, residual in columns.items():
         rows = np.arange(len(top), dtype=np.int64)
-        for name in facts.column.path[1:]:
-            top = pc.struct_field(top, [name])
-        metadata = pc.struct_field(top, ["metadata"])
-        depth = len(facts.column.path)
-        for path, found in _open_in(facts, number):
-            values, at = _flattened(top, found.residual.path[depth:], rows)
-            is_value = np.asarray(values.is_valid())
-            values, at = values.filter(pa.array(is_value)), at[is_value]
-            storage = pa.StructArray.from_arrays([metadata.take(pa.array(at)), values], ["metadata", "value"])
-            yield ResidualValues(path, VariantArray.from_storage(storage), at + starts[number])
+        values, rows = _flattened(top, residual.path[len(facts.column.path) :], rows)
+        is_value = np.asarray(values.is_valid())
+        values, rows = values.filter(pa.array(is_value)), rows[is_value]
+        storage = pa.StructArray.from_arrays([metadata.take(pa.array(rows)), values], ["metadata", "value"])
+        yield ResidualValues(path, VariantArray.from_storage(storage), rows + first_row)
 
 
-def read_leaves(footer: FileFooter, row_group: int, leaves: Sequence[int]) -> pa.Table:
-    """Read some leaf columns of a row group; raises `VariantFileError` if they are damaged."""
+def read_leaves(
+    footer: FileFooter, row_group: int, leaves: Sequence[int], dictionaries: Sequence[int] = ()
+) -> pa.Table:
+    """Read some leaf columns of a row group, some of them as dictionaries.
+
+    Raises `VariantFileError` if the columns are damaged.
+    """
     source = footer.source
     try:
         with source.filesystem.open_input_file(source.path) as stream:
-            reader = Reader(Handle(stream), footer.metadata)
+            reader = Reader(Handle(stream), footer.metadata, dictionaries)
             return reader.reader.read_row_group(row_group, column_indices=sorted(leaves), use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(

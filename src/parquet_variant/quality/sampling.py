@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
@@ -20,6 +22,7 @@ from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.format.page_places import chunk_start_of
 from parquet_variant.parquet.format.pyarrow_limits import with_wide_decimals
+from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
 from parquet_variant.path import VariantPath
 from parquet_variant.quality.footers import FileFacts, Residual
 from parquet_variant.quality.residuals import CountedHandle
@@ -30,8 +33,8 @@ Item = TypeVar("Item")
 # Rows that are sampled at most, and the row groups that they come from.
 _ROWS = 20_000
 _ROW_GROUPS = 8
-# Rows of a page, which are read and decompressed together.
-_PAGE_ROWS = 20_000
+# Bytes that are read of a page header, and the field of the size that follows it.
+_HEADER_BYTES, _COMPRESSED_SIZE = 512, 3
 _BATCH_ROWS = 1024
 # Granularity of reads inside a column chunk.
 _BUFFER = 8 << 10
@@ -87,13 +90,13 @@ def sampled_rows(files: Sequence[FileFacts], size: int) -> RowSample:
     if not places:
         return RowSample()
     chosen = evenly(places, _ROW_GROUPS)
-    costs = [sum(_cost(facts, number, leaf) for leaf in _leaves(facts)) for facts, number in chosen]
-    while len(chosen) > 1 and sum(costs) > size:
+    costs = [_costs(facts, number) for facts, number in chosen]
+    while len(chosen) > 1 and sum(sum(leaves.values()) for leaves in costs) > size:
         chosen, costs = evenly(chosen, len(chosen) - 1), evenly(costs, len(costs) - 1)
     sample = RowSample()
     omitted: set[VariantPath] = set()
-    for facts, number in chosen:
-        leaves, dropped = _within(facts, number, size // len(chosen))
+    for (facts, number), leaf_costs in zip(chosen, costs, strict=True):
+        leaves, dropped = _within(facts, leaf_costs, size // len(chosen))
         omitted |= dropped
         sample.bytes_read += _read(facts, number, leaves, _ROWS // len(chosen), sample.batches)
     sample.omitted = frozenset(omitted)
@@ -115,23 +118,33 @@ def _leaves(facts: FileFacts) -> list[int]:
     return [leaf.leaf for leaf in facts.column.node.leaves() if leaf.leaf is not None]
 
 
-def _cost(facts: FileFacts, number: int, leaf: int) -> int:
-    """Estimate the bytes of the dictionary and of the first data page of a column chunk."""
+def _costs(facts: FileFacts, number: int) -> dict[int, int]:
+    """Return the bytes of the dictionary and of the first data page of each column chunk of a row group."""
     group = facts.footer.metadata.row_group(number)
-    chunk = group.column(leaf)
+    source = facts.footer.source
+    with _data_errors(source.path), source.filesystem.open_input_file(source.path) as stream:
+        return {leaf: _first_page_end(group.column(leaf), stream) for leaf in _leaves(facts)}
+
+
+def _first_page_end(chunk: pq.ColumnChunkMetaData, stream: pa.NativeFile) -> int:
+    """Return the number of bytes of a column chunk up to the end of its first data page."""
     size: int = chunk.total_compressed_size
-    dictionary = min(max(chunk.data_page_offset - chunk_start_of(chunk), 0), size)
-    pages = (size - dictionary) * min(1.0, _PAGE_ROWS / max(group.num_rows, 1))
-    return dictionary + min(max(round(pages), _BUFFER), size - dictionary)
+    before = min(max(chunk.data_page_offset - chunk_start_of(chunk), 0), size)
+    try:
+        header, header_size = read_value(bytes(stream.read_at(_HEADER_BYTES, chunk.data_page_offset)), 0, STRUCT)
+        return min(before + header_size + int(header[_COMPRESSED_SIZE]), size)
+    except (ThriftError, KeyError):
+        return size
 
 
-def _within(facts: FileFacts, number: int, size: int) -> tuple[list[int], set[VariantPath]]:
+def _within(facts: FileFacts, costs: dict[int, int], size: int) -> tuple[list[int], set[VariantPath]]:
     """Return the columns to read within a limit, and the paths that are left out.
+
+    `costs`: the bytes of each column; those that are left out are removed.
 
     Only columns that the footer describes may be left out, the largest first. Every object and array keeps a column,
     because it would seem to be missing otherwise.
     """
-    costs = {leaf: _cost(facts, number, leaf) for leaf in _leaves(facts)}
     candidates = []
     remaining: Counter[VariantPath] = Counter()
     for path, group in facts.groups.items():
@@ -161,20 +174,25 @@ def _read(facts: FileFacts, number: int, leaves: Sequence[int], rows: int, batch
     """Add the first rows of a row group to a sample, and return the bytes that were read."""
     source, metadata = facts.footer.source, facts.footer.metadata
     first_row = sum(metadata.row_group(before).num_rows for before in range(number))
+    with _data_errors(source.path), source.filesystem.open_input_file(source.path) as stream:
+        handle = CountedHandle(stream)
+        for batch in _batches(facts, number, leaves, handle):
+            table = with_wide_decimals(without_views(pa.table(batch), metadata), _nodes(facts, leaves), source.path)
+            values = VariantArray(nested_array(table, facts.column.path))[:rows]
+            batches.append(RowBatch(values, source.path, first_row))
+            first_row, rows = first_row + len(values), rows - len(values)
+            if rows <= 0:
+                break
+        return handle.bytes_read
+
+
+@contextmanager
+def _data_errors(path: str) -> Iterator[None]:
     try:
-        with source.filesystem.open_input_file(source.path) as stream:
-            handle = CountedHandle(stream)
-            for batch in _batches(facts, number, leaves, handle):
-                table = with_wide_decimals(without_views(pa.table(batch), metadata), _nodes(facts, leaves), source.path)
-                values = VariantArray(nested_array(table, facts.column.path))[:rows]
-                batches.append(RowBatch(values, source.path, first_row))
-                first_row, rows = first_row + len(values), rows - len(values)
-                if rows <= 0:
-                    break
-            return handle.bytes_read
+        yield
     except (OSError, pa.ArrowException) as error:
         raise VariantFileError(
-            f"cannot read the data of {source.path}: {error}; write the file again", reason="bad-data", file=source.path
+            f"cannot read the data of {path}: {error}; write the file again", reason="bad-data", file=path
         ) from None
 
 

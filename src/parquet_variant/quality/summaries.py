@@ -29,8 +29,10 @@ Evidence: TypeAlias = Literal["values", "footers", "sample"]
 _FULL_TEXT = 64 << 20
 _FULL = 8 << 20
 # Limits of a sample: its share of the bytes, and its smallest and largest size.
-_SHARE = 0.005
+_SHARE = 0.008
 _SMALLEST, _LARGEST = 4 << 20, 8 << 20
+# The share of the limit that may be used for residual columns, which prove more than a sample.
+_RESIDUALS = 0.7
 # The share of a sample that may have all rows.
 _NOT_ALL = 1 - 1e-9
 _NO_FIGURES = PathFigures()
@@ -175,7 +177,7 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
     prove most figures, and a sample of rows has the others. Of larger files of other formats, a sample is read.
 
     `sample_bytes`: the number of bytes to read of a larger data set, without its footers, and the size up to which all
-      values are read. By default all values up to 8 MiB (64 MiB of JSON), else 4 MiB or 0.5 % of the bytes, but not
+      values are read. By default all values up to 8 MiB (64 MiB of JSON), else 4 MiB or 0.8 % of the bytes, but not
       more than 8 MiB.
     `threads`: number of threads that parse JSON; by default one per CPU.
     Raises `VariantFileError` for a data set without rows, and as its reader does.
@@ -291,7 +293,7 @@ def _summary(
 
 
 def _of_footers(data: DataSet, limit: int) -> Summary:
-    proof = footer_figures(data, limit // 2)
+    proof = footer_figures(data, round(limit * _RESIDUALS))
     sample = sampled_rows(proof.files, limit - proof.residual_bytes)
     figures = ValueFigures()
     for batch in sample.batches:

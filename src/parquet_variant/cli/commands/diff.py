@@ -131,13 +131,12 @@ def _sides(paths: list[str], versions: list[int], times: list[str], partitions: 
     if len(paths) == _SIDES and len(places) == 1:
         raise typer.BadParameter("--version or --at is given once for two paths: give it for each side")
     places += [{"version": None, "at": None}] * (_SIDES - len(places))
-    both = [_partition(text) for text in partitions]
-    both += both or [None]
+    both: list[Any] = [None]
+    if partitions:
+        both = [_partition(text) for text in partitions]
     return [
-        {"path": path, "partition": partition, **place}
-        for path, place, partition in zip(
-            paths * _SIDES if len(paths) == 1 else paths, places, both[:2] * 2, strict=False
-        )
+        {"path": paths[min(side, len(paths) - 1)], "partition": both[min(side, len(both) - 1)], **places[side]}
+        for side in range(_SIDES)
     ]
 
 
