@@ -188,3 +188,43 @@ def test_the_public_function_takes_arrays_and_profiles() -> None:
     shredded = pv.shred_variant(array, "a bigint")
     assert pv.infer_shredding_schema(shredded, "spark").to_ddl() == "a variant"
     assert pv.infer_shredding_schema(pv.VariantArray(pa.array([], array.storage.type))).kind == "variant"
+
+
+def test_objects_with_tens_of_thousands_of_keys_cost_little_more_than_their_columns():
+    import sys
+
+    def calls(keys):
+        rows = [json.dumps({f"k{key}_{row}": key for key in range(keys)}) for row in range(2)]
+        profile = Profile.of_array(pv.parse_json(rows))
+        count = 0
+
+        def counted(frame, event, argument):
+            nonlocal count
+            count += event == "call"
+
+        sys.setprofile(counted)
+        try:
+            result = infer(profile)
+        finally:
+            sys.setprofile(None)
+        return count, result
+
+    few, _ = calls(2_000)
+    many, result = calls(32_000)
+    assert many < 1.5 * few  # the number of calls of Python functions does not depend on the number of keys
+    assert len(list(result.schema.leaves())) == result.policy.max_columns
+    assert "only the 1,200 in most rows are considered" in result.decision("$.no_such_key").reason
+
+
+def test_considered_fields_are_those_in_most_rows_and_of_these_the_largest():
+    rows = [{**{f"r{row}_{key}": 1 for key in range(1000)}, "common": 1} for row in range(3)]
+    rows[0] |= {f"z{key}": "a long text" * 9 for key in range(20)}
+    profile = Profile.of_array(pv.parse_json([json.dumps(row) for row in rows]))
+    fields = profile.root.largest_fields(15, by_rows=True)
+    names = [field.segment for field in fields]
+    assert len(names) == 15
+    assert names[0] == "common"
+    assert all(name.startswith("z") for name in names[1:])
+    assert names == sorted(names)
+    assert profile.root.field("z7").count == 1
+    assert profile.root.field("z77") is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ import pyarrow as pa
 from parquet_variant.errors import VariantError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_bytes
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.shredding.profile_merge import (
     PathTable,
     TapePaths,
@@ -35,8 +36,9 @@ from parquet_variant.shredding.profile_merge import (
     no_paths,
     table_of_rows,
 )
-from parquet_variant.shredding.profile_path import PathProfile, inner_bytes_of, scalar_bytes_of
+from parquet_variant.shredding.profile_path import FORM_COLUMNS, PathProfile, inner_bytes_of, scalar_bytes_of
 from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
+from parquet_variant.types import PrimitiveId
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
@@ -201,6 +203,14 @@ class Profile:
             yield path_profile
             stack.extend(reversed(path_profile.children))
 
+    def of_one_string_form(self) -> Iterator[PathProfile]:
+        """Yield the paths, in the order of the profile, that may have a `PathProfile.string_form`."""
+        strings = self.table.kinds[:, PrimitiveId.STRING]
+        forms = self.table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
+        numbers = np.flatnonzero((strings > 0) & (forms == strings)).tolist()
+        found = [PathProfile(self, number) for number in numbers]
+        yield from sorted(found, key=lambda each: [_segment_key(segment) for segment in each.path.segments])
+
     def __len__(self) -> int:
         return len(self.table.hashes)
 
@@ -229,28 +239,41 @@ class Profile:
         return inner_bytes_of(self.table, self.scalar_bytes, self.parent_index)
 
     @cached_property
+    def keys(self) -> list[bytes | None]:
+        """The UTF-8 bytes of the last segment of each path; None for elements, and for the root."""
+        keys: list[bytes | None] = self.table.keys.to_pylist()
+        return keys
+
+    @cached_property
     def segments(self) -> list[str | Wildcard]:
         """The last segment of each path; undefined for the root."""
-        keys = self.table.keys.to_pylist()
-        return [WILDCARD if key is None else key.decode("utf-8", "replace") for key in keys]
+        return [WILDCARD if key is None else key.decode("utf-8", "replace") for key in self.keys]
 
     @cached_property
     def children(self) -> list[list[int]]:
         """The numbers of the fields of each path in byte order, followed by that of its elements."""
-        keys, parents = self.table.keys.to_pylist(), self.parent_index.tolist()
-        children: list[list[int]] = [[] for _ in keys]
-        for number in sorted(range(1, len(keys)), key=lambda number: (keys[number] is None, keys[number] or b"")):
+        keys, parents = self.keys, self.parent_index.tolist()
+        none: list[int] = []
+        children = [none] * len(keys)
+        for parent in set(parents[1:]):
+            children[parent] = []
+        elements = [number for number in range(1, len(keys)) if keys[number] is None]
+        fields = [number for number in range(1, len(keys)) if keys[number] is not None]
+        for number in (*sorted(fields, key=keys.__getitem__), *elements):  # type: ignore[arg-type]
             children[parents[number]].append(number)
         return children
 
-    @cached_property
-    def numbers(self) -> dict[tuple[int, str | Wildcard], int]:
-        """Number of a path by the number of its parent and its last segment."""
-        numbers: dict[tuple[int, str | Wildcard], int] = {}
-        for parent, children in enumerate(self.children):
-            for number in children:
-                numbers.setdefault((parent, self.segments[number]), number)
-        return numbers
+    def child_number(self, parent: int, segment: str | Wildcard) -> int | None:
+        """Return the number of a path by the number of its parent and its last segment; None if it has no values."""
+        children, keys = self.children[parent], self.keys
+        if not isinstance(segment, str):
+            return children[-1] if children and keys[children[-1]] is None else None
+        fields = len(children) - (len(children) > 0 and keys[children[-1]] is None)
+        if "\ufffd" in segment:  # perhaps a key that is not UTF-8
+            return next((number for number in children[:fields] if self.segments[number] == segment), None)
+        key = segment.encode("utf-8", "surrogatepass")
+        at = bisect_left(children, key, 0, fields, key=keys.__getitem__)  # type: ignore[arg-type]
+        return children[at] if at < fields and keys[children[at]] == key else None
 
     @cached_property
     def parent_index(self) -> Int64s:
@@ -327,6 +350,10 @@ def _unpacked_table(packed: dict[str, Any]) -> PathTable:
     keys = [None if key is None else base64.b64decode(key) for key in packed["keys"]]
     arrays = {name: _unpacked(values) for name, values in packed.items() if name != "keys"}
     return PathTable(keys=from_bytes(keys, pa.binary()), **arrays)
+
+
+def _segment_key(segment: Segment) -> tuple[bool, bytes]:
+    return (False, segment.encode("utf-8", "replace")) if isinstance(segment, str) else (True, b"")
 
 
 def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:

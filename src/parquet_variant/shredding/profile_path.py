@@ -20,7 +20,7 @@ Int64s = npt.NDArray[np.int64]
 
 _ARRAY, _OBJECT = 21, 22
 # Types of `string_form` -> columns of the counts table.
-_FORM_COLUMNS = {
+FORM_COLUMNS = {
     "date": columns.DATES,
     "timestamp": columns.TIMESTAMPS,
     "timestamp_ntz": columns.LOCAL_TIMESTAMPS,
@@ -102,9 +102,8 @@ class ProfileArrays(Protocol):
         """The numbers of the paths one segment below each path."""
         ...
 
-    @property
-    def numbers(self) -> dict[tuple[int, str | Wildcard], int]:
-        """Number of a path by the number of its parent and its last segment."""
+    def child_number(self, parent: int, segment: str | Wildcard) -> int | None:
+        """Return the number of a path by the number of its parent and its last segment."""
         ...
 
     @property
@@ -177,6 +176,28 @@ class PathProfile:
         return [child for child in self.children if child.segment is not WILDCARD]
 
     @property
+    def _field_numbers(self) -> Int64s:
+        numbers = self._profile.children[self._index]
+        if numbers and self._profile.segments[numbers[-1]] is WILDCARD:
+            numbers = numbers[:-1]
+        return np.array(numbers, np.int64)
+
+    def largest_fields(self, limit: int, *, by_rows: bool) -> list[PathProfile]:
+        """Return at most `limit` of the fields, in byte order.
+
+        `by_rows`: if true, those in most rows, and of these those with most bytes; otherwise those with most values.
+        Objects with tens of thousands of keys are common enough that the other fields must not cost a Python object.
+        """
+        numbers = self._field_numbers
+        if len(numbers) > limit:
+            counts = self._profile.value_counts[numbers]
+            first = self._profile.table.counts[numbers, columns.ROWS] if by_rows else counts
+            second = self._profile.inner_bytes[numbers] if by_rows else counts
+            order = np.lexsort((np.arange(len(numbers)), -second, -first))
+            numbers = numbers[np.sort(order[:limit])]
+        return [PathProfile(self._profile, number) for number in numbers.tolist()]
+
+    @property
     def element(self) -> PathProfile | None:
         """The elements of its arrays; None without elements."""
         return self._below(WILDCARD)
@@ -186,7 +207,7 @@ class PathProfile:
         return self._below(name)
 
     def _below(self, segment: str | Wildcard) -> PathProfile | None:
-        number = self._profile.numbers.get((self._index, segment))
+        number = self._profile.child_number(self._index, segment)
         return None if number is None else PathProfile(self._profile, number)
 
     # -- how often
@@ -250,7 +271,7 @@ class PathProfile:
         strings = self.kind_count(PrimitiveId.STRING)
         if not strings or strings != self.count - self.null_count or self._profile.is_scaled[self._index]:
             return None
-        forms = (name for name, column in _FORM_COLUMNS.items() if self._count(column) == strings)
+        forms = (name for name, column in FORM_COLUMNS.items() if self._count(column) == strings)
         return next(forms, None)
 
     # -- numbers
@@ -318,13 +339,15 @@ class PathProfile:
     @property
     def key_count(self) -> int:
         """Number of distinct keys of its objects; an estimate if the profile omitted some."""
-        fields = self.fields
-        if self.field_count == sum(child.count for child in fields):
+        fields = self._field_numbers
+        if self.field_count == int(self._profile.value_counts[fields].sum()):
             return len(fields)
         # The kept keys are those with the smallest hashes; their largest hash shows how dense the hashes are.
-        fields = [child for child in fields if not self._profile.is_scaled[child._index]]
-        largest = max((int(self._profile.table.hashes[child._index]) for child in fields), default=0)
-        return max(len(fields) + 1, int((len(fields) - 1) * 2**63 / (largest + 1))) if fields else self.field_count
+        fields = fields[~self._profile.is_scaled[fields]]
+        if not len(fields):
+            return self.field_count
+        largest = int(self._profile.table.hashes[fields].max())
+        return max(len(fields) + 1, int((len(fields) - 1) * 2**63 / (largest + 1)))
 
     @property
     def element_count(self) -> int:

@@ -126,7 +126,7 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     the only string at $.n are numbers: type them with --type '$.n:number!'
     """
     suggestions = []
-    for path_profile in profile:
+    for path_profile in profile.of_one_string_form():
         form = path_profile.string_form
         if form is None or not path_profile.path.segments:
             continue

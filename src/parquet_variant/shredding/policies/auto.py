@@ -35,6 +35,8 @@ from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import PrimitiveId
 
 _READERS = ("duckdb",)
+# Number of fields of an object for which columns are considered, per column of the budget, and at least.
+_CONSIDERED_PER_COLUMN, _LEAST_CONSIDERED = 4, 1000
 # Minimum share of rows of a top-level key if DuckDB reads the files: a row with a residual at the root makes DuckDB
 # ignore
 # the typed columns of the 2,048 rows around it.
@@ -151,11 +153,14 @@ class _Walk:
         return True
 
     def object(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
-        fields, words = path_profile.fields, mix(column)
+        limit = max(_LEAST_CONSIDERED, _CONSIDERED_PER_COLUMN * self.policy.max_columns)
+        fields, words = path_profile.largest_fields(limit, by_rows=True), mix(column)
         reason = map_reason(path_profile, self.policy.maps)
         if reason is not None:
             fields = [child for child in fields if self.common(child)]
             words = f"{reason}; only keys in {self.policy.maps.common:.0%} of them have columns"
+        if path_profile.key_count > limit:
+            words = f"{words}; of {path_profile.key_count:,} fields, only the {limit:,} in most rows are considered"
         if not fields:
             return self.untyped(path_profile, path, reason or "only empty objects")
         self.decisions.note(path, path_profile, "object", column.share, 0, words)

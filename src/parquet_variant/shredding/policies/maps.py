@@ -72,8 +72,7 @@ def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
     filled = path_profile.field_count / objects / keys
     if filled > rules.filled and keys < rules.surely:
         return None
-    fields = sorted(path_profile.fields, key=lambda field: -field.count)[:_COMPARED_KEYS]
-    alike = _alike(fields)
+    alike = _alike(path_profile.largest_fields(_COMPARED_KEYS, by_rows=False))
     if alike < rules.alike:
         return None
     return f"a map: {keys:,} keys, {filled:.1%} of them in an object, {alike:.0%} alike"
