@@ -127,7 +127,7 @@ def test_an_overwrite_removes_partitions_that_are_gone(source, tmp_path):
     dest = tmp_path / "table"
     pv.ingest(source, dest, partition_by=_BY)
     one = tmp_path / "one.ndjson"
-    one.write_text('{"ts": "2026-03-01T00:00:00", "n": 9}\n')
+    one.write_text('{"ts": "2026-03-01T00:00:00", "n": 9, "kind": null}\n')
     pv.ingest(one, dest, partition_by=_BY, mode="overwrite")
     assert pv.parquet.scan(dest, {"day": "day"}).to_table().to_pylist() == [{"day": date(2026, 3, 1)}]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, row_chunks, to_numpy
+from parquet_variant.kernels.arrow_buffers import filled_binary, from_bytes, offsets_of, row_chunks, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes as kernel
@@ -70,7 +70,7 @@ class NameNumbers:
 
     def __init__(self, batches: Sequence[ValueBatch], keys: Sequence[str] = ()) -> None:
         tables = [name_table(batch.dictionary) for batch in batches]
-        raw = pa.array([key.encode() for key in keys], pa.large_binary())
+        raw = from_bytes([key.encode() for key in keys], pa.large_binary())
         counts, parts = [], []
         for table in tables:
             # A malformed dictionary has no names here, so the kernel refuses the rows that use it.

@@ -232,7 +232,11 @@ class Variant:
         MalformedVariantError
             If the bytes are malformed.
         """
-        return "".join(json_pieces(self._walk()))
+        return "".join(self.json_pieces())
+
+    def json_pieces(self) -> Iterator[str]:
+        """Yield the text of `to_json` in pieces, so that a caller can stop after the first ones."""
+        return json_pieces(self._walk())
 
     def validate(self, max_depth: int = MAX_DEPTH) -> Variant:
         """Check every byte of metadata and value, and return the value itself.

@@ -7,7 +7,7 @@ of typing a path. Leaves profiling and the choice of a schema to `shredding`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.parse_json import try_parse_json
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.functions.value_edits import variant_normalize
@@ -23,7 +24,7 @@ from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.operations.inspect import inspect
 from parquet_variant.parquet.writing.write import write
-from parquet_variant.path import WILDCARD, VariantPath, Wildcard
+from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
@@ -31,6 +32,7 @@ from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import VariantType
 
 _ROWS = 20_000
 _BYTES = 8 << 20
@@ -39,7 +41,9 @@ _ROW_GROUPS = 8
 _EXAMPLE_ROWS = 400
 _EXAMPLES = 3
 _TEXT = 60
-# Number of paths whose column is written and measured, not estimated.
+# Values that are visited to find examples.
+_EXAMPLE_VALUES = 12_000
+# The largest number of paths whose columns are written and measured, not estimated.
 _MEASURED = 2_000
 
 
@@ -95,7 +99,13 @@ def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) ->
     """Yield the first rows of a file, and read only their pages."""
     leaves = [leaf.leaf for leaf in variant.node.leaves() if leaf.leaf is not None]
     with file.source.filesystem.open_input_file(file.name) as stream:
-        reader: Any = open_parquet(stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False).reader
+        # The metadata of a row has the keys of many rows: as a dictionary it is not repeated.
+        names = [file.metadata.schema.column(leaf).path for leaf in leaves]
+        dictionary = [name for name in names if name == ".".join((*variant.path, "metadata"))]
+        opened = open_parquet(
+            stream, metadata=file.metadata, buffer_size=1 << 16, pre_buffer=False, read_dictionary=dictionary
+        )
+        reader: Any = opened.reader
         groups = list(range(file.metadata.num_row_groups))[:1]
         for batch in reader.iter_batches(min(rows, 1024), groups, column_indices=leaves, use_threads=False):
             table = file.in_file_types(pa.Table.from_batches([batch]), leaves)
@@ -139,19 +149,24 @@ def sample_of(rows: VariantArray) -> Sample:
     decisions = {decision.path: decision for decision in result.decisions}
     paths = {}
     for path_profile in profile:
-        path = path_profile.path
-        decision = decisions.get(path) or result.decision(path)
+        path = place = path_profile.path
+        while place not in decisions and place.segments:
+            place = place.parent
+        decision = decisions.get(place)
         paths[path] = _of_profile(path_profile, decision.reason if decision else "")
         paths[path].chosen = path in decisions and decisions[path].shredded
     texts = to_json(rows)
     _add_examples(rows, paths)
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
         unshredded, residual = _written(rows, None, Path(folder) / "unshredded.parquet")[:2]
-        shredded = _written(rows, result, Path(folder) / "shredded.parquet")[0]
-        wide = infer(profile, AutoPolicy(min_row_share=0.0, max_columns=_MEASURED))
-        for path, size in _written(rows, wide, Path(folder) / "wide.parquet")[2].items():
-            if path in paths:
-                paths[path].typed_bytes = size
+        shredded = unshredded
+        if any(sample.chosen for sample in paths.values()):
+            shredded = _written(rows, result, Path(folder) / "shredded.parquet")[0]
+        if len(paths) <= _MEASURED:
+            wide = infer(profile, AutoPolicy(min_row_share=0.0, max_columns=_MEASURED))
+            for path, size in _written(rows, wide, Path(folder) / "wide.parquet")[2].items():
+                if path in paths:
+                    paths[path].typed_bytes = size
     plain = max(rows.to_unshredded().storage.field("value").nbytes, 1)
     return Sample(
         len(rows), texts.nbytes, paths, result.schema.to_ddl(), unshredded, shredded, min(residual / plain, 1.0)
@@ -187,27 +202,40 @@ def _written(rows: VariantArray, result: InferenceResult | None, file: Path) -> 
 
 def _add_examples(rows: VariantArray, paths: dict[VariantPath, PathSample]) -> None:
     """Add examples of every type at every path from the first rows."""
+    by_segments = {path.segments: sample for path, sample in paths.items()}
+    visited = 0
     for number in range(min(len(rows), _EXAMPLE_ROWS)):
         value = rows[number]
-        if value is not None:
-            _walk(value, (), number, paths)
+        if value is not None and visited < _EXAMPLE_VALUES:
+            visited += _visit(value, (), number, by_segments)
 
 
-def _walk(value: Any, at: tuple[str | Wildcard, ...], row: int, paths: dict[VariantPath, PathSample]) -> None:
-    figures = paths.get(VariantPath(at))
+def _visit(value: Variant, at: tuple[Segment, ...], row: int, paths: Mapping[tuple[Segment, ...], PathSample]) -> int:
+    """Add a value and the values inside it to the examples; return how many there are."""
+    figures = paths.get(at)
     if figures is None:
-        return
-    kind = str(value.type)
-    examples = figures.examples.setdefault(kind, [])
-    text = None
+        return 1
+    kind = value.type
+    examples = figures.examples.setdefault(str(kind), [])
     if len(examples) < _EXAMPLES:
-        text = value.to_json()
-        text = text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+        text = _short_json(value)
         if all(text != other for _, other in examples):
             examples.append((row, text))
-    if kind == "object":
+    visited = 1
+    if kind == VariantType.OBJECT:
         for name, child in value.items():
-            _walk(child, (*at, name), row, paths)
-    elif kind == "array":
+            visited += _visit(child, (*at, name), row, paths)
+    elif kind == VariantType.ARRAY:
         for child in value:
-            _walk(child, (*at, WILDCARD), row, paths)
+            visited += _visit(child, (*at, WILDCARD), row, paths)
+    return visited
+
+
+def _short_json(value: Variant) -> str:
+    """Return the beginning of a value as JSON; only this part is converted."""
+    text = ""
+    for piece in value.json_pieces():
+        text += piece
+        if len(text) > _TEXT:
+            return text[: _TEXT - 1] + "…"
+    return text

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.array.tapes import array_tapes
-from parquet_variant.array.variant_array import trusted_array
+from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.ingestion.bad_records import BadRecord
@@ -27,6 +27,7 @@ from parquet_variant.ingestion.chunks import Chunk, open_chunks, whole_text
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.json_column import JsonRows, open_rows
+from parquet_variant.ingestion.json_strings import ParsedStrings, parse_strings
 from parquet_variant.ingestion.lines import Lines, split_lines
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.sampling import BLOCK_BYTES, in_sample, sampled_text
@@ -328,9 +329,13 @@ def _parsed(texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions,
                 null_on_error=not fail,
             )
             faults = parsed.faults
-            if null or not faults:
-                inexact = _inexact_numbers(texts, rows, parsed.inexact, options)
-                tapes, result_rows, typed = _values_of(parsed.tape, rows, options)
+            strings = ParsedStrings(None, [], [])
+            if options.json_path is not None and (null or not faults):
+                strings = parse_strings(parsed.tape, options.json_path, options.json)
+                faults = faults if not strings.faults else strings.faults
+            if not strings.faults and (null or not faults):
+                inexact = _inexact_numbers(texts, rows, sorted([*parsed.inexact, *strings.inexact]), options)
+                tapes, result_rows, typed = _values_of(parsed.tape, rows, options, strings.array)
                 if broken is None:
                     broken, reasons = _check(texts, tapes, result_rows, options)
                     if reasons:
@@ -400,19 +405,22 @@ def _advice(file: str | None) -> str:
 
 
 def _values_of(
-    tape: Tape, rows: npt.NDArray[np.int64], options: TextOptions
+    tape: Tape, rows: npt.NDArray[np.int64], options: TextOptions, array: VariantArray | None
 ) -> tuple[list[Tape], npt.NDArray[np.int64], StringCounts]:
     """Return the values of parsed rows with typed strings, the row of each value, and counts of typed strings.
 
+    `array`: the rows, if their strings were parsed after the tape.
     A `root` that was not applied to the text is applied here, so that a row may give several values or none.
     """
     root = options.layout.path_in_values if options.json_column is None else options.layout.root
-    if root is None or not root.segments:
+    if root is not None and root.segments:
+        array, value_rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
+        rows = rows[value_rows]
+    if array is None:
         tape, typed = options.texts.apply(tape)
         return [tape], rows, typed
-    array, value_rows = values_at(trusted_array(shredded_rows(tape).storage()), root)
     parts = [options.texts.apply(part) for part in array_tapes(array, 0)] or [(_null_rows(0), Counter())]
-    return [part for part, _ in parts], rows[value_rows], sum((typed for _, typed in parts), Counter())
+    return [part for part, _ in parts], rows, sum((typed for _, typed in parts), Counter())
 
 
 def _check(

@@ -11,9 +11,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from itertools import chain
 from math import ceil
+from operator import add
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,14 @@ from parquet_variant.ingestion.destinations.registry import open_destination
 from parquet_variant.ingestion.hints import root_hints
 from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.json_column import find_tables, output_fields, plan_table_splits, split_rows
+from parquet_variant.ingestion.json_column import (
+    find_tables,
+    inferred_types,
+    output_fields,
+    plan_table_splits,
+    split_rows,
+)
+from parquet_variant.ingestion.option_paths import check_bloom_filters, check_paths, option_paths
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_warnings import partition_warnings
 from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
@@ -81,7 +89,7 @@ class IngestJob:
         self._rows = request.rows
         self._files = _find_files(request.sources, request.text) if request.rows is None else []
         # The sources are not sent to the tasks, which receive their splits.
-        self._request = replace(request, sources=(), rows=None)
+        self._request = replace(request, sources=(), rows=None, text=_with_csv_types(request.text, self._files))
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
         self._destination = open_destination(self._request)
 
@@ -103,18 +111,26 @@ class IngestJob:
             if text.texts.auto:
                 text = replace(text, texts=text.texts.resolved(self._profile(engine, tasks)))
                 self._request = replace(self._request, text=text)
-            inference, hints = (None, ()) if self._request.schema is not None else self._infer(engine, tasks)
+            hints: tuple[str, ...] = ()
+            inference = None
+            if self._request.schema is None:
+                inference, hints = self._infer(engine, tasks)
             schema = self._request.schema if inference is None else inference.schema
             assert schema is not None
+            if inference is not None:
+                check_bloom_filters(self._request, (decision.path for decision in inference.decisions))
             self._request.check_schema(schema)
             for warning in partition_warnings(self._request, tasks):
                 (warn or _warn)(warning)
             encodings = planned_encodings(self._request, schema, tasks)
-            work = destination.work(TaskPlan(schema, _threads(engine, tasks), encodings, fields, text.texts))
+            work = destination.work(self._task_plan(engine, tasks, schema, encodings, fields))
             written = engine.run("write", work, tasks)
-            if not any(part.rows or part.bad for part in written):
+            rows = sum(part.rows for part in written)
+            if not rows and not any(part.bad for part in written):
                 raise _no_value([] if self._request.text.of_dataframe else self._files)
             report = self._contract_report(written)
+            if rows:
+                hints += check_paths(self._request, reduce(add, (part.paths for part in written)))
             committed = destination.commit(written)
         except BaseException:
             destination.abort()
@@ -134,6 +150,17 @@ class IngestJob:
         if self._rows is None:
             return _plan_tasks(engine, self._files, self._request.split_bytes, self._request.text)
         return [[split] for split in split_rows(self._rows, engine.parallelism)]
+
+    def _task_plan(
+        self,
+        engine: Engine,
+        tasks: list[list[Split]],
+        schema: ShreddingSchema,
+        encodings: ColumnEncodings | None,
+        fields: tuple[pa.Field, ...],
+    ) -> TaskPlan:
+        paths = frozenset(option_paths(self._request))
+        return TaskPlan(schema, _threads(engine, tasks), encodings, fields, self._request.text.texts, paths)
 
     @property
     def _is_one_task(self) -> bool:
@@ -224,6 +251,14 @@ def _find_files(sources: Iterable[str | os.PathLike[str]], text: TextOptions) ->
     """Return the text files, or the tables with a JSON column, that the sources name."""
     find = find_input_files if text.json_column is None else find_tables
     return find(sources, text.exclude)
+
+
+def _with_csv_types(text: TextOptions, files: list[InputFile]) -> TextOptions:
+    """Return the options with the types of the columns next to a JSON column of CSV, if they are to be inferred."""
+    csv = text.layout.csv
+    if text.json_column is None or not csv.infer_types or csv.types:
+        return text
+    return replace(text, layout=replace(text.layout, csv=inferred_types(files, text.json_column, csv)))
 
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:

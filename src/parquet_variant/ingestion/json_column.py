@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
+from parquet_variant.ingestion.csv_types import TypesOfStrings, with_types
 from parquet_variant.ingestion.formats.layout import CsvOptions
 from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.splits import Split, TablePart
@@ -106,6 +107,20 @@ def output_fields(tasks: Sequence[Sequence[Split]], column: str, name: str, opti
     return [field.with_name(name) if field.name == column else field for field in fields]
 
 
+def inferred_types(tables: Iterable[InputFile], column: str, options: CsvOptions) -> CsvOptions:
+    """Return the options with the types of the columns next to the JSON column, from all rows of all CSV files."""
+    types: dict[str, TypesOfStrings] = {}
+    for file in tables:
+        if has_delta_log(file.name) or file.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM)):
+            continue  # the table has types
+        with file.errors():
+            for table in _csv_tables(file, options):
+                for name in table.column_names:
+                    if name != column:
+                        types.setdefault(name, TypesOfStrings()).add(table[name])
+    return replace(options, types=tuple((name, kinds.best) for name, kinds in types.items()))
+
+
 def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRows]:
     """Yield the rows of a split in batches.
 
@@ -116,6 +131,13 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
     `SchemaError` for a column that is not text (``"not-text"``).
     """
     name = split.file.name
+    if split.part is None and split.file.head.lstrip().startswith(b"{"):
+        raise VariantFileError(
+            f"{name} is JSON, not a table with a column {column}: to parse strings with JSON inside it, set "
+            f"json_column='$.{column}'",
+            reason="not-a-table",
+            file=name,
+        )
     for first_row, table in _numbered_tables(split, options):
         if column not in table.column_names:
             raise VariantFileError(
@@ -208,7 +230,7 @@ def _csv_tables(file: InputFile, options: CsvOptions) -> Iterator[pa.Table]:
             column_types=dict.fromkeys(names, pa.string()),
         )
         for batch in _csv_reader(stream, options, as_strings):
-            yield pa.Table.from_batches([batch])
+            yield with_types(pa.Table.from_batches([batch]), dict(options.types), file.name)
 
 
 def _csv_reader(stream: Any, options: CsvOptions, convert: csv.ConvertOptions | None = None) -> csv.CSVStreamingReader:

@@ -44,6 +44,7 @@ class TextKeywords(TypedDict, total=False):
     input_format: InputFormat
     root: str | VariantPath | None
     json_column: str | None
+    infer_types: bool
     types: Mapping[str, str] | str | None
     detect_timestamps: bool | None
     parse: Mapping[str, Any] | None
@@ -96,6 +97,8 @@ class TextOptions:
         The arrangement of the values in the text.
     json_column
         The column of tables that contains JSON; None if the sources are text files.
+    json_path
+        The path of strings inside the JSON that contain JSON, or None.
     of_dataframe
         The tables are files to which Spark wrote a DataFrame, so that messages name its partitions.
     texts
@@ -116,6 +119,7 @@ class TextOptions:
     on_inexact: OnInexact = "report"
     layout: TextLayout = field(default_factory=TextLayout)
     json_column: str | None = None
+    json_path: VariantPath | None = None
     of_dataframe: bool = False
     texts: StringTypes = field(default_factory=StringTypes)
     sample: float | None = None
@@ -135,6 +139,12 @@ class TextOptions:
             raise bad_option(
                 f"json_column applies to tables, but input_format is {self.layout.format!r}: remove one of the two"
             )
+        if self.json_path is not None and (self.json_path.has_wildcard or not self.json_path.segments):
+            raise bad_option(
+                f"json_column is {self.json_path.shorthand!r}: a path of strings with JSON has keys and indexes only"
+            )
+        if self.json_path is not None and self.layout.root is not None:
+            raise bad_option("json_column= with a path cannot be combined with root=: ingest the rows first")
         if self.sample is not None and not 0 < self.sample <= 1:
             raise bad_option(f"sample is {self.sample}: it must be above 0 and at most 1")
 
@@ -155,20 +165,27 @@ class TextOptions:
         types: Mapping[str, str] | str | None = None,
         schema_types: Mapping[str, str] | None = None,
         detect_timestamps: bool | None = None,
+        infer_types: bool = False,
         **options: Any,
     ) -> TextOptions:
         """Return the options from keywords; ``parse`` contains options of `parse_json`, of CSV and of XML.
 
         ``schema_types`` are the types of strings in the DDL of a schema or in the hints of a policy.
         """
+        if infer_types and (is_json_path(options.get("json_column")) or options.get("json_column") is None):
+            raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
         json_names = [option.name for option in fields(JsonOptions)]
         parse_options = {option_name(name): value for name, value in (parse or {}).items()}
         json_options = {name: value for name, value in parse_options.items() if name in json_names}
         format_options = {name: value for name, value in parse_options.items() if name not in json_names}
+        if is_json_path(options.get("json_column")):
+            options["json_path"] = VariantPath.parse(options.pop("json_column"))
         if options.get("json_column") is not None and input_format == "csv":
             input_format = "auto"  # the first bytes of a table show its format, and CSV is the default
         elif format_options and input_format not in ("csv", "xml") and options.get("json_column") is None:
             check_names("parse option", format_options, json_names)
+        if infer_types:
+            format_options["infer_types"] = True
         layout = TextLayout.of(input_format, root=root, parse=format_options)
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
@@ -261,7 +278,7 @@ class IngestRequest:
         """Return the request from the keywords of `pv.ingest`. Raises `VariantError` also for an unknown keyword."""
         file_options: dict[str, Any] = dict(options)
         text = {name: file_options.pop(name) for name in TextKeywords.__annotations__ if name in file_options}
-        if text.get("json_column"):
+        if text.get("json_column") and not is_json_path(text["json_column"]):
             file_options.setdefault("column", text["json_column"])
         request_options = {
             option.name: file_options.pop(option.name) for option in fields(cls) if option.name in file_options
@@ -289,6 +306,15 @@ class IngestRequest:
         """Check the options that depend on the schema: paths with a Bloom filter must be shredded."""
         if paths := self.write.get("bloom_filters", ()):
             check_bloom_paths(schema, (paths,) if isinstance(paths, str) else paths)
+
+
+def is_json_path(column: object) -> bool:
+    """Return whether ``json_column`` is the path of strings inside JSON, not the name of a column.
+
+    >>> is_json_path("$.payload"), is_json_path("payload"), is_json_path("$"), is_json_path(None)
+    (True, False, False, False)
+    """
+    return isinstance(column, str) and column[:2] in ("$.", "$[")
 
 
 def _with_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy | None:

@@ -21,6 +21,7 @@ from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.inexact import InexactNumbers
+from parquet_variant.ingestion.option_paths import SeenPaths
 from parquet_variant.ingestion.request import TextOptions
 from parquet_variant.ingestion.splits import Split
 from parquet_variant.io.engine import check_interrupted
@@ -28,7 +29,9 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows, shredded_rows
+from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.parquet.writing.encodings import ColumnEncodings
+from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.profile import Profile, StringCounts
 from parquet_variant.shredding.typed_strings import StringTypes
@@ -53,6 +56,8 @@ class TaskPlan:
         All columns of the rows, if the JSON is a column of a table.
     string_types
         The types of strings that were inferred for ``types="auto!"``; None if the options have them.
+    paths
+        Paths that options name, which the task looks for in its rows.
     """
 
     schema: ShreddingSchema
@@ -60,6 +65,7 @@ class TaskPlan:
     encodings: ColumnEncodings | None = None
     fields: tuple[pa.Field, ...] = ()
     string_types: StringTypes | None = None
+    paths: frozenset[VariantPath] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +142,8 @@ class WrittenSplits:
         The numbers that are not kept exactly.
     broken
         The violations of the contract.
+    paths
+        The paths of options that no row has.
     """
 
     files: tuple[StagedFile, ...]
@@ -147,6 +155,7 @@ class WrittenSplits:
     typed: StringCounts = field(default_factory=Counter)
     inexact: InexactNumbers = field(default_factory=InexactNumbers)
     broken: ContractCounts = field(default_factory=ContractCounts)
+    paths: SeenPaths = field(default_factory=SeenPaths)
 
 
 def profile_splits(splits: Sequence[Split], text: TextOptions, threads: int = 1) -> ProfiledSplits:
@@ -200,10 +209,11 @@ class SplitRows:
         self.typed: StringCounts = Counter()
         self.inexact = InexactNumbers()
         self.broken = ContractCounts()
+        self.paths = SeenPaths(set(plan.paths))
 
     def __iter__(self) -> Iterator[TaskRows]:
         bad_stream = None
-        all_steps = steps(self.splits, self.text, _shredding(self.plan.schema))
+        all_steps = steps(self.splits, self.text, _shredding(self.plan.schema, self.paths))
         with ExitStack() as stack:
             for batch in in_order(call, all_steps, self.plan.threads, read_ahead=True):
                 check_interrupted()
@@ -233,6 +243,7 @@ class SplitRows:
             self.typed,
             self.inexact,
             self.broken,
+            self.paths,
         )
 
 
@@ -258,8 +269,14 @@ def first_rows(
     return None if step is None else _array(step().result)
 
 
-def _shredding(schema: ShreddingSchema | None) -> Pass[Shredded]:
-    return Pass(partial(shredded_rows, schema=schema, per_batch=True), _concatenated)
+def _shredding(schema: ShreddingSchema | None, paths: SeenPaths | None = None) -> Pass[Shredded]:
+    return Pass(partial(_shredded_tape, schema, paths), _concatenated)
+
+
+def _shredded_tape(schema: ShreddingSchema | None, paths: SeenPaths | None, tape: Tape) -> Shredded:
+    if paths is not None:
+        paths.look(tape)
+    return shredded_rows(tape, schema=schema, per_batch=True)
 
 
 def _array(rows: Shredded) -> VariantArray:

@@ -36,7 +36,13 @@ from parquet_variant.shredding.profile_merge import (
     no_paths,
     table_of_rows,
 )
-from parquet_variant.shredding.profile_path import FORM_COLUMNS, PathProfile, inner_bytes_of, scalar_bytes_of
+from parquet_variant.shredding.profile_path import (
+    FORM_COLUMNS,
+    PathProfile,
+    distinct_counts_of,
+    inner_bytes_of,
+    scalar_bytes_of,
+)
 from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
 from parquet_variant.types import PrimitiveId
 
@@ -232,6 +238,11 @@ class Profile:
     def scalar_bytes(self) -> Int64s:
         """`PathProfile.scalar_bytes` of each path."""
         return scalar_bytes_of(self.table)
+
+    @cached_property
+    def distinct_counts(self) -> Int64s:
+        """`PathProfile.distinct` of each path."""
+        return distinct_counts_of(self.table)
 
     @cached_property
     def inner_bytes(self) -> Int64s:

@@ -6,7 +6,6 @@ Owns the meaning of the columns of the table. `profile_merge` has the table, `po
 from __future__ import annotations
 
 from itertools import pairwise
-from math import log
 from typing import Protocol
 
 import numpy as np
@@ -54,6 +53,15 @@ def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int6
     return np.asarray(inner_bytes)
 
 
+def distinct_counts_of(table: columns.PathTable) -> Int64s:
+    """Return `PathProfile.distinct` of each path."""
+    registers = table.sketches
+    size, empty = registers.shape[1], np.count_nonzero(registers == 0, axis=1)
+    raw = 0.709 * size * size / np.ldexp(1.0, -registers.astype(np.int64)).sum(axis=1)
+    by_empty = size * np.log(size / np.maximum(empty, 1))
+    return np.round(np.where((empty > 0) & (raw <= 2.5 * size), by_empty, raw)).astype(np.int64)
+
+
 class ProfileArrays(Protocol):
     """The arrays of a `Profile`, one entry per path; `Profile` implements them and imports this module."""
 
@@ -90,6 +98,11 @@ class ProfileArrays(Protocol):
     @property
     def inner_bytes(self) -> Int64s:
         """Encoded bytes of the values at each path, nested values included."""
+        ...
+
+    @property
+    def distinct_counts(self) -> Int64s:
+        """`PathProfile.distinct` of each path."""
         ...
 
     @property
@@ -382,10 +395,7 @@ class PathProfile:
 
         For strings over 24 bytes, the length and 24 bytes at the start, in the middle and at the end count.
         """
-        registers = self._profile.table.sketches[self._index]
-        size, empty = len(registers), int(np.count_nonzero(registers == 0))
-        raw = 0.709 * size * size / float(np.ldexp(1.0, -registers.astype(np.int64)).sum())
-        return round(size * log(size / empty)) if empty and raw <= 2.5 * size else round(raw)
+        return int(self._profile.distinct_counts[self._index])
 
     def __repr__(self) -> str:
         types = ", ".join(f"{name}: {count}" for name, count in self.types.items())

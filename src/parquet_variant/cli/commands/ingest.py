@@ -117,7 +117,7 @@ def command(
             dest,
             format=into,
             sample=sample,
-            column=column or json.json_column or "v",
+            column=column or _variant_column(json.json_column),
             mode=mode,
             preview=preview,
             partition_by=partition_by or (),
@@ -132,6 +132,13 @@ def command(
     if as_json or not quiet:
         _report(result, into, as_json)
     return 0
+
+
+def _variant_column(json_column: str | None) -> str:
+    """Return the default name of the Variant column: that of the JSON column of a table, else ``v``."""
+    from parquet_variant.ingestion.request import is_json_path
+
+    return "v" if json_column is None or is_json_path(json_column) else json_column
 
 
 def _run(job: IngestJob, engine: Engine, threads: int | None, progress: Progress) -> IngestResult:

@@ -122,8 +122,9 @@ Root: TypeAlias = Annotated[
 JsonColumn: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
-        help="Read SRC as tables (Parquet, Arrow, CSV, Delta) with JSON in this column; other columns are kept.",
+        metavar="NAME|PATH",
+        help="Read SRC as tables (Parquet, Arrow, CSV, Delta) with JSON in this column, and keep other columns; or "
+        "$.path: parse the strings with JSON at this path of the JSON.",
         show_default=False,
     ),
 ]
@@ -143,6 +144,9 @@ DetectTimestamps: TypeAlias = Annotated[
         help="Type strings that are dates or timestamps and are reproduced exactly (default: only CSV).",
         show_default=False,
     ),
+]
+InferTypes: TypeAlias = Annotated[
+    bool, typer.Option("--infer-types", help="With --json-column of CSV: type the other columns by their values.")
 ]
 Parse: TypeAlias = Annotated[
     list[str] | None,
@@ -214,6 +218,7 @@ class JsonOptions:
     input_format: FormatOption = "auto"
     root: Root = None
     json_column: JsonColumn = None
+    infer_types: InferTypes = False
     parse: Parse = None
     types: Types = None
     detect_timestamps: DetectTimestamps = None

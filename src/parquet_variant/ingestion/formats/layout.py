@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
+import pyarrow as pa
+
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantFileError, bad_option, check_choice, check_names
 from parquet_variant.ingestion.formats.json_splitters import (
@@ -37,20 +39,27 @@ class CsvOptions:
         The first row contains the names of the columns. Without a header they are ``_c0``, ``_c1``, …, as in Spark.
     null_values
         Unquoted fields that mean null; by default only the empty field.
+    infer_types
+        Whether the columns next to a JSON column get the types of all their values; otherwise they are strings.
+    types
+        These types, by column, once they are inferred.
     """
 
     delimiter: str = ","
     quote_char: str = '"'
     header: bool = True
     null_values: tuple[str, ...] = ("",)
+    infer_types: bool = False
+    types: tuple[tuple[str, pa.DataType], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("delimiter", "quote_char"):
             character = getattr(self, name)
             if not isinstance(character, str) or len(character.encode()) != 1 or character in "\r\n":
                 raise bad_option(f"{name} is {character!r}: it must be one ASCII character")
-        if not isinstance(self.header, bool):
-            raise bad_option(f"header is {self.header!r}: use True or False")
+        for name in ("header", "infer_types"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise bad_option(f"{name} is {value!r}: use True or False")
         null_values = (self.null_values,) if isinstance(self.null_values, str) else tuple(self.null_values)
         object.__setattr__(self, "null_values", null_values)
 

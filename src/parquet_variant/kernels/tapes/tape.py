@@ -6,6 +6,7 @@ it to `parse_json` and `decode`, and reading it to `shredding.shred_tape` and `p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -82,6 +83,24 @@ class Tape:
     def release(self) -> None:
         """Make the memory of the nodes available to the next batch; the tape must not be used any more."""
         release(self.nodes)
+
+    def find_path(self, segments: Sequence[object]) -> int | None:
+        """Return the id of a path, or None if no value has the path; any segment but a key is every element."""
+        number = 0
+        for segment in segments:
+            is_step = self.paths[:, PATH.KEY] < 0
+            if isinstance(segment, str):
+                name = segment.encode("utf-8", "surrogatepass")
+                if name not in self.key_list:
+                    return None
+                is_step = self.paths[:, PATH.KEY] == self.key_list.index(name)
+            is_step &= self.paths[:, PATH.PARENT] == number
+            is_step[0] = False  # the root
+            children = np.flatnonzero(is_step)
+            if not len(children):
+                return None
+            number = int(children[0])
+        return number
 
     @cached_property
     def key_list(self) -> list[bytes]:

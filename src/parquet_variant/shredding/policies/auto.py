@@ -163,6 +163,8 @@ class _Walk:
             words = f"{words}; of {path_profile.key_count:,} fields, only the {limit:,} in most rows are considered"
         if not fields:
             return self.untyped(path_profile, path, reason or "only empty objects")
+        if self.are_rare(fields):  # as below, without a decision per field
+            return self.untyped(path_profile, path, f"all paths below are in under {self.least_share:.0%} of the rows")
         self.decisions.note(path, path_profile, "object", column.share, 0, words)
         at = len(self.decisions)
         first = first_by_case(fields)
@@ -170,6 +172,11 @@ class _Walk:
         if any(shredded):
             return True
         return self.untyped(path_profile, path, self.reason_below(at, "no field has a column"))
+
+    def are_rare(self, fields: list[PathProfile]) -> bool:
+        """Return whether all fields are in too few rows for a column."""
+        least = self.least_share * (self.profile.rows - self.profile.null_rows)
+        return not self.for_duckdb and all(child.rows < least for child in fields)
 
     def field(self, child: PathProfile, path: VariantPath, first: dict[str, PathProfile]) -> bool:
         name = str(child.segment)

@@ -1,0 +1,70 @@
+"""The most similar keys and paths, for "did you mean …?" in messages.
+
+Owns similarity. Leaves which keys and paths the data has to the readers of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+
+from parquet_variant.path import WILDCARD, Segment, VariantPath
+
+
+def similar_key(key: str, keys: Iterable[str]) -> str | None:
+    """Return the most similar key: one that differs only in letter case or separators, or else by a few letters.
+
+    >>> similar_key("propertes", ["properties", "place"]), similar_key("UserID", ["user_id"]), similar_key("x", ["abc"])
+    ('properties', 'user_id', None)
+    """
+    by_letters: dict[str, str] = {}
+    for candidate in sorted(keys):
+        by_letters.setdefault(_letters(candidate), candidate)
+    letters = _letters(key)
+    if letters in by_letters:
+        return by_letters[letters]
+    matches = get_close_matches(letters, by_letters, n=1, cutoff=0.7)
+    return by_letters[matches[0]] if matches else None
+
+
+def similar_path(path: VariantPath, paths: Collection[VariantPath]) -> VariantPath | None:
+    """Return the most similar of the paths that the data has: one with similar keys, or else one that ends alike.
+
+    >>> paths = [VariantPath.parse(text) for text in ("$.user", "$.user.login", "$.tags", "$.tags[*]")]
+    >>> [similar_path(VariantPath.parse(text), paths).shorthand for text in ("$.usr.logn", "$.login", "$.tag[0]")]
+    ['$.user.login', '$.user.login', '$.tags[*]']
+    >>> similar_path(VariantPath.parse("$.price"), paths) is None
+    True
+    """
+    known = {known_path.segments for known_path in paths}
+    children: dict[tuple[Segment, ...], set[Segment]] = {}
+    for segments in known:
+        if segments:
+            children.setdefault(segments[:-1], set()).add(segments[-1])
+    found: tuple[Segment, ...] = ()
+    for segment in path.segments:
+        below = children.get(found, set())
+        step: Segment = WILDCARD if isinstance(segment, int) else segment
+        if step not in below:
+            similar = (
+                similar_key(step, [key for key in below if isinstance(key, str)]) if isinstance(step, str) else None
+            )
+            if similar is None:
+                return _ending_alike(path, known)
+            step = similar
+        found = (*found, step)
+    return VariantPath(found)
+
+
+def _ending_alike(path: VariantPath, known: Collection[tuple[Segment, ...]]) -> VariantPath | None:
+    """Return the shortest path whose last key is that of `path`, or similar to it."""
+    last = path.segments[-1]
+    ends = sorted((segments for segments in known if segments and isinstance(segments[-1], str)), key=len)
+    if not isinstance(last, str):
+        return None
+    key = last if any(segments[-1] == last for segments in ends) else similar_key(last, [str(s[-1]) for s in ends])
+    return next((VariantPath(segments) for segments in ends if segments[-1] == key), None)
+
+
+def _letters(key: str) -> str:
+    return "".join(sign for sign in key.lower() if sign not in "_- .")

@@ -1,0 +1,69 @@
+"""The first hour with ingest: misspelled paths in options, JSON in strings, CSV next to JSON, typed at a shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Sh = Callable[[str], Any]
+
+
+@pytest.mark.parametrize(
+    ("option", "suggestion"),
+    [
+        ("--sort-by '$.user.nmae'", "--sort-by names $.user.nmae, and no row has this path: did you mean $.user.name?"),
+        ("--sort-by '$.name'", "did you mean $.user.name?"),
+        ("--bloom-filter '$.usr.name'", "did you mean $.user.name?"),
+        ("--type '$.user.nmae:uuid'", "--type names $.user.nmae, and no row has this path: did you mean $.user.name?"),
+        ("--schema 'kinds string'", "--schema names $.kinds, and no row has this path: did you mean $.kind?"),
+        ("--partition-by 'k=$.knd:string'", "did you mean $.kind?"),
+        ("--partition-by 'k=$.zzz:string'", "--partition-by names $.zzz, and no row has this path"),
+        ("--json-column '$.kidn'", "did you mean $.kind?"),
+    ],
+)
+def test_a_misspelled_path_in_an_option_is_an_error(sh: Sh, tmp_path: Path, option: str, suggestion: str) -> None:
+    done = sh(f"variant ingest events.ndjson out {option}")
+    assert done.code == 1
+    assert suggestion in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_schema_may_list_optional_fields(sh: Sh) -> None:
+    done = sh("variant ingest events.ndjson out --schema 'kind string, discount double'")
+    assert done.code == 0
+    assert "hint: --schema names $.discount, and no row has this path" in done.err
+
+
+def test_json_in_strings_inside_json(sh: Sh, tmp_path: Path) -> None:
+    rows = [{"key": key, "payload": json.dumps({"a": key})} for key in range(3)] + [{"key": 3}, {"payload": None}]
+    (tmp_path / "kafka.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = sh("variant ingest kafka.ndjson out --json-column payload")
+    assert (done.code, "--json-column '$.payload'" in done.err) == (1, True)
+    assert sh("variant ingest kafka.ndjson out --json-column '$.payload'").code == 0
+    assert sh("variant cat out").lines[1:] == ['{"key":1,"payload":{"a":1}}', '{"key":2,"payload":{"a":2}}',
+                                               '{"key":3}', '{"payload":null}']  # fmt: skip
+
+    with (tmp_path / "kafka.ndjson").open("a") as file:
+        file.write('{"key": 5, "payload": "{oops"}\n')
+    done = sh("variant ingest kafka.ndjson bad --json-column '$.payload'")
+    assert "line 6: the string at $.payload: unexpected 'oops'" in done.err
+    done = sh("variant ingest kafka.ndjson some --json-column '$.payload' --on-error quarantine --json")
+    assert [json.loads(done.out)[name] for name in ("rows", "bad_records")] == [5, 1]
+
+
+def test_csv_columns_next_to_json_get_types_on_request(sh: Sh, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    lines = ["id,zip,price,day,at,ok,payload", '1,007,1.5,2026-01-02,2026-01-02T03:04:05Z,true,"{""a"": 1}"',
+             '2,123,2,2026-01-03,,false,"{""a"": 2}"']  # fmt: skip
+    (tmp_path / "orders.csv").write_text("\n".join(lines) + "\n")
+    assert sh("variant ingest orders.csv orders --json-column payload --infer-types").code == 0
+    kinds = {line.split()[0]: line.split()[1] for line in sh('variant query orders "DESCRIBE t"').lines[2:]}
+    assert kinds == {"id": "BIGINT", "zip": "VARCHAR", "price": "DOUBLE", "day": "DATE", "at": "TIMESTAMP",
+                     "ok": "BOOLEAN", "payload": "VARIANT"}  # fmt: skip
+    done = sh('variant query orders "SELECT sum(price) AS s, max(day) FROM t WHERE payload:a::int > 0"')
+    assert done.lines[2:] == ["3.5 2026-01-03"]
+    assert "--json-column" in sh("variant ingest orders.csv plain --infer-types").err
