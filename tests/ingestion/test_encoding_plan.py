@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.job import planned_encodings
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split, plan_splits
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split, plan_splits
 
 SCHEMA = pv.ShreddingSchema.from_ddl("n bigint, s string")
 

@@ -99,7 +99,7 @@ def test_what_stands_before_a_fault_is_kept(
     tmp_path: Path, text: str, options: dict[str, str], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the fault is in the block of text that the rows are in, or in a later one of their chunk."""
-    monkeypatch.setattr("parquet_variant.ingestion.chunks.SPLITTER_BLOCK_BYTES", block)
+    monkeypatch.setattr("parquet_variant.ingestion.sources.chunks.SPLITTER_BLOCK_BYTES", block)
     (tmp_path / "a.json").write_text(text + " " * 20)
     result = pv.ingest(tmp_path / "a.json", tmp_path / "out", on_error="quarantine", **options)
     assert (result.rows, result.bad_records) == (3, 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingestion.input_files import find_input_files
+from parquet_variant.ingestion.sources.input_files import find_input_files
 
 ROWS = [{"id": number, "name": "x"} for number in range(50)]
 

@@ -10,9 +10,9 @@ import pytest
 
 import parquet_variant as pv
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.splits import Split, plan_splits
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split, plan_splits
 from parquet_variant.ingestion.task import profile_splits
 
 

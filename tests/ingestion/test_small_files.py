@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import parquet_variant as pv
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import profile_splits
 
 

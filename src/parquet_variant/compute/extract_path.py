@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.column_slots import refuse_faulty_slots, slots_of_column
 from parquet_variant.compute.shredded_walk import Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.compute.target_type import result_type
-from parquet_variant.compute.value_positions import ValuePositions, refuse_faulty_slots, slots_of_column
+from parquet_variant.compute.value_positions import ValuePositions
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of

@@ -1,14 +1,13 @@
 """Positions of values inside a column of Variants, and slots, the form that every cast reads.
 
 Owns `ValuePositions`, its creation from a storage struct, its steps down a path, and raising the errors that kernels
-report; and the conversion of each stored Arrow type to slots. `kernels.operations.get` reads the bytes, `slot_casts`
-casts, `schema.primitive_types` decides which types may be stored.
+report. `kernels.operations.get` reads the bytes, `column_slots` converts typed columns, and `slot_casts` casts slots.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,15 +27,14 @@ from parquet_variant.array.parts import (
 )
 from parquet_variant.encoding.metadata import dictionary_of
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.errors import MalformedVariantError, SchemaError, VariantError
+from parquet_variant.errors import MalformedVariantError, VariantError
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, offsets_of, to_numpy
+from parquet_variant.kernels.arrow_buffers import filled_binary, from_numpy, offsets_of
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.values.slot_columns import decimal_slots, measure_slots, write_slots
 from parquet_variant.path import Segment
-from parquet_variant.schema.primitive_types import stored_primitive
-from parquet_variant.types import TYPE_OF_ARROW, BasicType, PrimitiveId
+from parquet_variant.types import BasicType, PrimitiveId
 
 Int64s = npt.NDArray[np.int64]
 
@@ -379,123 +377,3 @@ def _repeated(names: Int64s, offsets: Int64s) -> list[int]:
     order = np.lexsort((names, parents))
     same = (names[order][1:] == names[order][:-1]) & (parents[order][1:] == parents[order][:-1])
     return sorted(order[1:][same].tolist())
-
-
-_P = PrimitiveId
-_HIGH_BITS = 0x8080808080808080
-_IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
-
-
-def slots_of_column(array: pa.Array, rows: Int64s | None = None) -> ScalarSlots:
-    """Return the slots of a shredded column; null entries are missing. Without ``rows``, entry i belongs to row i.
-
-    Raises `SchemaError` if the type cannot be a shredded column; `MalformedVariantError` as `refuse_faulty_slots`.
-    """
-    stored = stored_primitive(array.type)
-    if stored is None:
-        raise SchemaError(f"typed_value is {array.type}, which is not a shredded value type", reason="unsupported-type")
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    refuse_faulty_slots(array, rows)
-    valid = valid_bytes(array)
-    b, scales = np.zeros(len(array), np.int64), np.zeros(len(array), np.uint8)
-    if pa.types.is_boolean(stored):
-        bits = to_numpy(array.fill_null(False)).view(np.uint8)
-        kinds, a = np.where(bits, _P.TRUE, _P.FALSE).astype(np.uint8), np.zeros(len(array), np.int64)
-        owner = None
-    elif pa.types.is_decimal(stored):
-        wide = array.cast(pa.decimal128(38, stored.scale))
-        pairs = np.frombuffer(wide.buffers()[1], np.int64, 2 * len(wide), 16 * wide.offset)
-        kinds, a, b = np.full(len(array), _P.DECIMAL16, np.uint8), pairs[::2].copy(), pairs[1::2].copy()
-        scales[:] = stored.scale
-        owner = wide
-    else:
-        kind = TYPE_OF_ARROW[stored].ids[0]
-        kinds = np.full(len(array), kind, np.uint8)
-        if kind in _IN_MEMORY:
-            parts = binary_parts(array)
-            a, b, owner = parts.offsets[:-1] + parts.address, np.diff(parts.offsets), parts.owner
-        else:
-            a, owner = _number_payloads(array, kind), array
-    if len(valid):
-        kinds[valid == 0] = get.MISSING
-    return ScalarSlots(kinds, a, b, scales, rows=rows, owner=owner)
-
-
-def refuse_faulty_slots(array: pa.Array, rows: Int64s | None = None) -> None:
-    """Raise an error for the first of `faulty_slots`, with its row.
-
-    Raises `MalformedVariantError` with reason ``bad-time``, ``bad-decimal`` or ``bad-utf8``.
-    """
-    for position, reason, message in faulty_slots(array):
-        row = position if rows is None else int(rows[position])
-        raise MalformedVariantError(message, reason=reason, row=row)
-
-
-def faulty_slots(array: pa.Array) -> Iterator[tuple[int, str, str]]:
-    """Yield position, reason and message of each entry of a leaf column that its type does not allow.
-
-    Invalid are times outside the day, decimals with too many digits and strings that are not UTF-8.
-
-    >>> slots = pa.array([0, 86_400_000_000]).view(pa.time64("us"))
-    >>> list(faulty_slots(slots))
-    [(1, 'bad-time', 'a typed_value is not a time of day')]
-    """
-    types, kind = pa.types, array.type
-    if types.is_dictionary(kind):
-        if next(faulty_slots(array.dictionary), None) is not None:
-            yield from faulty_slots(array.dictionary_decode())
-        return
-    if types.is_time(kind):
-        reason, message = "bad-time", "a typed_value is not a time of day"
-    elif types.is_decimal(kind):
-        reason, message = "bad-decimal", f"a typed_value has too many digits for {kind}"
-    elif types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        reason, message = "bad-utf8", "a typed_value is not UTF-8"
-    else:
-        return
-    pending = [(0, len(array))]
-    while pending:
-        first, stop = pending.pop()
-        if _is_sound(array.slice(first, stop - first)):
-            continue
-        if stop - first == 1:
-            yield first, reason, message
-            continue
-        middle = (first + stop) // 2
-        pending += [(middle, stop), (first, middle)]
-
-
-def _is_sound(array: pa.Array) -> bool:
-    if pa.types.is_string(array.type) and _is_ascii(array):
-        return True
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _is_ascii(array: pa.StringArray) -> bool:
-    """Return whether all strings are ASCII, by one pass over their joint bytes instead of one per string."""
-    if not len(array):
-        return True
-    _, offsets, data = array.buffers()
-    stops = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
-    first, last, size = int(stops[0]), int(stops[-1]), 0 if data is None else data.size
-    if not 0 <= first <= last <= size or (stops[1:] < stops[:-1]).any():
-        return False
-    if first == last:
-        return True
-    words = first + (last - first) // 8 * 8
-    full_words = np.frombuffer(data, np.uint64, (words - first) // 8, first)
-    last_bytes = np.frombuffer(data, np.uint8, last - words, words)
-    return not (int(np.bitwise_or.reduce(full_words)) & _HIGH_BITS) and not (last_bytes > 127).any()
-
-
-def _number_payloads(array: pa.Array, kind: _P) -> Int64s:
-    width = array.type.bit_width
-    dtype = np.dtype(f"u{width // 8}" if kind == _P.FLOAT else f"i{width // 8}")
-    if len(array) == 0:
-        return np.empty(0, np.int64)
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize).astype(np.int64)

@@ -16,7 +16,8 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_of_all
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_arrow
-from parquet_variant.compute.value_positions import ScalarSlots, slots_of_column
+from parquet_variant.compute.column_slots import slots_of_column
+from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.encoding.cast.forms import entry_lists, list_elements, plain_form, without_encoding
 from parquet_variant.errors import CastError
 from parquet_variant.functions.parse_json import parse_json

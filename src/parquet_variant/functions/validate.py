@@ -16,7 +16,7 @@ from parquet_variant.array.field_names import groups_below
 from parquet_variant.array.parts import MetadataParts, binary_parts, columns_of, metadata_parts, valid_bytes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.value_positions import faulty_slots
+from parquet_variant.compute.column_slots import faulty_slots
 from parquet_variant.encoding.validate import find_faults
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count

@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, Staging, staging_beside

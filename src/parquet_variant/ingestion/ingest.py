@@ -15,11 +15,11 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat, OutputFormat
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import VariantFileError, check_choice, check_names
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.job import IngestJob, profile_sources
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
 from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import profile_splits, read_arrays
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.keywords import with_keywords

@@ -22,12 +22,10 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import VariantError, VariantFileError, without_secrets
-from parquet_variant.ingestion.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.destination import Destination
 from parquet_variant.ingestion.destinations.registry import open_destination
 from parquet_variant.ingestion.hints import root_hints
 from parquet_variant.ingestion.inexact import InexactNumbers
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.json_column import (
     find_tables,
     inferred_types,
@@ -40,7 +38,9 @@ from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_warnings import partition_warnings
 from parquet_variant.ingestion.request import IngestRequest, Sources, TextOptions
 from parquet_variant.ingestion.result import IngestResult
-from parquet_variant.ingestion.splits import Split, pack_splits, plan_splits
+from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
 from parquet_variant.ingestion.task import (
     ProfiledSplits,
     TaskPlan,

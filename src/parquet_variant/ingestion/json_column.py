@@ -21,8 +21,8 @@ from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingestion.csv_types import TypesOfStrings, with_types
 from parquet_variant.ingestion.formats.layout import CsvOptions
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.splits import Split, TablePart
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split, TablePart
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 

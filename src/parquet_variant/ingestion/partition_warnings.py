@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantError
-from parquet_variant.ingestion.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import first_rows
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 

@@ -16,9 +16,9 @@ from parquet_variant.choices import InputFormat, Mode, OnError, OnInexact, OnVio
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
-from parquet_variant.ingestion.line_chunks import CHUNK_BYTES
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
+from parquet_variant.ingestion.sources.line_chunks import CHUNK_BYTES
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions

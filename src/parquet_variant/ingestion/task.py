@@ -23,7 +23,7 @@ from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.option_paths import SeenPaths
 from parquet_variant.ingestion.request import TextOptions
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.io.engine import check_interrupted
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order

@@ -16,9 +16,9 @@ from parquet_variant.array.capsules import named_variants
 from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_names, without_secrets
-from parquet_variant.ingestion.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.request import TextKeywords, TextOptions
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.io.hive import Partition

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from parquet_variant.errors import VariantFileError, bad_option
 from parquet_variant.ingestion.batches import Pass, steps
-from parquet_variant.ingestion.splits import plan_splits
+from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.quality.footer_figures import FooterFigures, footer_figures

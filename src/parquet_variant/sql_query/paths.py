@@ -85,7 +85,7 @@ def is_json(path: Any) -> bool:
     if not isinstance(path, (list, tuple)) and (_is_parquet(path) or _holds_parquet(path)):
         return False
     from parquet_variant.errors import VariantError
-    from parquet_variant.ingestion.input_files import find_input_files
+    from parquet_variant.ingestion.sources.input_files import find_input_files
 
     try:
         files = find_input_files(path)

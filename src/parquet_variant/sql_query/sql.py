@@ -33,11 +33,11 @@ from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.output_files import copy_statement, write_result
 from parquet_variant.sql_query.path_hints import missing_path_hints
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
-from parquet_variant.sql_query.rewriting import Rewritten, rewrite
-from parquet_variant.sql_query.scopes import TableUse, unique_names
+from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
+from parquet_variant.sql_query.rewriting.scopes import TableUse, unique_names
+from parquet_variant.sql_query.rewriting.values import check_distinct
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
-from parquet_variant.sql_query.values import check_distinct
 
 Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17

@@ -17,7 +17,7 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.encoding.cast.forms import with_fields
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.batches import Batches, ScanOptions, values_at
-from parquet_variant.sql_query.rewriting import Getter
+from parquet_variant.sql_query.rewriting.query import Getter
 from parquet_variant.sql_query.variant_functions import FUNCTIONS, VARIANT, column_of
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.destination import Destination, FileDestination
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import BAD_RECORDS, StagedFile, Staging, open_staging

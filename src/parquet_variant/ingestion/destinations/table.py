@@ -19,7 +19,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.ingestion.destination import Destination, Work
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
 from parquet_variant.io.staging import Staging
 from parquet_variant.schema.shredding_schema import ShreddingSchema

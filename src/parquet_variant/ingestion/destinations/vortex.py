@@ -18,7 +18,7 @@ from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.destination import Destination, FileDestination, Work
 from parquet_variant.ingestion.request import IngestRequest
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, TaskRows, WrittenSplits
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import metadata_array, stored_columns
-from parquet_variant.compute.value_positions import faulty_slots
+from parquet_variant.compute.column_slots import faulty_slots
 from parquet_variant.encoding.cast.forms import list_elements
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.encoding.validate import Fault, find_faults

@@ -17,7 +17,7 @@ from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.spark.operations.read import read
 from parquet_variant.spark.struct_view import ReadPlan, plan_read
 from parquet_variant.sql_query.paths import is_delta, is_iceberg
-from parquet_variant.sql_query.scopes import TableUse
+from parquet_variant.sql_query.rewriting.scopes import TableUse
 from parquet_variant.sql_query.sql import SqlQuery, plan_sql
 from parquet_variant.sql_query.tables import BoundTable
 

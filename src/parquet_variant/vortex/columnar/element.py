@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from parquet_variant.compute.column_slots import slots_of_column
 from parquet_variant.compute.extract_path import extract_path
 from parquet_variant.compute.shredded_walk import scatter
 from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array
-from parquet_variant.compute.value_positions import slots_of_column
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of

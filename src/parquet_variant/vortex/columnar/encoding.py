@@ -16,8 +16,9 @@ import pyarrow as pa
 from parquet_variant.array.parts import metadata_of_all, storage_of
 from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.column_slots import slots_of_column
 from parquet_variant.compute.slot_casts import CastOptions, array_of_slots
-from parquet_variant.compute.value_positions import ScalarSlots, slots_of_column
+from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import offsets_of

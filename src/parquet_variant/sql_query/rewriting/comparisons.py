@@ -17,7 +17,7 @@ from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.sql_query.kinds import Kind, is_variant
-from parquet_variant.sql_query.protocols import ValueRewriter
+from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _OPERANDS = ("this", "expression", "low", "high")

@@ -18,13 +18,13 @@ import pyarrow as pa
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.ingestion.decompression import decompressed, detect_codec
 from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
 from parquet_variant.ingestion.formats.layout import BOM, TextLayout, detect, is_json_sequence, start_of_text
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
-from parquet_variant.ingestion.input_files import InputFile
-from parquet_variant.ingestion.line_chunks import (
+from parquet_variant.ingestion.sources.decompression import decompressed, detect_codec
+from parquet_variant.ingestion.sources.input_files import InputFile
+from parquet_variant.ingestion.sources.line_chunks import (
     CHUNK_BYTES,
     MAX_LINE_BYTES,
     Fill,
@@ -34,7 +34,7 @@ from parquet_variant.ingestion.line_chunks import (
     range_text,
     stream_text,
 )
-from parquet_variant.ingestion.splits import Split
+from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.kernels.buffer_pool import release
 
 # The unit in which positions in a text are counted.

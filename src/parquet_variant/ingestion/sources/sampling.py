@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.choices import InputFormat
-from parquet_variant.ingestion.chunks import read_ranges
 from parquet_variant.ingestion.formats.layout import TextLayout
-from parquet_variant.ingestion.splits import Split, is_splittable
+from parquet_variant.ingestion.sources.chunks import read_ranges
+from parquet_variant.ingestion.sources.splits import Split, is_splittable
 
 # Small enough for hundreds of places in the 8 MiB that are sampled of a file, large enough for a few lines per block.
 BLOCK_BYTES = 32 << 10

@@ -17,15 +17,22 @@ from sqlglot import exp
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import check_fields, column_name
-from parquet_variant.query.sql_pushdown import NO_LITERAL, literal_value
 from parquet_variant.query.sql_terms import VariantTerm, read_term
-from parquet_variant.query.sql_types import sql_type, sql_type_name
-from parquet_variant.sql_query.comparisons import COMPARISONS, compared, key_of
+from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
-from parquet_variant.sql_query.nested import NOT_NESTED, nested_kind, taken_from
-from parquet_variant.sql_query.nested_casts import as_json, as_text, cast_inside
-from parquet_variant.sql_query.protocols import Convert, QueryRewriter
-from parquet_variant.sql_query.scopes import OutputColumn, Relation, ResolvedColumn, Scope, TableUse
+from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, compared, key_of
+from parquet_variant.sql_query.rewriting.conversions import (
+    TEXT_FUNCTIONS,
+    conversion,
+    field_type,
+    is_number,
+    type_of_literal,
+    type_or_none,
+)
+from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
+from parquet_variant.sql_query.rewriting.nested_casts import as_text, cast_inside
+from parquet_variant.sql_query.rewriting.protocols import Convert, QueryRewriter
+from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, ResolvedColumn, Scope, TableUse
 from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
 
 USE = "table_use"
@@ -37,28 +44,6 @@ _OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp
 _NO_ELEMENTS = exp.Array(expressions=[])
 _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
 _EXTREMES = {"min": "arg_min", "max": "arg_max"}
-# Functions that take JSON, and those that take text: a Variant is given to them as its cast to that.
-_JSON_FUNCTIONS = frozenset(
-    ["to_json", "json", "json_quote", "json_array", "json_object", "json_group_array", "json_group_object",
-     "row_to_json", "array_to_json", "json_pretty", "json_structure", "json_type", "json_valid", "json_merge_patch",
-     "json_extract", "json_extract_string", "json_value", "json_contains", "json_exists"]
-)  # fmt: skip
-_JSON_NODES = (exp.JSONObject, exp.JSONArray, exp.JSONObjectAgg, exp.JSONArrayAgg, exp.JSONKeyValue)
-_TEXT_FUNCTIONS = frozenset(
-    ["concat", "concat_ws", "format", "printf", "lower", "lcase", "upper", "ucase", "length", "len", "strlen",
-     "char_length", "character_length", "substring", "substr", "trim", "ltrim", "rtrim", "replace", "left", "right",
-     "lpad", "rpad", "repeat", "instr", "strpos", "position", "contains", "starts_with", "ends_with", "prefix",
-     "suffix", "split", "split_part", "string_split", "str_split", "string_to_array", "regexp_matches",
-     "regexp_replace", "regexp_extract", "regexp_extract_all", "regexp_full_match", "regexp_split_to_array",
-     "string_agg", "listagg", "group_concat", "md5", "sha1", "sha256", "ascii", "ord", "unicode", "translate",
-     "levenshtein", "editdist3", "jaccard", "jaro_similarity", "like_escape", "ilike_escape", "base64", "initcap",
-     "strip_accents", "soundex", "reverse", "bar", "hash", "array_to_string", "list_to_string"]
-)  # fmt: skip
-_TEXT_NODES = (
-    exp.DPipe, exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike, exp.Glob, exp.Substring, exp.Trim,
-    exp.StrPosition, exp.GroupConcat, exp.Concat, exp.ConcatWs, exp.StartsWith, exp.EndsWith, exp.Escape, exp.Lower,
-    exp.Upper,
-)  # fmt: skip
 
 
 class Values:
@@ -192,13 +177,13 @@ class Values:
             kind = self.expression(node.this)[1]
             self.children(node, [node.this], convert=self.by_key)
             return node, kind
-        if name in _TEXT_FUNCTIONS and node.expressions and is_variant(self.expression(node.expressions[0])[1]):
+        if name in TEXT_FUNCTIONS and node.expressions and is_variant(self.expression(node.expressions[0])[1]):
             kind = NOT_NESTED
         else:
             kind = nested_kind(self, node, name)
         if kind is not NOT_NESTED:
             return node, kind
-        self.children(node, convert=self._conversion(node, name))
+        self.children(node, convert=conversion(self, node, name))
         return node, None
 
     def _computed(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
@@ -292,16 +277,6 @@ class Values:
             as_text = exp.cast(exp.Anonymous(this="to_json", expressions=[needle]), "TEXT")
             needle = self.call("parse_json", as_text)
         return self.call("variant_contains", value, needle)
-
-    def _conversion(self, node: exp.Expr, name: str) -> Convert | None:
-        """Return how a function that takes no Variants is given one; None if it is refused."""
-        if self.engine != "duckdb":
-            return None
-        if name in _JSON_FUNCTIONS or isinstance(node, _JSON_NODES):
-            return partial(as_json, self)
-        if name in _TEXT_FUNCTIONS or isinstance(node, _TEXT_NODES):
-            return partial(as_text, self)
-        return None
 
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
         """Rewrite an expression that returns one of its parts, which must hold the same Variants; return these."""
@@ -505,18 +480,18 @@ class Values:
             return node.meta["type"]
         if isinstance(node, exp.Cast):
             term = read_term(node, self.is_variant, self.engine)
-            return term.output if term is not None else _type_or_none(node.to)
+            return term.output if term is not None else type_or_none(node.to)
         if isinstance(node, exp.Column):
             hit = self.scope.resolve(node)
             if hit is None or hit.relation.use is None:
                 return None
             kind = hit.relation.use.table.columns.ordinary.get(hit.column.name or "")
-            return reduce(_field_type, hit.fields, kind)
+            return reduce(field_type, hit.fields, kind)
         if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
-            parts = [self.static_type(part) or _type_of_literal(part) for part in (node.this, node.expression)]
-            numbers = all(kind is not None and _is_number(kind) for kind in parts)
+            parts = [self.static_type(part) or type_of_literal(part) for part in (node.this, node.expression)]
+            numbers = all(kind is not None and is_number(kind) for kind in parts)
             return pa.float64() if numbers else None
-        return pa.string() if isinstance(node, _TEXT_NODES[-2:]) else None
+        return pa.string() if isinstance(node, (exp.Lower, exp.Upper)) else None
 
 
 def _reference(relation: Relation, name: str, use: TableUse, **facts: object) -> exp.Expr:
@@ -534,29 +509,6 @@ def check_distinct(name: str, names: Sequence[str]) -> None:
             f"{name} is ambiguous: {' and '.join(matching)} differ only in letter case, which SQL ignores; "
             "select one, or rename them with AS"
         )
-
-
-def _field_type(kind: pa.DataType | None, name: str) -> pa.DataType | None:
-    if kind is None or not pa.types.is_struct(kind):
-        return None
-    return next((child.type for child in kind if child.name.lower() == name.lower()), None)
-
-
-def _type_or_none(node: exp.DataType) -> pa.DataType | None:
-    try:
-        return sql_type(node)
-    except SqlError:  # a type that only the engine has
-        return None
-
-
-def _type_of_literal(node: exp.Expr) -> pa.DataType | None:
-    value = literal_value(node)
-    number = value is not NO_LITERAL and value is not None and not isinstance(value, (bool, str))
-    return pa.float64() if number and not hasattr(value, "isoformat") else None
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _ask_for_rows_alone(query: exp.Expr) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import PurePath
 from typing import Any
 
 from sqlglot import exp
@@ -23,17 +22,25 @@ from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, writt
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import is_variant
-from parquet_variant.sql_query.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
-from parquet_variant.sql_query.select_list import SelectList
+from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
+from parquet_variant.sql_query.rewriting.select_list import SelectList
+from parquet_variant.sql_query.rewriting.syntax import (
+    asks_for_bounds,
+    explode_by_joins,
+    is_sampled,
+    stem_of_path,
+    use_local_instants,
+    without_parentheses,
+)
+from parquet_variant.sql_query.rewriting.values import USE, Values
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
-from parquet_variant.sql_query.values import USE, Values
 from parquet_variant.sql_query.variant_functions import EXPLODES
 
 Outputs = Sequence[OutputColumn] | None
 _NUMBERS = count(1)
+_FORMATS = ("parquet", "delta", "vortex")
 _CLAUSES = ["where", "group", "having", "qualify", "windows", "distinct", "order", "sort", "cluster", "limit", "offset"]
-_BOUNDS = {exp.Min, exp.Max, exp.Column, exp.Identifier, exp.Alias, exp.Add, exp.Sub, exp.Paren, exp.Literal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +103,9 @@ class _Rewriter:
             raise SqlError(
                 "SUMMARIZE cannot summarize a Variant: select typed columns, as in SUMMARIZE SELECT v:a::int FROM t"
             )
-        self.rewritten.only_bounds = self.engine == "duckdb" and _asks_for_bounds(tree)
+        self.rewritten.only_bounds = self.engine == "duckdb" and asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
-            _parts_of_instants(inner)
+            use_local_instants(inner)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
         return self.rewritten
 
@@ -162,7 +169,7 @@ class _Rewriter:
 
     def _select(self, node: exp.Select, scope: Scope) -> Outputs:
         if self.engine == "duckdb":
-            _explode_by_joins(node)
+            explode_by_joins(node)
         if (from_ := node.args.get("from_")) is not None:
             self._relation(from_.this, scope)
         joins = node.args.get("joins") or []
@@ -186,7 +193,7 @@ class _Rewriter:
     # ---- FROM
 
     def _relation(self, node: exp.Expr, scope: Scope) -> None:
-        node = _without_parentheses(node)
+        node = without_parentheses(node)
         grouped = isinstance(node, exp.Subquery) and isinstance(node.unnest(), exp.Table)
         if grouped and node.alias and not node.args.get("pivots"):  # (a JOIN b ON …) x
             node.set("this", exp.select("*").from_(node.this))
@@ -302,7 +309,7 @@ class _Rewriter:
         table = self.bind(path)
         if table is None:
             return Relation(node.alias_or_name, (), is_open=True)
-        return self._use(node, table, node.alias or _stem(name))
+        return self._use(node, table, node.alias or stem_of_path(name))
 
     def _use(self, node: exp.Table, table: BoundTable, shown: str) -> Relation:
         """Number a place that names a table, and write the name of its relation there."""
@@ -342,7 +349,7 @@ class _Rewriter:
             raise SqlError(f"typed({name}) needs a table that this query binds, such as typed('events/')")
         names: Any = options.get("names", "short")
         typed = typed_table(table, options.get("column"), names)
-        scope.relations.append(self._use(node, typed, node.alias or _stem(name)))
+        scope.relations.append(self._use(node, typed, node.alias or stem_of_path(name)))
 
     # ---- filters
 
@@ -352,13 +359,13 @@ class _Rewriter:
         from_ = node.args.get("from_")
         if from_ is None or len(tables) != len(joins) + 1 or from_.this.args.get("joins"):
             return
-        preserved = [not _is_sampled(from_.this)]
+        preserved = [not is_sampled(from_.this)]
         for number, join in enumerate(joins, 1):
             side = str(join.args.get("side") or "").upper()
             kinds = {str(join.args.get(key) or "").upper() for key in ("kind", "method")}
             is_ordinary = kinds <= {"", "INNER", "CROSS", "OUTER", "NATURAL"} and not join.args.get("nearest")
             # Whether the condition decides about each row of the table alone.
-            by_row = is_ordinary and not _is_sampled(join.this)
+            by_row = is_ordinary and not is_sampled(join.this)
             if side in ("RIGHT", "FULL") or "POSITIONAL" in kinds:
                 preserved = [False] * number
             preserved.append(by_row and side in ("", "RIGHT"))
@@ -400,46 +407,6 @@ class _Rewriter:
         return name
 
 
-def _parts_of_instants(tree: exp.Expr) -> None:
-    """In UTC, take the parts of an instant from a timestamp without a zone, which is faster in DuckDB."""
-    for node in tree.find_all(exp.Anonymous):
-        parent = node.parent
-        is_part = isinstance(parent, exp.Extract) or parent.name.lower() in _PARTS if parent is not None else False
-        if node.name.lower() == "make_timestamptz" and is_part:
-            node.set("this", "make_timestamp")
-
-
-_PARTS = ("hour", "minute", "second", "year", "month", "day")
-_FORMATS = ("parquet", "delta", "vortex")
-
-
-def _stem(path: str) -> str:
-    """Return the alias of a path: its last part without the extension, as in DuckDB."""
-    last = PurePath(path.rstrip("/")).name.split("?")[0]
-    return last.split(".")[0] or last or path
-
-
-def _asks_for_bounds(tree: exp.Expr) -> bool:
-    """Return whether a query is only ``SELECT min(a), max(b) FROM t``, perhaps with sums and differences of these."""
-    if not isinstance(tree, exp.Select) or _parts(tree) != {"expressions", "from_"}:
-        return False
-    table = tree.args["from_"].this
-    if not isinstance(table, exp.Table) or _parts(table) - {"this", "alias"}:
-        return False
-    nodes = [node for item in tree.expressions for node in item.walk()]
-    columns = [node for node in nodes if isinstance(node, exp.Column)]
-    return (
-        bool(columns)
-        and all(type(node) in _BOUNDS for node in nodes)
-        and all(isinstance(column.parent, (exp.Min, exp.Max)) for column in columns)
-        and all(_parts(node) == {"this"} for node in nodes if isinstance(node, (exp.Min, exp.Max)))
-    )
-
-
-def _parts(node: exp.Expr) -> set[str]:
-    return {key for key, value in node.args.items() if value}
-
-
 def _renamed(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
     names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
@@ -456,36 +423,6 @@ def _renamed(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
         OutputColumn(name, output.kind, output.struct_path)
         for name, output in zip(names_of_outputs, outputs, strict=False)
     ]
-
-
-def _is_sampled(node: exp.Expr) -> bool:
-    return node.args.get("sample") is not None
-
-
-def _explode_by_joins(node: exp.Select) -> None:
-    """Rewrite LATERAL VIEW and LATERAL explode(…) as joins with UNNEST, as DuckDB needs them."""
-    for lateral in node.args.get("laterals") or ():
-        how = {"side": "LEFT", "on": exp.true()} if lateral.args.get("outer") else {"kind": "CROSS"}
-        node.append("joins", exp.Join(this=lateral, **how))
-    node.set("laterals", None)
-    for join in node.args.get("joins") or ():
-        call = join.this.this if isinstance(join.this, exp.Lateral) else None
-        if isinstance(call, exp.Explode):
-            join.set("this", exp.Unnest(expressions=[call.this], alias=join.this.args.get("alias")))
-
-
-def _without_parentheses(node: exp.Expr) -> exp.Expr:
-    """Remove parentheses around a relation: DuckDB 2.0.1 refuses ``FROM (t)``."""
-    while (
-        isinstance(node, exp.Subquery)
-        and isinstance(node.unnest(), exp.Table)
-        and not (node.alias or node.args.get("pivots") or node.this.args.get("joins"))
-    ):
-        inner = node.this
-        inner.set("joins", node.args.get("joins"))
-        node.replace(inner)
-        node = inner
-    return node
 
 
 def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:

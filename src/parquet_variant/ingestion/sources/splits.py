@@ -13,7 +13,7 @@ from typing import Any
 from parquet_variant.choices import InputFormat
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.formats.layout import TextLayout, detect
-from parquet_variant.ingestion.input_files import InputFile
+from parquet_variant.ingestion.sources.input_files import InputFile
 
 
 @dataclass(frozen=True, slots=True)

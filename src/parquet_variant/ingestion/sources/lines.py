@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.ingestion.chunks import Chunk
+from parquet_variant.ingestion.sources.chunks import Chunk
 from parquet_variant.types import MAX_OFFSET
 
 _LINE_FEED, _SPACE, _CARRIAGE_RETURN, _TAB, _RECORD_SEPARATOR = 0x0A, 0x20, 0x0D, 0x09, 0x1E
@@ -37,7 +37,7 @@ def split_lines(chunk: Chunk) -> Lines:
     The text is not checked to be UTF-8, because the parser does that. A record separator at the start of a line, as in
     JSON text sequences (RFC 7464), becomes a space.
 
-    >>> from parquet_variant.ingestion.input_files import InputFile
+    >>> from parquet_variant.ingestion.sources.input_files import InputFile
     >>> lines = split_lines(Chunk(InputFile("a.json"), b'{"a": 1}\n\n[2]'))
     >>> lines.text.to_pylist(), lines.number.tolist()
     (['{"a": 1}\n', '[2]'], [0, 2])

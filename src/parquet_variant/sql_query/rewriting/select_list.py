@@ -16,11 +16,11 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import aggregate_names
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_terms import read_term
-from parquet_variant.sql_query.comparisons import comparable, key_of
 from parquet_variant.sql_query.kinds import Kind, is_variant
-from parquet_variant.sql_query.protocols import QueryRewriter
-from parquet_variant.sql_query.scopes import OutputColumn, Scope, unique_names
-from parquet_variant.sql_query.values import Values, check_distinct
+from parquet_variant.sql_query.rewriting.comparisons import comparable, key_of
+from parquet_variant.sql_query.rewriting.protocols import QueryRewriter
+from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Scope, unique_names
+from parquet_variant.sql_query.rewriting.values import Values, check_distinct
 
 
 class Item(NamedTuple):

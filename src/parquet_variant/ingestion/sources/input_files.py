@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import VariantFileError
-from parquet_variant.ingestion.decompression import Codec, decompressed, detect_codec
+from parquet_variant.ingestion.sources.decompression import Codec, decompressed, detect_codec
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
 from parquet_variant.io.filesystems import filesystem_of
 

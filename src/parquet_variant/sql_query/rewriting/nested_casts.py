@@ -18,7 +18,7 @@ from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.query.sql_types import sql_type
 from parquet_variant.sql_query.kinds import Kind, holds_variants, is_variant
-from parquet_variant.sql_query.protocols import ValueRewriter
+from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 
 # Callback: a Variant, and the type of its place in the target type -> what replaces it.
 _Leaf = Callable[[exp.Expr, pa.DataType | None], exp.Expr]

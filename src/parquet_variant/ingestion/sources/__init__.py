@@ -1,0 +1,1 @@
+"""Input files of an ingest: listing, decompression, splits, samples, and chunks of whole lines."""

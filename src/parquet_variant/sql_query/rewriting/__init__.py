@@ -1,0 +1,1 @@
+"""Rewriting a query over Variants as a query over typed columns."""
