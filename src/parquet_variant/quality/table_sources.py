@@ -69,7 +69,7 @@ def delta_rows(table: Any, column: str | None, version: int | None, timestamp: A
     from parquet_variant.delta.log.file_actions import iter_adds
     from parquet_variant.delta.log.snapshot import Snapshot, snapshot
     from parquet_variant.delta.reading.read import PLACES
-    from parquet_variant.tables.scan_columns import variant_place
+    from parquet_variant.tables.scanning.scan_columns import variant_place
 
     current = table if isinstance(table, Snapshot) else snapshot(table, version=version, timestamp=timestamp)
     place = variant_place(current.schema, column)
@@ -115,7 +115,7 @@ def iceberg_rows(table: Any, column: str | None, version: int | None, timestamp:
     from parquet_variant.iceberg.metadata.table_schema import shared_schema
     from parquet_variant.iceberg.reading.planning import plan_files
     from parquet_variant.iceberg.reading.snapshot import snapshot
-    from parquet_variant.tables.scan_columns import variant_place
+    from parquet_variant.tables.scanning.scan_columns import variant_place
 
     current = snapshot(table, catalog=catalog, snapshot_id=version, timestamp=timestamp)
     place = variant_place(shared_schema(current.schema), column)

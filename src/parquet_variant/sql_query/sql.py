@@ -34,8 +34,7 @@ from parquet_variant.sql_query.output_files import copy_statement, write_result
 from parquet_variant.sql_query.path_hints import missing_path_hints
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
-from parquet_variant.sql_query.rewriting.scopes import TableUse, unique_names
-from parquet_variant.sql_query.rewriting.values import check_distinct
+from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 

@@ -18,8 +18,7 @@ from pyarrow import csv
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import JsonError, VariantFileError
-from parquet_variant.ingestion.formats.layout import CsvOptions
-from parquet_variant.ingestion.sources.line_chunks import MAX_LINE_BYTES
+from parquet_variant.ingestion.formats.layout import MAX_LINE_BYTES, CsvOptions
 
 # Numbers as JSON writes them. A field with a leading zero, such as a postal code, remains a string, because the zero
 # would be lost.

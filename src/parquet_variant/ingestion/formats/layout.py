@@ -24,6 +24,8 @@ from parquet_variant.ingestion.formats.json_splitters import (
 )
 from parquet_variant.path import Segment, VariantPath, Wildcard
 
+# The largest line, value or row.
+MAX_LINE_BYTES = 256 << 20
 _SPARK_NAMES = {"sep": "delimiter", "quote": "quote_char", "nullValue": "null_values"}
 
 

@@ -20,13 +20,19 @@ from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.formats.csv_rows import CsvRows, RowText
 from parquet_variant.ingestion.formats.json_splitters import ArraySplitter, DocumentSplitter
-from parquet_variant.ingestion.formats.layout import BOM, TextLayout, detect, is_json_sequence, start_of_text
+from parquet_variant.ingestion.formats.layout import (
+    BOM,
+    MAX_LINE_BYTES,
+    TextLayout,
+    detect,
+    is_json_sequence,
+    start_of_text,
+)
 from parquet_variant.ingestion.formats.wrapped import WrappedSplitter
 from parquet_variant.ingestion.sources.decompression import decompressed, detect_codec
 from parquet_variant.ingestion.sources.input_files import InputFile
 from parquet_variant.ingestion.sources.line_chunks import (
     CHUNK_BYTES,
-    MAX_LINE_BYTES,
     Fill,
     first_line_start,
     line_chunks,

@@ -16,8 +16,6 @@ from parquet_variant.kernels.buffer_pool import acquire, release
 
 # Bytes of text that are parsed at a time. Fewer bytes cost more calls per column, more bytes cost memory to clear.
 CHUNK_BYTES = 12 << 20
-# The largest line, value or row.
-MAX_LINE_BYTES = 256 << 20
 
 # Fills the memory with the text that follows and returns the number of bytes; 0 at the end of the text.
 Fill: TypeAlias = Callable[[memoryview], int]

@@ -32,7 +32,7 @@ from parquet_variant.sql_query.rewriting.syntax import (
     use_local_instants,
     without_parentheses,
 )
-from parquet_variant.sql_query.rewriting.values import USE, Values
+from parquet_variant.sql_query.rewriting.values import USE, ExpressionRewriter
 from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
 from parquet_variant.sql_query.variant_functions import EXPLODES
@@ -130,7 +130,7 @@ class _Rewriter:
         if isinstance(node, exp.Pivot):
             node.set("this", self._pivoted(node.this, scope))
             return None
-        Values(self, scope).children(node)
+        ExpressionRewriter(self, scope).children(node)
         return None
 
     def _with(self, node: exp.Expr, scope: Scope) -> None:
@@ -218,9 +218,9 @@ class _Rewriter:
         else:  # a function, VALUES, UNNEST
             scope.relations.append(self._function(node, node, scope))
         for join in node.args.get("joins") or ():  # FROM (a JOIN b)
-            self._join(join, scope, Values(self, scope))
+            self._join(join, scope, ExpressionRewriter(self, scope))
 
-    def _join(self, join: exp.Join, scope: Scope, values: Values) -> None:
+    def _join(self, join: exp.Join, scope: Scope, values: ExpressionRewriter) -> None:
         """Add the relation of a join; the right side of SEMI and ANTI JOIN cannot be named after its condition."""
         start = len(scope.relations)
         self._relation(join.this, scope)
@@ -255,7 +255,7 @@ class _Rewriter:
         arguments = [
             part.expression if isinstance(part, (exp.Kwarg, exp.PropertyEQ)) else part for part in call.expressions
         ]
-        values = Values(self, scope)
+        values = ExpressionRewriter(self, scope)
         if len(arguments) == 2 and isinstance(arguments[1], exp.Literal):
             arguments = [exp.Anonymous(this="variant_get", expressions=arguments)]
         value, kind = values.expression(arguments[0]) if len(arguments) == 1 else (None, None)
@@ -290,7 +290,7 @@ class _Rewriter:
 
     def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> Relation:
         """Return the relation of a function in FROM, such as UNNEST."""
-        values = Values(self, scope)
+        values = ExpressionRewriter(self, scope)
         kind = values.expression(call)[1]
         columns = [OutputColumn("unnest", kind), OutputColumn(node.alias, kind)]
         if call.name.lower().startswith("variant_explode"):

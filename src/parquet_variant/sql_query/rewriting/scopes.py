@@ -1,6 +1,6 @@
 """Name resolution: the relations of each SELECT, their columns, and the scope in which a name is found.
 
-Owns relations, scopes and looking up names. Leaves the traversal of a query to `rewriting`.
+Owns relations, scopes and looking up names. Leaves the traversal of a query to `query`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+from parquet_variant.choices import SqlEngine
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
@@ -64,6 +65,11 @@ class Relation:
     use: TableUse | None = None  # The table; None for a subquery or function.
     is_open: bool = False  # Whether it can have columns that only the engine knows.
     is_visible: bool = True  # Whether its columns can be named; False for the right side of SEMI JOIN.
+
+    @property
+    def may_hold_variants(self) -> bool:
+        """Whether any of its columns may be a Variant, or have Variants inside."""
+        return self.use is not None or self.is_open or any(column.kind is not None for column in self.columns)
 
     def find(self, name: str) -> OutputColumn | None:
         """Return the column of a name: the exact one, or else the first that differs only in letter case."""
@@ -164,10 +170,38 @@ class Scope:
             scope = scope.outer  # type: ignore[assignment]
         return False
 
+    def is_whole_table(self, column: exp.Column) -> bool:
+        """Return whether a name is the name of a table in FROM, and not of a column."""
+        name = column.name.lower()
+        tables = {relation.alias.lower() for relation in self.visible() if relation.use is not None}
+        return len(column.parts) == 1 and name in tables and name not in self.aliases
+
     def names(self) -> list[str]:
         """Return the names of all columns in this scope."""
         columns = [column for relation in self.visible() for column in relation.columns]
         return list(dict.fromkeys(column.name for column in columns if column.name))
+
+
+def check_distinct(name: str, names: Sequence[str]) -> None:
+    """Refuse a name that several columns have but for letter case: the engines would take one of them."""
+    matching = list(dict.fromkeys(column for column in names if column.lower() == name.lower()))
+    if len(matching) > 1:
+        raise SqlError(
+            f"{name} is ambiguous: {' and '.join(matching)} differ only in letter case, which SQL ignores; "
+            "select one, or rename them with AS"
+        )
+
+
+def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
+    """Return the message for a name that is not a column."""
+    name = ".".join(part.name for part in node.parts)
+    tables = [relation.alias for relation in scope.visible()]
+    if len(node.parts) > 1 and name in scope.names():
+        return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
+    if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in map(str.lower, tables):
+        return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}"
+    hint = "; a string is written in single quotes" if node.this.quoted and engine == "duckdb" else ""
+    return f"unknown column {name}: choose from {', '.join(scope.names()) or 'none'}{hint}"
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

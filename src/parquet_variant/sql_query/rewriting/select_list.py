@@ -19,8 +19,8 @@ from parquet_variant.query.sql_terms import read_term
 from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.comparisons import comparable, key_of
 from parquet_variant.sql_query.rewriting.protocols import QueryRewriter
-from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Scope, unique_names
-from parquet_variant.sql_query.rewriting.values import Values, check_distinct
+from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Scope, check_distinct, unique_names
+from parquet_variant.sql_query.rewriting.values import ExpressionRewriter
 
 
 class Item(NamedTuple):
@@ -31,7 +31,7 @@ class Item(NamedTuple):
     kind: Kind
 
 
-class SelectList(Values):
+class SelectList(ExpressionRewriter):
     """Rewrites the select list and the clauses of one SELECT."""
 
     def __init__(self, rewriter: QueryRewriter, scope: Scope, *, is_result: bool = False) -> None:

@@ -78,3 +78,11 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
         node.replace(inner)
         node = inner
     return node
+
+
+def select_rows_alone(query: exp.Expr) -> None:
+    """Select a literal in place of all columns in a query of EXISTS, so that no column is read for it."""
+    if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
+        items = query.expressions
+        if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
+            query.set("expressions", [exp.Literal.number(1)])

@@ -32,7 +32,16 @@ from parquet_variant.sql_query.rewriting.conversions import (
 from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
 from parquet_variant.sql_query.rewriting.nested_casts import as_text, cast_inside
 from parquet_variant.sql_query.rewriting.protocols import Convert, QueryRewriter
-from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, ResolvedColumn, Scope, TableUse
+from parquet_variant.sql_query.rewriting.scopes import (
+    OutputColumn,
+    Relation,
+    ResolvedColumn,
+    Scope,
+    TableUse,
+    check_distinct,
+    unknown_name,
+)
+from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
 from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
 
 USE = "table_use"
@@ -46,7 +55,7 @@ _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
 _EXTREMES = {"min": "arg_min", "max": "arg_max"}
 
 
-class Values:
+class ExpressionRewriter:
     """Rewrites the expressions of one SELECT."""
 
     def __init__(self, rewriter: QueryRewriter, scope: Scope) -> None:
@@ -118,7 +127,7 @@ class Values:
         if isinstance(node, exp.Star):
             return node, None
         if isinstance(node, exp.Columns):
-            if any(map(_may_hold_variants, self.scope.visible())):
+            if any(relation.may_hold_variants for relation in self.scope.visible()):
                 raise SqlError("COLUMNS(…) is not for tables with Variants: list the columns")
             return node, None
         if isinstance(node, exp.Binary) and node.this.is_star:
@@ -154,7 +163,7 @@ class Values:
             self.children(node, names, skip=(key,))
             return node, kind
         if isinstance(node, exp.Exists):
-            _ask_for_rows_alone(node.this)
+            select_rows_alone(node.this)
         if isinstance(node, (exp.Is, exp.Exists)) or name == "count":
             self.children(node, [*node.iter_expressions()])
             return node, None
@@ -400,8 +409,8 @@ class Values:
         hit = self.scope.resolve(node)
         if hit is None:
             if not self.scope.is_known(node):
-                self.rewriter.add_unknown(self._missing(node))
-            elif self._whole_table(node):
+                self.rewriter.add_unknown(unknown_name(self.scope, node, self.engine))
+            elif self.scope.is_whole_table(node):
                 raise SqlError(f"{node.name} is a table, not a column: name a column, or write {node.name}.*")
             return node
         use = hit.relation.use
@@ -433,23 +442,9 @@ class Values:
             check_distinct(node.name, twins)
         return self.scope.aliases.get(node.name.lower())
 
-    def _whole_table(self, node: exp.Column) -> bool:
-        names = {relation.alias.lower() for relation in self.scope.visible() if relation.use is not None}
-        return len(node.parts) == 1 and node.name.lower() in names and node.name.lower() not in self.scope.aliases
-
-    def _missing(self, node: exp.Column) -> str:
-        name = ".".join(part.name for part in node.parts)
-        tables = [relation.alias for relation in self.scope.visible()]
-        if len(node.parts) > 1 and name in self.scope.names():
-            return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
-        if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in map(str.lower, tables):
-            return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}"
-        hint = "; a string is written in single quotes" if node.this.quoted and self.engine == "duckdb" else ""
-        return f"unknown column {name}: choose from {', '.join(self.scope.names()) or 'none'}{hint}"
-
     def _no_variant(self, node: exp.Expr, inner: exp.Expr) -> SqlError:
         if isinstance(inner, exp.Column) and self.scope.resolve(inner) is None and not self.scope.is_known(inner):
-            return SqlError(self._missing(inner))
+            return SqlError(unknown_name(self.scope, inner, self.engine))
         slices = "; a slice is written list_slice(list, 1, 2)" if node.find_ancestor(exp.Bracket) else ""
         return SqlError(
             f"{written(inner, self.engine)} is not a Variant column, and only Variants have paths such as "
@@ -499,28 +494,6 @@ def _reference(relation: Relation, name: str, use: TableUse, **facts: object) ->
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
     column.meta.update(facts, **{USE: use.number})
     return column
-
-
-def check_distinct(name: str, names: Sequence[str]) -> None:
-    """Refuse a name that several columns have but for letter case: the engines would take one of them."""
-    matching = list(dict.fromkeys(column for column in names if column.lower() == name.lower()))
-    if len(matching) > 1:
-        raise SqlError(
-            f"{name} is ambiguous: {' and '.join(matching)} differ only in letter case, which SQL ignores; "
-            "select one, or rename them with AS"
-        )
-
-
-def _ask_for_rows_alone(query: exp.Expr) -> None:
-    """Select a literal in place of all columns in a query of EXISTS, so that no column is read for it."""
-    if isinstance(query, exp.Select) and not query.args.get("group") and query.args.get("from_"):
-        items = query.expressions
-        if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
-            query.set("expressions", [exp.Literal.number(1)])
-
-
-def _may_hold_variants(relation: Relation) -> bool:
-    return relation.use is not None or relation.is_open or any(column.kind is not None for column in relation.columns)
 
 
 def _is_getter(node: exp.Expr) -> bool:
