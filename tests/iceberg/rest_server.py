@@ -43,7 +43,7 @@ class State:
 
     def save(self, key: tuple[str, ...], metadata: Json) -> Json:
         version = self.tables[key]["version"] + 1 if key in self.tables else 0
-        folder = Path(metadata["location"].removeprefix("file://")) / "metadata"
+        folder = Path("/" + metadata["location"].removeprefix("file:").lstrip("/")) / "metadata"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{version:05}-{uuid.uuid4()}.metadata.json"
         path.write_text(json.dumps(metadata))
@@ -186,7 +186,7 @@ class Applied:
             if snapshot["first-row-id"] < metadata["next-row-id"]:
                 raise RefusedError(409, "CommitFailedException", "stale first-row-id")
             metadata["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
-        assert Path(snapshot["manifest-list"].removeprefix("file://")).exists()
+        assert Path("/" + snapshot["manifest-list"].removeprefix("file:").lstrip("/")).exists()
         metadata["snapshots"].append(snapshot)
         metadata["last-sequence-number"] = snapshot["sequence-number"]
 
@@ -273,6 +273,8 @@ class Handler(BaseHTTPRequestHandler):
                 names = [{"namespace": list(k[:-1]), "name": k[-1]} for k in state.tables if k[:-1] == namespace]
                 return self.answer(200, {"identifiers": names})
             return self.create(namespace, body)
+        if parts[-1] == "metrics":
+            return self.answer(204)
         key = (*namespace, parts[3])
         if self.command == "POST":
             return self.commit(key, body)

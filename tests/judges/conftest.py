@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.iceberg.rest_server import rest_catalog
+
+import parquet_variant as pv
 
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = Path(os.environ.get("JUDGES", ROOT / ".judges"))
@@ -117,3 +120,43 @@ def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProc
 def delta_spark_of_4_1(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
     """A session with the newest delta-spark, on Spark 4.1."""
     yield from _delta_session("4.1", tmp_path_factory.mktemp("warehouse"))
+
+
+@dataclass
+class IcebergSession:
+    """A session with Iceberg's Java runtime, and the catalogs that it shares with us.
+
+    Parameters
+    ----------
+    engine
+        The session. Its catalog ``h`` is the directory `warehouse`, ``r`` is the REST catalog.
+    warehouse
+        The directory of tables without a catalog.
+    catalog
+        The REST catalog, as `pv.iceberg` accepts it.
+    """
+
+    engine: EngineProcess
+    warehouse: Path
+    catalog: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def iceberg_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
+    """A session with Iceberg's Java runtime, on Spark 4.1."""
+    root = tmp_path_factory.mktemp("iceberg")
+    with rest_catalog(root / "rest") as (uri, _):
+        catalogs = {"h": {"type": "hadoop", "warehouse": str(root / "hadoop")}, "r": {"type": "rest", "uri": uri}}
+        configuration = {
+            "spark.jars": _jars("iceberg-spark-runtime-4.1_2.13"),
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.warehouse.dir": str(root / "spark"),
+        }
+        for name, properties in catalogs.items():
+            configuration[f"spark.sql.catalog.{name}"] = "org.apache.iceberg.spark.SparkCatalog"
+            # A session keeps tables for 30 seconds by default, and does not see other writers meanwhile.
+            properties = {**properties, "cache-enabled": "false"}
+            configuration |= {f"spark.sql.catalog.{name}.{key}": text for key, text in properties.items()}
+        for engine in _start("4.1", configuration):
+            pv.iceberg.create_namespace("db", catalog=catalogs["r"])
+            yield IcebergSession(engine, root / "hadoop", catalogs["r"])

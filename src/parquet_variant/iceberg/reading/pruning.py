@@ -242,10 +242,17 @@ def _narrowed(
         values = [r.lower for r in ranges]
         summary = replace(summary, may_be_nan=np.array([v is None or v != v for v in values], dtype=bool))
     both = [(summary.lower, lower, "max_element_wise"), (summary.upper, upper, "min_element_wise")]
-    low, high = (
-        new if old is None else old if new is None else pc.call_function(name, [old, new]) for old, new, name in both
-    )
+    low, high = (new if old is None else old if new is None else _tighter(old, new, name) for old, new, name in both)
     return replace(summary, lower=low, upper=high)
+
+
+def _tighter(old: pa.Array, new: pa.Array, function: str) -> pa.Array:
+    """Return the tighter one of two bounds of each file."""
+    if not pa.types.is_timestamp(old.type):
+        return pc.call_function(function, [old, new])
+    # There is no kernel for timestamps with a time zone.
+    numbers = [bound.cast(pa.int64()) for bound in (old, new)]
+    return pc.call_function(function, numbers).cast(old.type)
 
 
 def _clipped(raw: Any, kind: PrimitiveType) -> Any:

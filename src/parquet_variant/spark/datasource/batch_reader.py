@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType, VariantType
 
 from parquet_variant.array.parts import one_chunk
@@ -24,6 +23,7 @@ from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.parquet.scanning.scan import Scan, ScanTask, scan, tasks_of_groups
+from parquet_variant.spark.arrow_types import to_arrow_schema, to_arrow_type
 from parquet_variant.spark.arrow_variant import as_spark, row_bytes, slices_by_bytes
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.spark.task_errors import one_line
@@ -74,7 +74,7 @@ class BatchReader(DataSourceReader):
         """Yield the rows of a partition; runs in a task."""
         if not isinstance(partition, ScanPartition):
             return  # Spark passes a placeholder if there are no partitions
-        target = to_arrow_schema(self.schema, timezone="UTC")
+        target = to_arrow_schema(self.schema)
         with one_line():
             read = self._row_tables if self.options.paths is None else self._scan().read
             for task in partition.tasks:
@@ -106,9 +106,7 @@ class BatchReader(DataSourceReader):
     def _types(self) -> dict[str, pa.DataType | None]:
         """Return the Arrow types of the columns; None for a Variant."""
         return {
-            field.name: None
-            if isinstance(field.dataType, VariantType)
-            else to_arrow_type(field.dataType, timezone="UTC")
+            field.name: None if isinstance(field.dataType, VariantType) else to_arrow_type(field.dataType)
             for field in self.schema.fields
         }
 

@@ -17,11 +17,11 @@ from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
+from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.datasource.options import WriteOptions
 from parquet_variant.spark.datasource.partitioning import Partitioning
@@ -57,7 +57,7 @@ class _TaskWriter:
         task = context.partitionId() if context else 0
         # A restarted stream counts attempts from 0 again.
         attempt = f"{context.taskAttemptId() if context else 0}-{uuid.uuid4().hex[:8]}"
-        arrow_schema = to_arrow_schema(self.frame.schema, timezone="UTC")
+        arrow_schema = to_arrow_schema(self.frame.schema)
         first = next(iterator, None)
         if first is None:
             # An empty DataFrame needs one file for its columns. The commit uses it only if there is no other file.

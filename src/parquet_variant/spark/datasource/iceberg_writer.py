@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType, VariantType
 
 from parquet_variant.errors import IcebergError
@@ -25,6 +24,7 @@ from parquet_variant.iceberg.writing.commit import check_writable
 from parquet_variant.iceberg.writing.create import TableDefinition, new_table
 from parquet_variant.iceberg.writing.write import commit_files, write_plan
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
+from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.arrow_variant import with_marked_variants
 from parquet_variant.spark.datasource.table_writer import Batch, TableBatchWriter, TableStreamWriter, TableTaskWriter
 
@@ -59,7 +59,7 @@ class _IcebergTable(TableTaskWriter):
             StructField(field.name, VariantType() if field.name == self.frame.column else field.dataType)
             for field in self.frame.schema.fields
         ] + self.partitioning.new_fields
-        return with_marked_variants(to_arrow_schema(StructType(fields), timezone="UTC"))
+        return with_marked_variants(to_arrow_schema(StructType(fields)))
 
     def _check_partitioned_by(self, table: LoadedTable) -> None:
         """Refuse partition fields other than the table's; without the option ``partitionBy`` any are accepted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType, VariantType
 
 from parquet_variant.array.capsules import EXTENSION_NAME
@@ -13,6 +13,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.files import locate, open_file
 from parquet_variant.parquet.reading.read_table import partitioned_table
 from parquet_variant.query.selection import arrow_type
+from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.datasource.options import ReadOptions, is_ordinary
 from parquet_variant.sql_query.kinds import holds_variants
 
@@ -34,7 +35,7 @@ def read_schema(options: ReadOptions) -> StructType:
                 fields.append(StructField(name, _type_of_path(name, *typed_path)))
         return StructType(fields)
     schema = _all_columns(options)
-    variants = [field.name for field in to_arrow_schema(schema, timezone="UTC") if holds_variants(field.type)]
+    variants = [field.name for field in to_arrow_schema(schema) if holds_variants(field.type)]
     if options.column is not None and not {options.column, options.column.partition(".")[0]} & set(variants):
         raise VariantError(
             f"{options.column} is not a VARIANT column: choose from {', '.join(variants) or 'none'}",

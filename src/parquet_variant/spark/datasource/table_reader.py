@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.datasource.batch_reader import BatchReader, spark_batches
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.tables.scanning.table_scan import File, TableScan, TableScanTask
@@ -75,7 +75,7 @@ class TableReader(BatchReader, Generic[Version, File]):
         """Yield the rows of a partition; runs in a task."""
         if not isinstance(partition, TablePartition):
             return  # Spark passes a placeholder if there are no partitions
-        target = to_arrow_schema(self.schema, timezone="UTC")
+        target = to_arrow_schema(self.schema)
         with one_line():
             for table in self._tables(partition):
                 yield from spark_batches(table, target)

@@ -1,0 +1,354 @@
+"""Iceberg's Java runtime reads and changes the tables that parquet-variant writes, and the other way round."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.judges.conftest import IcebergSession
+
+import parquet_variant as pv
+
+_START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+PARTITIONS = [
+    *(
+        "k",
+        "bucket(4, id)",
+        "truncate(3, s)",
+        "truncate(50, id)",
+        "truncate(10, d)",
+        "bucket(3, d)",
+        "day",
+        "bucket(2, s)",
+    ),
+    *("year(ts)", "month(ts)", "day(ts)", "hour(ts)", "month(day)", "bucket(2, ts)", "bucket(2, day)"),
+]
+
+
+def value(number: int) -> dict[str, Any]:
+    """A value with a path of one type, a path of two types, a nested object and a rare path."""
+    mixed: Any = "text" if number % 7 == 0 else number
+    rare = {"rare": True} if number % 50 == 0 else {}
+    return {"n": number, "s": f"s{number:04}", "mixed": mixed, "o": {"d": number + 0.5, "tags": [number, "x"]}, **rare}
+
+
+def rows(numbers: Any) -> dict[str, Any]:
+    times = [_START + datetime.timedelta(hours=7 * number) for number in numbers]
+    return {
+        "id": pa.array(numbers, pa.int64()),
+        "k": [None if number % 11 == 0 else f"k{number % 3}" for number in numbers],
+        "s": [f"name {number:03} ü" for number in numbers],
+        "d": pa.array([Decimal(number) / 4 for number in numbers], pa.decimal128(9, 2)),
+        "day": pa.array([time.date() for time in times], pa.date32()),
+        "ts": pa.array(times, pa.timestamp("us", "UTC")),
+        "v": pv.parse_json([None if number % 13 == 12 else json.dumps(value(number)) for number in numbers]),
+    }
+
+
+def ours(table: str, where: str = "true", **options: Any) -> list[list[Any]]:
+    """The rows that we read: id and the JSON of v."""
+    current = pv.iceberg.snapshot(table, **options)
+    found = pv.sql(f"SELECT id, to_json(v) AS v FROM t WHERE {where} ORDER BY id", t=current).to_pylist()
+    return [[row["id"], _ordered(row["v"])] for row in found]
+
+
+def _ordered(text: str | None) -> str | None:
+    return None if text is None else json.dumps(json.loads(text), sort_keys=True)
+
+
+def theirs(session: IcebergSession, name: str, where: str = "true") -> list[list[Any]]:
+    """The rows that Spark reads."""
+    found = session.engine.sql(f"SELECT id, to_json(v) FROM {name} WHERE {where} ORDER BY id")
+    return [[number, _ordered(text)] for number, text in found]
+
+
+def _deletion_vectors(table: str) -> None:
+    assert pv.iceberg.delete(table, "v:n::int % 10 = 3").rows_deleted > 0
+    assert pv.iceberg.update(table, {"v:s": "'new'"}, "id < 5").rows_updated > 0
+    assert pv.iceberg.delete(table, "id = 7").rows_deleted == 1
+
+
+def _evolved(table: str) -> None:
+    pv.iceberg.add_columns(table, {"w": "variant", "more": "int"}, defaults={"more": 7})
+    pv.iceberg.rename_column(table, "s", "name")
+    pv.iceberg.drop_column(table, "day")
+    pv.iceberg.add_columns(table, {"s": "string"})
+    pv.iceberg.widen_column(table, "d", "decimal(18, 2)")
+    pv.iceberg.set_partitioning(table, ["bucket(2, id)", "hour(ts)"])
+    new = rows(range(200, 230))
+    new |= {"name": new.pop("s"), "w": pv.parse_json(['{"w": 1}'] * 30), "more": pa.array([1] * 30, pa.int32())}
+    del new["day"]
+    pv.iceberg.append(table, {**new, "d": new["d"].cast(pa.decimal128(18, 2)), "s": ["s"] * 30})
+
+
+def _optimized(table: str) -> None:
+    pv.iceberg.append(table, rows(range(200, 220)))
+    _deletion_vectors(table)
+    pv.iceberg.optimize(table, reshred=True)
+    pv.iceberg.rewrite_manifests(table)
+    pv.iceberg.expire_snapshots(table)
+
+
+KINDS: dict[str, tuple[dict[str, Any], Callable[[str], None] | None]] = {
+    "plain": ({"schema": "variant"}, None),
+    "shredded": ({}, None),
+    "partitioned": ({"partition_by": PARTITIONS}, None),
+    "vectors": ({"partition_by": "k"}, _deletion_vectors),
+    "rewritten": (
+        {"properties": {f"write.{name}.mode": "copy-on-write" for name in ("delete", "update", "merge")}},
+        _deletion_vectors,
+    ),
+    "evolved": ({"partition_by": "k"}, _evolved),
+    "optimized": ({"partition_by": "bucket(2, id)", "sort_by": "ts desc"}, _optimized),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spark_reads_our_tables(iceberg_spark: IcebergSession, kind: str) -> None:
+    options, change = KINDS[kind]
+    table = str(iceberg_spark.warehouse / "db" / kind)
+    pv.iceberg.write(table, rows(range(200)), **options)
+    if change is not None:
+        change(table)
+    name = f"h.db.{kind}"
+    # No filter names the column with a default: Iceberg 1.11 misses rows of it (apache/iceberg#16690).
+    for where in (
+        "true",
+        *([] if kind != "evolved" else ["name < 'name 010'", "s = 's'", "w IS NULL AND d = 1"]),
+        "k = 'k1'",
+        "k IS NULL",
+        "id BETWEEN 20 AND 30",
+        *([] if kind == "evolved" else ["s = 'name 042 ü'", "day = DATE '2026-01-05'"]),
+        "d < 3",
+        "ts < TIMESTAMP '2026-01-03T05:00:00Z'",
+    ):
+        assert theirs(iceberg_spark, name, where) == ours(table, where), where
+    for path, ours_path in (
+        ("try_variant_get(v, '$.s', 'string') = 's0042'", "v:s::string = 's0042'"),
+        ("try_variant_get(v, '$.n', 'int') < 9", "v:n::int < 9"),
+        ("try_variant_get(v, '$.mixed', 'string') = 'text'", "v:mixed::string = 'text'"),
+        ("try_variant_get(v, '$.o.d', 'double') = 21.5", "v:o.d::double = 21.5"),
+        ("try_variant_get(v, '$.rare', 'boolean')", "v:rare::boolean"),
+    ):
+        assert theirs(iceberg_spark, name, path) == ours(table, ours_path), path
+
+
+@dataclass
+class BothSides:
+    """One table of the REST catalog, changed by both engines, and the rows that it must hold.
+
+    Parameters
+    ----------
+    session
+        The other engine.
+    name
+        The name of the table.
+    expected
+        The expected rows: id to partition and value.
+    """
+
+    session: IcebergSession
+    name: str
+    expected: dict[int, tuple[str, Any]] = field(default_factory=dict)
+
+    def spark(self, statement: str) -> None:
+        self.session.engine.sql(statement.replace("{t}", f"r.{self.name}"))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"catalog": self.session.catalog}
+
+    def columns(self, numbers: list[int]) -> dict[str, Any]:
+        """New rows as columns; the expected rows gain them."""
+        self.expected |= {number: (f"k{number % 3}", value(number)) for number in numbers}
+        texts = [json.dumps(value(number)) for number in numbers]
+        return {
+            "id": pa.array(numbers, pa.int64()),
+            "k": [f"k{number % 3}" for number in numbers],
+            "v": pv.parse_json(texts),
+        }
+
+    def keep(self, is_kept: Callable[[int], bool]) -> None:
+        self.expected = {number: row for number, row in self.expected.items() if is_kept(number)}
+
+    def set(self, number: int, **fields: Any) -> None:
+        if number in self.expected:
+            k, old = self.expected[number]
+            self.expected[number] = (k, {**old, **fields})
+
+    def check(self) -> None:
+        """Compare what both engines read with the expected rows."""
+        rows = [[number, k, json.dumps(v, sort_keys=True)] for number, (k, v) in sorted(self.expected.items())]
+        found = self.session.engine.sql(f"SELECT id, k, to_json(v) FROM r.{self.name} ORDER BY id")
+        assert [[number, k, _ordered(text)] for number, k, text in found] == rows
+        current = pv.iceberg.snapshot(self.name, **self.options)
+        query = "SELECT id, k, to_json(v) AS v FROM t ORDER BY id"
+        ours = pv.sql(query, t=current).to_pylist()
+        assert [[row["id"], row["k"], _ordered(row["v"])] for row in ours] == rows
+        # The typed path is pruned by the bounds that both write.
+        ids = pv.sql("SELECT id FROM t WHERE v:n::int BETWEEN 20 AND 40 ORDER BY id", t=current).to_pylist()
+        assert [row["id"] for row in ids] == [
+            number for number, (_, v) in sorted(self.expected.items()) if 20 <= v["n"] <= 40
+        ]
+
+
+def _create_theirs(session: IcebergSession, name: str, properties: dict[str, str], partition_by: str = "") -> BothSides:
+    both = BothSides(session, f"db.{name}")
+    listed = ", ".join(f"'{key}' = '{text}'" for key, text in {"format-version": "3", **properties}.items())
+    both.spark(
+        "CREATE TABLE {t} (id bigint, k string, v variant) USING iceberg "
+        + (f"PARTITIONED BY ({partition_by}) " if partition_by else "")
+        + f"TBLPROPERTIES ({listed})"
+    )
+    return both
+
+
+def _insert_theirs(both: BothSides, numbers: list[int]) -> None:
+    both.expected |= {number: (f"k{number % 3}", value(number)) for number in numbers}
+    listed = ", ".join(f"({number}L, 'k{number % 3}', '{json.dumps(value(number))}')" for number in numbers)
+    both.spark("INSERT INTO {t} SELECT id, k, parse_json(text) FROM VALUES " + listed + " AS s(id, k, text)")
+
+
+@pytest.mark.parametrize(
+    ("mode", "partition_by", "shreds"),
+    [("merge-on-read", "k, bucket(2, id)", "false"), ("copy-on-write", "", "true"), ("merge-on-read", "", "true")],
+)
+def test_we_read_tables_that_spark_writes_and_changes(
+    iceberg_spark: IcebergSession, mode: str, partition_by: str, shreds: str
+) -> None:
+    properties = {f"write.{name}.mode": mode for name in ("delete", "update", "merge")}
+    properties["write.parquet.shred-variants"] = shreds
+    both = _create_theirs(iceberg_spark, f"theirs_{mode.replace('-', '_')}_{shreds}", properties, partition_by)
+    _insert_theirs(both, list(range(60)))
+    both.check()
+    both.spark("DELETE FROM {t} WHERE id % 10 = 3")
+    both.keep(lambda number: number % 10 != 3)
+    both.check()
+    current = pv.iceberg.snapshot(both.name, **both.options)
+    vectors = [entry.file.is_vector for _, entry in current.live_entries(deletes=True)]
+    assert vectors == [True] * len(vectors)
+    assert bool(vectors) == (mode == "merge-on-read")
+    data_file = next(entry.file.path for _, entry in current.live_entries(deletes=False)).removeprefix("file:")
+    is_shredded = pv.ShreddingSchema.from_parquet(data_file, "v").kind != "variant"
+    assert is_shredded == (shreds == "true")
+    both.spark("""UPDATE {t} SET v = parse_json('{"n": -1}') WHERE id = 12""")
+    both.expected[12] = ("k0", {"n": -1})
+    both.check()
+    both.spark(
+        """MERGE INTO {t} t USING (SELECT id, parse_json('{"n": -5}') AS v FROM range(20, 80, 20)) s ON t.id = s.id
+        WHEN MATCHED AND t.id = 40 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v
+        WHEN NOT MATCHED THEN INSERT (id, k, v) VALUES (s.id, 'new', s.v)"""
+    )
+    both.expected |= {20: ("k2", {"n": -5}), 60: ("new", {"n": -5})}
+    del both.expected[40]
+    both.check()
+    # We continue on what the other engine left.
+    assert pv.iceberg.delete(both.name, "v:n::int < 0 AND id <> 60", **both.options).rows_deleted == 2
+    both.keep(lambda number: number not in (12, 20))
+    pv.iceberg.optimize(both.name, rewrite_all=True, **both.options)
+    both.check()
+
+
+def _delete_ours(both: BothSides, number: int) -> None:
+    pv.iceberg.delete(both.name, f"v:n::int % 9 = {number % 9}", **both.options)
+    both.keep(lambda kept: both.expected[kept][1]["n"] % 9 != number % 9)
+
+
+def _delete_theirs(both: BothSides, number: int) -> None:
+    both.spark(f"DELETE FROM {{t}} WHERE try_variant_get(v, '$.n', 'int') % 11 = {number % 11}")
+    both.keep(lambda kept: both.expected[kept][1]["n"] % 11 != number % 11)
+
+
+def _update_ours(both: BothSides, number: int) -> None:
+    pv.iceberg.update(both.name, {"v:s": "'ours'"}, f"id = {number}", **both.options)
+    both.set(number, s="ours")
+
+
+def _update_theirs(both: BothSides, number: int) -> None:
+    new = {**value(number), "s": "theirs"}
+    both.spark(f"UPDATE {{t}} SET v = parse_json('{json.dumps(new)}') WHERE id = {number}")
+    if number in both.expected:
+        both.expected[number] = (both.expected[number][0], new)
+
+
+def _append_ours(both: BothSides, number: int) -> None:
+    first = 1000 + max(both.expected, default=0)
+    pv.iceberg.append(both.name, both.columns([first, first + 1, first + 2]), **both.options)
+
+
+def _append_theirs(both: BothSides, number: int) -> None:
+    first = 1000 + max(both.expected, default=0)
+    _insert_theirs(both, [first, first + 1])
+
+
+def _merge_ours(both: BothSides, number: int) -> None:
+    source = BothSides(both.session, both.name).columns([number, number + 1])
+    merge = pv.iceberg.merge(both.name, source, "target.id = source.id", **both.options)
+    merge.when_matched_delete("source.id % 2 = 0").when_matched_update(
+        {"v": "source.v"}
+    ).when_not_matched_insert_all().execute()
+    for each in (number, number + 1):
+        if each in both.expected and each % 2 == 0:
+            del both.expected[each]
+        else:
+            both.expected[each] = (both.expected.get(each, (f"k{each % 3}",))[0], value(each))
+
+
+def _optimize_ours(both: BothSides, _: int) -> None:
+    pv.iceberg.optimize(both.name, **both.options)
+
+
+def _optimize_theirs(both: BothSides, _: int) -> None:
+    both.session.engine.sql(
+        f"CALL r.system.rewrite_data_files(table => '{both.name}', options => map('rewrite-all', 'true'))"
+    )
+
+
+def _maintain_theirs(both: BothSides, _: int) -> None:
+    both.session.engine.sql(f"CALL r.system.rewrite_manifests('{both.name}')")
+    both.session.engine.sql(
+        f"CALL r.system.expire_snapshots(table => '{both.name}', older_than => TIMESTAMP '2000-01-01')"
+    )
+
+
+_STEPS = [
+    *(_delete_ours, _delete_theirs, _update_ours, _update_theirs, _append_ours, _append_theirs, _merge_ours),
+    *(_optimize_ours, _optimize_theirs, _maintain_theirs),
+]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_history_of_both(iceberg_spark: IcebergSession, seed: int) -> None:
+    draw = random.Random(seed)
+    both = BothSides(iceberg_spark, f"db.history_{seed}")
+    pv.iceberg.write(both.name, both.columns(list(range(60))), partition_by="k" if seed % 2 else (), **both.options)
+    for step in draw.sample([*_STEPS, *_STEPS], 12):
+        step(both, draw.randrange(60))
+        both.check()
+
+
+def test_both_work_in_one_session(iceberg_spark: IcebergSession) -> None:
+    table = str(iceberg_spark.warehouse / "db" / "one_session")
+    pv.iceberg.write(table, rows(range(40)))
+    uri = iceberg_spark.catalog["uri"]
+    code = f"""
+import parquet_variant as pv
+spark.dataSource.register(pv.spark.VariantDataSource)
+variants = spark.read.format("variant").option("format", "iceberg").load({table!r})
+icebergs = spark.table("h.db.one_session")
+variants.createOrReplaceTempView("ours")
+joined = "SELECT to_json(o.v) <=> to_json(i.v) AS is_equal FROM ours o JOIN h.db.one_session i ON o.id = i.id"
+equal = spark.sql(f"SELECT count(*) FROM ({{joined}}) WHERE is_equal")
+catalog = {{"type": "rest", "uri": {uri!r}}}
+pv.spark.write(icebergs.select("id", "v"), "db.copied", column="v", format="iceberg", catalog=catalog)
+copied = spark.table("r.db.copied")
+result = [variants.count(), icebergs.count(), equal.collect()[0][0], copied.count()]
+"""
+    assert iceberg_spark.engine.python(code) == [40, 40, 40, 40]
