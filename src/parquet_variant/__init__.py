@@ -50,6 +50,7 @@ _NAMES = {
     "publishing.publish": "publish",
     "publishing.result": "PublishResult",
     "quality.diff": "DataDiff diff",
+    "quality.check": "check",
     "schema.shredding_schema": "ShreddingSchema",
     "shredding.policies.auto": "AutoPolicy",
     "shredding.policies.explicit": "ExplicitPolicy",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from functools import cache
@@ -50,7 +50,7 @@ RULES = (
     *("type", "nullable", "required", "presence", "min", "max", "values", "pattern", "format"),
     *("min_length", "max_length", "min_items", "max_items", "extra_fields"),
 )
-_MAX_COUNT = 2**31 - 1
+RULE_NAMES = frozenset(RULES)
 
 
 def bad_contract(message: str, **location: Any) -> VariantError:
@@ -191,6 +191,22 @@ class PathRules:
         """Return the rules that are set, by the names of the parameters."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in found.items() if value != _DEFAULTS[name]}
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The names of the rules that values can break."""
+        found = set(self.rules())
+        found |= {"type"} if self.types else set()
+        found ^= {"nullable"} & (found if self.allows_null else RULE_NAMES - found)
+        return tuple(name for name in RULES if name in found)
+
+    def only(self, names: Container[str]) -> PathRules:
+        """Return the rules with some names."""
+        rules = {
+            name: getattr(self, name) for name in self.active if name in names and name not in ("type", "nullable")
+        }
+        types = self.types if "type" in names else ()
+        return PathRules(types=types, nullable="nullable" not in names or self.allows_null, **rules)
 
     def with_rules(self, **rules: Any) -> PathRules:
         """Return the rules with some of them replaced."""

@@ -152,8 +152,10 @@ class TapeViolations:
                 key = self.tape.paths[int(node[0]) >> 16 & 0xFFFFFFFF, PATH.KEY]
                 shown[place] = self.tape.key_list[key].decode("utf-8", "replace")
             elif kind >= KIND.ARRAY:
-                name, unit = ("an array", "element") if kind == KIND.ARRAY else ("an object", "field")
-                shown[place] = ShownText(f"{name} of {int(node[1])} {unit}{'' if node[1] == 1 else 's'}")
+                count = int(node[1])
+                of_array = f"an array of {count} element{'' if count == 1 else 's'}"
+                # Columns may have been left out, so that the number of fields is unknown.
+                shown[place] = ShownText(of_array if kind == KIND.ARRAY else "an object")
             else:
                 shown[place] = ShownText("null") if value is None else value
         return shown

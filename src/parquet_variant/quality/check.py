@@ -1,0 +1,264 @@
+"""`pv.check`: the violations of a contract in data of any format.
+
+Owns how each source is decided: footers of shredded files, then the columns of the rules that footers do not prove,
+then all values. `footer_proof` concludes from footers, and `contracts` evaluates values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import call
+from typing import Any
+
+from parquet_variant.array.parts import nested_array
+from parquet_variant.array.tapes import array_tapes
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.contracts.contract import Contract
+from parquet_variant.contracts.contract_check import ContractCheck
+from parquet_variant.contracts.report import ContractCounts, ContractReport, Example, RuleCount
+from parquet_variant.contracts.rule_tables import RuleTables
+from parquet_variant.errors import check_count
+from parquet_variant.ingestion.batches import Pass, steps
+from parquet_variant.ingestion.splits import plan_splits
+from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.parquet.format.columns import choose_column, find_variants
+from parquet_variant.parquet.format.files import ParquetSource, open_file
+from parquet_variant.parquet.format.footer_cache import without_views
+from parquet_variant.parquet.format.pyarrow_limits import with_wide_decimals
+from parquet_variant.parquet.reading.read import row_group_arrays
+from parquet_variant.path import VariantPath
+from parquet_variant.quality.footer_proof import FooterProof
+from parquet_variant.quality.footers import FileFacts, file_facts, read_footer
+from parquet_variant.quality.residuals import read_leaves
+from parquet_variant.quality.sources import DataSet, RowBatch, open_data
+
+# Ways to decide a rule, the cheapest first.
+_FOOTERS, _COLUMNS, _VALUES = "footers", "columns", "values"
+_COST = {_FOOTERS: 0, _COLUMNS: 1, _VALUES: 2}
+
+
+def check(
+    data: Any,
+    contract: Any,
+    *,
+    values: bool = True,
+    examples: int = 5,
+    threads: int | None = None,
+    **source: Any,
+) -> ContractReport:
+    """Check data of any format against a contract.
+
+    Shredded Parquet files, and Delta and Iceberg tables, are decided by the statistics in their footers where these
+    prove a rule; only the columns of the other rules are read.
+
+    Parameters
+    ----------
+    data
+        JSON, Parquet or Vortex files, directories, globs or URIs; a Delta or Iceberg table; a `VariantArray`, a data
+        frame or an Arrow table.
+    contract
+        A `Contract`, a file (YAML, JSON Schema or ODCS), or a mapping of paths to rules.
+    values
+        Whether examples contain values. False is for confidential data.
+    examples
+        Number of examples per rule.
+    threads
+        Number of worker threads (default: one per CPU).
+    **source
+        ``column``, ``version``, ``timestamp``, ``partition``, ``catalog``, and how JSON is read (as for `pv.profile`).
+
+    Returns
+    -------
+    ContractReport
+        The violations; it is true if there are none.
+
+    Raises
+    ------
+    VariantError
+        For a contract that is not valid, or an unknown option.
+    VariantFileError
+        For data that does not exist or cannot be read.
+    JsonError
+        For an invalid line of JSON, unless ``on_error`` is ``"quarantine"`` or ``"null"``.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> report = pv.check("examples/usgs_earthquakes.ndjson", {"$.properties.mag": {"type": "number", "max": 5}})
+    >>> bool(report)
+    False
+    >>> print(report.violations[0])
+    $.properties.mag max: expected at most 5; 35 values in 2.05% of rows
+    """
+    check_count("examples", examples)
+    rules = ContractCheck(RuleTables.of(Contract.of(contract)), "warn", values, examples)
+    opened = open_data(data, **source)
+    workers = thread_count(threads)
+    if opened.kind == "json":
+        result = _of_text(opened, rules, workers)
+    elif opened.files and not opened.has_deletes:
+        result = _of_files(opened, rules, workers)
+    else:
+        result = _of_rows(opened, rules, workers)
+    evidence = dict.fromkeys(_COST, 0)
+    for way in result.ways.values():
+        evidence[way] += 1
+    return replace(rules.report(opened.name, result.counts), evidence=evidence, bytes_read=result.bytes_read)
+
+
+@dataclass(slots=True)
+class _Result:
+    """The counts, the bytes that were read, and how each rule was decided: the most expensive way of all files."""
+
+    counts: ContractCounts = field(default_factory=ContractCounts)
+    bytes_read: int = 0
+    ways: dict[tuple[VariantPath, str], str] = field(default_factory=dict)
+
+    def decide(self, contract: Contract, way: str) -> None:
+        """Record how the rules of a contract were decided."""
+        for path, rules in contract.paths.items():
+            for name in rules.active:
+                known = self.ways.get((path, name), _FOOTERS)
+                self.ways[path, name] = max(known, way, key=_COST.__getitem__)
+
+
+# ---- text
+
+
+def _of_text(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
+    result = _Result()
+    result.decide(rules.contract, _VALUES)
+    text = replace(data.text, contract=rules)
+    splits = plan_splits(data.text_files, max(data.size // max(threads, 1), 1 << 20), text.layout)
+    parts = []
+    for batch in in_order(call, steps(splits, text, Pass(_nothing, _first)), threads, read_ahead=True):
+        parts.append(batch.broken)
+        result.bytes_read += batch.text_bytes
+    result.counts = rules.merge(parts)
+    return result
+
+
+def _nothing(tape: Tape) -> None:
+    return None
+
+
+def _first(first: None, second: None) -> None:
+    return None
+
+
+# ---- all rows of other formats
+
+
+def _of_rows(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
+    result = _Result(bytes_read=data.size)
+    result.decide(rules.contract, _VALUES)
+    work = (partial(_batch_counts, rules, batch) for batch in data.batches())
+    result.counts = rules.merge(list(in_order(call, work, threads, read_ahead=True)))
+    return result
+
+
+def _batch_counts(rules: ContractCheck, batch: RowBatch) -> ContractCounts:
+    counts, first = [], batch.first_row
+    for tape in array_tapes(batch.values, first):
+        counts.append(rules.check([tape], partial(int.__add__, first), file=batch.file)[0])
+        first += tape.rows
+    return rules.merge(counts)
+
+
+# ---- shredded files
+
+
+@dataclass(slots=True)
+class _FilePlan:
+    """What the footer of a file proves, and what is left to do."""
+
+    bytes_read: int
+    counts: list[ContractCounts] = field(default_factory=list)
+    work: list[Callable[[], ContractCounts]] = field(default_factory=list)
+    # The rules that were decided in a way other than by the footer.
+    ways: list[tuple[Contract, str]] = field(default_factory=list)
+
+
+def _of_files(data: DataSet, rules: ContractCheck, threads: int) -> _Result:
+    result = _Result()
+    result.decide(rules.contract, _FOOTERS)
+    plans = list(in_order(partial(_plan_file, data, rules), data.files, threads))
+    for plan in plans:
+        result.bytes_read += plan.bytes_read
+        for contract, way in plan.ways:
+            result.decide(contract, way)
+    work = (step for plan in plans for step in plan.work)
+    counted = list(in_order(call, work, threads, read_ahead=True))
+    result.counts = rules.merge([*(counts for plan in plans for counts in plan.counts), *counted])
+    return result
+
+
+def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _FilePlan:
+    footer = read_footer(file)
+    plan = _FilePlan(footer.size)
+    metadata = footer.metadata
+    if not any(data.column in (variant.name, variant.node.dotted) for variant in find_variants(footer.schema)):
+        plan.counts.append(_null_rows(metadata.num_rows, rules, file.path))
+        return plan
+    facts = file_facts(footer, data.column)
+    if facts is None:  # A layout of the drafts.
+        plan.ways.append((rules.contract, _VALUES))
+        plan.bytes_read += file.size
+        plan.work += (partial(_batch_counts, rules, batch) for batch in _batches_of(data.column, file))
+        return plan
+    proof = FooterProof(rules.contract, facts)
+    places = _proven_places(proof, rules)
+    if not proof.open_rules:
+        plan.counts.append(ContractCounts(facts.rows, places=places))
+        return plan
+    plan.counts.append(ContractCounts(places=places))
+    plan.ways.append((proof.open_contract, _VALUES if proof.needs_values else _COLUMNS))
+    open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
+    leaves, first = proof.leaves(), 0
+    for number in range(metadata.num_row_groups):
+        plan.bytes_read += sum(proof.chunk_bytes(number, leaf) for leaf in leaves)
+        numbers = sorted(leaf.leaf or 0 for leaf in leaves)
+        plan.work.append(partial(_row_group_counts, open_rules, facts, number, numbers, first))
+        first += metadata.row_group(number).num_rows
+    return plan
+
+
+def _batches_of(column: str, file: ParquetSource) -> Iterator[RowBatch]:
+    with open_file(file) as opened:
+        for first_row, values in row_group_arrays(opened, choose_column(opened.schema, column, opened.name)):
+            yield RowBatch(values, file.path, first_row)
+
+
+def _row_group_counts(
+    rules: ContractCheck, facts: FileFacts, number: int, leaves: list[int], first_row: int
+) -> ContractCounts:
+    """Return the counts of a row group from some of its columns."""
+    footer = facts.footer
+    every = footer.schema.leaves()
+    table = without_views(read_leaves(footer, number, leaves), footer.metadata)
+    table = with_wide_decimals(table, [every[leaf] for leaf in leaves], footer.source.path)
+    values = VariantArray(nested_array(table, facts.column.path))
+    return _batch_counts(rules, RowBatch(values, footer.source.path, first_row))
+
+
+def _proven_places(proof: FooterProof, rules: ContractCheck) -> dict[VariantPath, int]:
+    """Return the places of paths whose presence is proved to be complete."""
+    return {
+        path: proof.places(path) or 0
+        for path, path_rules in rules.contract.paths.items()
+        if path_rules.presence is not None and "presence" not in proof.open_rules.get(path, ())
+    }
+
+
+def _null_rows(rows: int, rules: ContractCheck, file: str) -> ContractCounts:
+    """Return the counts of rows of a file that does not have the column."""
+    root, root_rules = VariantPath(), rules.contract.rules(VariantPath())
+    name = "required" if root_rules.required else "presence" if root_rules.presence is not None else None
+    if name is None or not rows:
+        return ContractCounts(rows)
+    examples = tuple(Example(row, None, file) for row in range(min(rows, rules.examples)))
+    bad_rows = rows if name == "required" else 0
+    return ContractCounts(rows, bad_rows, {(root, name): RuleCount(rows, rows, examples)}, {root: rows})
