@@ -51,6 +51,7 @@ _NAMES = {
     "publishing.result": "PublishResult",
     "quality.diff": "DataDiff diff",
     "quality.check": "check",
+    "quality.contract": "contract",
     "schema.shredding_schema": "ShreddingSchema",
     "shredding.policies.auto": "AutoPolicy",
     "shredding.policies.explicit": "ExplicitPolicy",

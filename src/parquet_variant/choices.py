@@ -17,6 +17,8 @@ OnError: TypeAlias = Literal["fail", "quarantine", "null"]
 OnInexact: TypeAlias = Literal["report", "fail"]
 # What to do with rows that break a contract.
 OnViolation: TypeAlias = Literal["fail", "quarantine", "warn"]
+# How strict a contract is that is inferred from data.
+ContractLevel: TypeAlias = Literal["loose", "normal", "strict"]
 OutputFormat: TypeAlias = Literal["parquet", "delta", "iceberg", "vortex"]
 # How Variants are stored in columns of Parquet and Vortex files, and what to do if typed and untyped columns conflict.
 Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"]

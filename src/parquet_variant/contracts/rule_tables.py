@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,14 +163,9 @@ def _shifted(value: Decimal, scale: int) -> Decimal:
     return Decimal((sign, digits, exponent + scale))
 
 
-def _double_bound(bound: object, side: int) -> int:
-    """Return the outermost double inside a bound as a number with the order of doubles; `side` is 1 for a maximum."""
-    exact = Decimal(str(bound))
-    value = float(exact)
-    if math.isinf(value):
-        value = math.copysign(float(np.finfo(np.float64).max), value) if (value > 0) == (side > 0) else value
-    elif (Decimal(value) > exact) if side > 0 else (Decimal(value) < exact):
-        value = math.nextafter(value, -math.inf if side > 0 else math.inf)
+def _double_bound(bound: Any, side: int) -> int:
+    """Return the double nearest to a bound as a number with the order of doubles; `side` is 1 for a maximum."""
+    value = float(bound)
     if value == 0:
         value = 0.0 if side > 0 else -0.0
     bits = int(np.float64(value).view(np.int64))

@@ -240,14 +240,21 @@ def _wide_numbers(nodes: Int64s, wide: Bools, rules: PathRules) -> list[tuple[st
     at = np.flatnonzero(wide & np.isin(nodes[:, 0] & 0xFF, _NUMBERS))
     broken = {name: np.zeros(len(nodes), np.bool_) for name in ("type", "min", "max")}
     for place, value in zip(at.tolist(), scalar_objects(nodes[at]), strict=True):
+        # Doubles are compared with the double nearest to the bound, decimals exactly.
+        exact = isinstance(value, Decimal)
         number = Decimal(value)
+        low, high = (rules.min, rules.max) if exact else map(_as_double, (rules.min, rules.max))
         if rules.whole_numbers and (not number.is_finite() or number != number.to_integral_value()):
             broken["type"][place] = True
-        elif rules.min is not None and isinstance(rules.min, int | Decimal) and not number >= rules.min:
+        elif isinstance(low, int | Decimal) and not number >= low:
             broken["min"][place] = True
-        elif rules.max is not None and isinstance(rules.max, int | Decimal) and not number <= rules.max:
+        elif isinstance(high, int | Decimal) and not number <= high:
             broken["max"][place] = True
     return list(broken.items())
+
+
+def _as_double(bound: Any) -> Any:
+    return Decimal(float(bound)) if isinstance(bound, int | Decimal) else bound
 
 
 def _places(tape: Tape, tables: RuleTables, kinds: Int64s, number: int) -> int:

@@ -161,7 +161,7 @@ class FooterProof:
             return True
         if low is None or high is None or bound is None or (pa.types.is_floating(arrow) and not self._no_nan):
             return False
-        limit = order_of(bound)
+        limit = float(order_of(bound)) if pa.types.is_floating(arrow) else order_of(bound)
         return bool(_ordered(low, arrow) >= limit if name == "min" else _ordered(high, arrow) <= limit)
 
     # -- columns
@@ -241,8 +241,7 @@ def _ordered(bound: pa.Scalar, arrow: pa.DataType) -> Any:
         return bound.value * _MICROS_PER_DAY
     if pa.types.is_timestamp(arrow):
         return Decimal(bound.value) / 1000 if arrow.unit == "ns" else bound.value
-    value = bound.as_py()
-    return Decimal(value) if isinstance(value, float) else value
+    return bound.as_py()
 
 
 def _only_values(low: pa.Scalar, high: pa.Scalar, arrow: pa.DataType, rules: PathRules) -> bool:

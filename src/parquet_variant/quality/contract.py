@@ -1,0 +1,261 @@
+"""`pv.contract`: a contract that some data satisfies, as strict as asked for.
+
+Owns which rules a level has, and removing rules that the data breaks: rules are made from a summary, which may be of a
+sample, and checked on all rows. Leaves figures to `summaries`, and the evaluation to `check`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.choices import ContractLevel
+from parquet_variant.contracts.contract import Contract
+from parquet_variant.contracts.path_rules import FORMATS, PathRules
+from parquet_variant.errors import check_choice
+from parquet_variant.functions.variant_get import try_variant_get
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.quality.check import check
+from parquet_variant.quality.sources import open_data
+from parquet_variant.quality.summaries import PathSummary, Summary, summarize
+from parquet_variant.shredding.profile import Profile
+
+# Objects with more fields than this, which most of them do not have, are maps: their fields have no rules.
+_MAP_FIELDS, _MAP_SHARE = 50, 0.1
+# Enumerations: the largest number of values by level, and how often a value occurs on average.
+_MAX_VALUES = {"loose": 0, "normal": 12, "strict": 40}
+_MIN_REPEATS = 8
+# Rows that are searched for values, forms and patterns.
+_ROWS = 20_000
+# Patterns in the order in which they are tried.
+_PATTERNS = (
+    "^[0-9]+$",
+    "^[a-z]+$",
+    "^[A-Z]+$",
+    "^[0-9a-f]+$",
+    "^[A-Za-z]+$",
+    "^[A-Za-z0-9]+$",
+    "^[A-Za-z0-9_-]+$",
+    "^https?://",
+    "^[^@ ]+@[^@ ]+$",
+    "^/",
+)
+_TYPES = {"decimal": "number", "double": "number"}
+
+
+def contract(
+    data: Any,
+    level: ContractLevel = "normal",
+    *,
+    name: str | None = None,
+    threads: int | None = None,
+    **source: Any,
+) -> Contract:
+    """Infer a contract from data of any format.
+
+    The data satisfies the contract: rules come from a summary (of a sample, if the data is large), and those that any
+    row breaks are removed.
+
+    Parameters
+    ----------
+    data
+        Data as for `pv.check`.
+    level
+        ``"loose"``: types and nulls. ``"normal"``: also required fields, enumerations, forms of strings such as
+        timestamps, and numbers that are not negative. ``"strict"``: also exact ranges and lengths, the share of rows
+        with a field, patterns, and no other fields.
+    name
+        The name of the contract.
+    threads
+        Number of worker threads (default: one per CPU).
+    **source
+        As for `pv.check`.
+
+    Returns
+    -------
+    Contract
+        The rules of every path.
+
+    Raises
+    ------
+    VariantFileError
+        For data that does not exist, cannot be read, or has no rows.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> rows = pv.parse_json(['{"id": 1, "tag": "a"}', '{"id": 2}'])
+    >>> print(pv.contract(rows).to_yaml())
+    version: 1
+    paths:
+      $:
+        type: object
+        required: true
+      $.id:
+        type: integer
+        required: true
+        min: 0
+      $.tag:
+        type: string
+    """
+    check_choice("level", level, get_args(ContractLevel))
+    opened = open_data(data, **source)
+    summary = summarize(opened, threads=threads)
+    details = _details(summary, level)
+    paths = dict(_rules(summary, details, level))
+    inferred = Contract(paths, name=name)
+    # A rule that was removed can hide another one, so the data is checked until it satisfies the contract.
+    while not (report := check(opened, inferred, values=False, examples=0, threads=threads)):
+        for found in report.violations:
+            left = [rule for rule in inferred.rules(found.path).active if rule != found.rule]
+            paths[found.path] = inferred.rules(found.path).only(left)
+            inferred = Contract(paths, name=name)
+    return inferred
+
+
+@dataclass(frozen=True, slots=True)
+class _StringDetails:
+    """What the strings at a path have in common: their values if they are few, a format, or a pattern."""
+
+    values: tuple[str, ...] | None = None
+    format: str | None = None
+    pattern: str | None = None
+
+
+def _rules(
+    summary: Summary, details: Mapping[VariantPath, _StringDetails], level: ContractLevel
+) -> Iterator[tuple[VariantPath, PathRules]]:
+    """Yield the rules of every path that is not inside a map."""
+    maps = _maps(summary)
+    for path, found in summary.paths.items():
+        if found.count and not any(VariantPath(path.segments[:size]) in maps for size in range(len(path))):
+            yield path, _path_rules(path, found, summary, details.get(path, _StringDetails()), level, path in maps)
+
+
+def _maps(summary: Summary) -> set[VariantPath]:
+    fields: dict[VariantPath, list[float]] = {}
+    for path, found in summary.paths.items():
+        if path.segments and path.segments[-1] is not WILDCARD:
+            fields.setdefault(path.parent, []).append(found.share)
+    return {
+        path for path, shares in fields.items() if len(shares) > _MAP_FIELDS and sum(shares) / len(shares) < _MAP_SHARE
+    }
+
+
+def _path_rules(
+    path: VariantPath, found: PathSummary, summary: Summary, details: _StringDetails, level: ContractLevel, is_map: bool
+) -> PathRules:
+    names = {_TYPES.get(name, name) for name, count in found.types.items() if count}
+    types = tuple(names - {"null"} - ({"integer"} if "number" in names else set())) or ("null",)
+    rules: dict[str, Any] = {"types": types}
+    if "null" in names and types != ("null",):
+        rules["nullable"] = True
+    if level == "loose":
+        return PathRules(**rules)
+    is_element = bool(path.segments) and path.segments[-1] is WILDCARD
+    if not is_element:
+        is_everywhere = found.share >= 1 if path.segments else not summary.null_rows
+        if is_everywhere:
+            rules["required"] = True
+        elif level == "strict" and path.segments and (share := math.floor(found.share * 100) / 100):
+            rules["presence"] = share
+    rules |= _range(found, level)
+    if "string" in types:
+        rules |= {"format": details.format, "pattern": details.pattern}
+    if types == ("string",):
+        rules["values"] = details.values
+        if level == "strict" and details.values is None and found.string_range is not None:
+            # A character has at least one byte.
+            rules |= {"min_length": min(found.string_range[0], 1), "max_length": found.string_range[1]}
+    if level == "strict" and "array" in types and found.array_range is not None:
+        rules |= {"min_items": found.array_range[0], "max_items": found.array_range[1]}
+    if level == "strict" and "object" in types and not is_map:
+        rules["extra_fields"] = False
+    return PathRules(
+        **{name: value for name, value in rules.items() if (value is not None and value != 0) or name in _ZERO}
+    )
+
+
+# Rules for which 0 is a value that matters.
+_ZERO = ("min", "max", "max_length", "max_items", "extra_fields")
+
+
+def _range(found: PathSummary, level: ContractLevel) -> dict[str, Any]:
+    """Return the bounds; only of one kind of value, because a rule has one."""
+    kinds = [bounds for kind, bounds in found.ranges.items() if kind != "timestamp_ntz"]
+    if len(found.ranges) != 1 or not kinds:
+        return {}
+    low, high = kinds[0]
+    if level == "strict":
+        return {"min": low, "max": high}
+    return {"min": 0} if "number" in found.ranges and low >= 0 else {}
+
+
+def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _StringDetails]:
+    """Return what the strings of the first rows, or of the sample, have in common."""
+    if level == "loose":
+        return {}
+    profile = Profile()
+    strings: dict[VariantPath, list[pa.Array]] = {}
+    chosen = [path for path, found in summary.paths.items() if found.types.get("string") and not path.has_wildcard]
+    for batch in summary.example_batches(_ROWS):
+        profile = profile.merge(Profile.of_array(batch.values))
+        for path in chosen:
+            found = try_variant_get(batch.values, path, "string")
+            strings.setdefault(path, []).append(pc.unique(pa.array(found).drop_null()))
+    details = {}
+    for path in chosen:
+        figures = profile.get(path)
+        if figures is None:
+            continue
+        form = figures.string_form
+        values = pc.unique(pa.concat_arrays(strings[path])) if path in strings else pa.array([], pa.string())
+        is_enumeration = len(values) <= _MAX_VALUES[level] and figures.count >= _MIN_REPEATS * max(len(values), 1)
+        if is_enumeration:
+            details[path] = _StringDetails(values=tuple(sorted(values.to_pylist())))
+        elif form in FORMATS and form != "number":
+            details[path] = _StringDetails(format=form)
+        elif level == "strict":
+            details[path] = _StringDetails(pattern=_pattern(values.to_pylist()))
+    return details
+
+
+def _pattern(texts: list[str]) -> str | None:
+    """Return a pattern that all strings match: of their characters at each position, or of all characters."""
+    if len(texts) < _MIN_REPEATS:
+        return None
+    if len({len(text) for text in texts}) == 1 and 2 <= len(texts[0]) <= 40 and (shape := _shape(texts)):
+        return shape
+    return next((pattern for pattern in _PATTERNS if all(re.search(pattern, text) for text in texts)), None)
+
+
+def _shape(texts: list[str]) -> str | None:
+    r"""Return the pattern of strings of one length, such as ``^[A-Z]{2}\-[0-9]{4}$``; None if a position is mixed."""
+    parts: list[tuple[str, int]] = []
+    for characters in zip(*texts, strict=True):
+        kinds = {_class_of(character) for character in characters}
+        if len(set(characters)) == 1 and not characters[0].isalnum():
+            kind = re.escape(characters[0])
+        elif len(kinds) == 1 and None not in kinds:
+            kind = str(kinds.pop())
+        else:
+            return None
+        if parts and parts[-1][0] == kind:
+            parts[-1] = (kind, parts[-1][1] + 1)
+        else:
+            parts.append((kind, 1))
+    return "^" + "".join(kind if count == 1 else f"{kind}{{{count}}}" for kind, count in parts) + "$"
+
+
+def _class_of(character: str) -> str | None:
+    if not character.isascii():
+        return None
+    if character.isdigit():
+        return "[0-9]"
+    return "[a-z]" if character.islower() else "[A-Z]" if character.isupper() else None
