@@ -78,6 +78,8 @@ from parquet_variant.machine_code.entry_points import warmup as warmup
 from parquet_variant.path import VariantPath as VariantPath
 from parquet_variant.publishing.publish import publish as publish
 from parquet_variant.publishing.result import PublishResult as PublishResult
+from parquet_variant.quality.check import check as check
+from parquet_variant.quality.contract import contract as contract
 from parquet_variant.quality.diff import DataDiff as DataDiff
 from parquet_variant.quality.diff import diff as diff
 from parquet_variant.schema.shredding_schema import ShreddingSchema as ShreddingSchema
@@ -128,7 +130,9 @@ __all__ = [
     "VariantType",
     "WorkloadPolicy",
     "cast_to_variant",
+    "check",
     "compat",
+    "contract",
     "delta",
     "diff",
     "equals",

@@ -17,8 +17,21 @@ from parquet_variant.lazy_names import optional_libraries
 
 # In the order of the help: writing, reading, maintenance of files, maintenance of Delta tables.
 COMMANDS = (
-    *("ingest", "query", "sql-view", "schema", "cat", "infer", "explore", "inspect", "diff", "validate"),
-    *("compat", "rewrite", "delete", "erase", "update", "merge", "optimize", "vacuum", "history", "restore"),
+    *("ingest", "query", "sql-view", "schema", "cat", "infer", "explore", "inspect", "diff", "contract"),
+    *(
+        "check",
+        "validate",
+        "compat",
+        "rewrite",
+        "delete",
+        "erase",
+        "update",
+        "merge",
+        "optimize",
+        "vacuum",
+        "history",
+        "restore",
+    ),
     *("publish", "warmup", "doctor"),
 )
 # `variant table set`: group -> commands of Delta tables.
@@ -27,6 +40,7 @@ GROUPS = {"table": ("set",)}
 _MODULES = {
     **dict.fromkeys(("query", "sql-view"), "query"),
     **dict.fromkeys(("inspect", "validate", "explore"), "inspect"),
+    **dict.fromkeys(("contract", "check"), "contracts"),
     **dict.fromkeys(("delete", "erase", "update", "merge"), "delta_rows"),
     **dict.fromkeys(("vacuum", "history", "restore", "table-set"), "delta_versions"),
     **dict.fromkeys(("warmup", "doctor"), "installation"),

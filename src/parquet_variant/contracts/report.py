@@ -203,6 +203,19 @@ class ContractReport:
             ),
         )
 
+    def renamed(self, file: str, name: str) -> ContractReport:
+        """Return the report with another name for a file, such as a copy of standard input."""
+        violations = tuple(
+            replace(
+                found,
+                examples=tuple(
+                    replace(example, file=name) if example.file == file else example for example in found.examples
+                ),
+            )
+            for found in self.violations
+        )
+        return replace(self, source=self.source.replace(file, name), violations=violations)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report in types that JSON can represent."""
         return {
@@ -221,7 +234,7 @@ class ContractReport:
 
     def _lines(self) -> Iterator[str]:
         if self:
-            yield f"{self.source}: {self.rows:,} rows satisfy the contract"
+            yield f"{self.source}: {self.rows:,} {'row satisfies' if self.rows == 1 else 'rows satisfy'} the contract"
         else:
             count = len(self.violations)
             yield (

@@ -21,7 +21,7 @@ from parquet_variant.contracts.report import ContractCounts, ContractReport, Exa
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.errors import check_count
 from parquet_variant.ingestion.batches import Pass, steps
-from parquet_variant.ingestion.splits import plan_splits
+from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.parquet.format.columns import choose_column, find_variants
