@@ -111,7 +111,7 @@ def test_an_append_only_table_is_not_erased(tmp_path: Path) -> None:
     assert caught.value.reason == "append-only"
 
 
-_STEPS = ["commit", "write_checkpoint", "_remove_log", "files_to_remove", "remove_files", "_verify"]
+_STEPS = ["commit", "write_checkpoint", "_remove_log", "files_to_remove", "remove_files", "verify_erasure"]
 
 
 @pytest.mark.parametrize("step", _STEPS)

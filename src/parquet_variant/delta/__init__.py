@@ -20,7 +20,7 @@ _NAMES = {
     "delta.log.commit": "CommitResult",
     "delta.log.history": "history",
     "delta.log.snapshot": "Snapshot snapshot",
-    "delta.maintenance.erase": "EraseReport erase",
+    "delta.maintenance.erase": "erase",
     "delta.maintenance.evolution": "add_columns drop_column rename_column widen_column",
     "delta.maintenance.optimize": "OptimizeResult drop_shredding optimize",
     "delta.maintenance.properties": "set_properties",
@@ -32,6 +32,7 @@ _NAMES = {
     "delta.writing.create": "create",
     "delta.writing.data_files": "WritePlan",
     "delta.writing.write": "append commit_files overwrite plan",
+    "tables.changes.erasing": "EraseReport",
     "tables.changes.merge_builder": "Merge",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)

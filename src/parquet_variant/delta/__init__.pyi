@@ -10,7 +10,6 @@ from parquet_variant.delta.log.commit import CommitResult as CommitResult
 from parquet_variant.delta.log.history import history as history
 from parquet_variant.delta.log.snapshot import Snapshot as Snapshot
 from parquet_variant.delta.log.snapshot import snapshot as snapshot
-from parquet_variant.delta.maintenance.erase import EraseReport as EraseReport
 from parquet_variant.delta.maintenance.erase import erase as erase
 from parquet_variant.delta.maintenance.evolution import add_columns as add_columns
 from parquet_variant.delta.maintenance.evolution import drop_column as drop_column
@@ -35,6 +34,7 @@ from parquet_variant.delta.writing.write import append as append
 from parquet_variant.delta.writing.write import commit_files as commit_files
 from parquet_variant.delta.writing.write import overwrite as overwrite
 from parquet_variant.delta.writing.write import plan as plan
+from parquet_variant.tables.changes.erasing import EraseReport as EraseReport
 from parquet_variant.tables.changes.merge_builder import Merge as Merge
 from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 

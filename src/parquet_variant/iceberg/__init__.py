@@ -11,6 +11,7 @@ _NAMES = {
     "iceberg.changes.delete": "delete",
     "iceberg.changes.merge": "merge",
     "iceberg.changes.update": "update",
+    "iceberg.maintenance.erase": "erase",
     "iceberg.maintenance.evolution": "add_columns drop_column move_column rename_column set_default widen_column",
     "iceberg.maintenance.expiration": "ExpireResult expire_snapshots",
     "iceberg.maintenance.manifests": "RewriteManifestsResult rewrite_manifests",
@@ -25,6 +26,7 @@ _NAMES = {
     "iceberg.reading.snapshot": "Snapshot snapshot",
     "iceberg.writing.tables": "create_namespace drop_table",
     "iceberg.writing.write": "CommitResult append commit_files overwrite plan write",
+    "tables.changes.erasing": "EraseReport",
     "tables.changes.merge_builder": "Merge",
     "tables.changes.retries": "ChangeResult",
 }

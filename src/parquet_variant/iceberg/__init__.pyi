@@ -2,6 +2,7 @@
 from parquet_variant.iceberg.changes.delete import delete as delete
 from parquet_variant.iceberg.changes.merge import merge as merge
 from parquet_variant.iceberg.changes.update import update as update
+from parquet_variant.iceberg.maintenance.erase import erase as erase
 from parquet_variant.iceberg.maintenance.evolution import add_columns as add_columns
 from parquet_variant.iceberg.maintenance.evolution import drop_column as drop_column
 from parquet_variant.iceberg.maintenance.evolution import move_column as move_column
@@ -41,12 +42,14 @@ from parquet_variant.iceberg.writing.write import commit_files as commit_files
 from parquet_variant.iceberg.writing.write import overwrite as overwrite
 from parquet_variant.iceberg.writing.write import plan as plan
 from parquet_variant.iceberg.writing.write import write as write
+from parquet_variant.tables.changes.erasing import EraseReport as EraseReport
 from parquet_variant.tables.changes.merge_builder import Merge as Merge
 from parquet_variant.tables.changes.retries import ChangeResult as ChangeResult
 
 __all__ = [
     "ChangeResult",
     "CommitResult",
+    "EraseReport",
     "ExpireResult",
     "IcebergScan",
     "Merge",
@@ -62,6 +65,7 @@ __all__ = [
     "drop_column",
     "drop_reference",
     "drop_table",
+    "erase",
     "expire_snapshots",
     "extract",
     "fast_forward",

@@ -55,18 +55,24 @@ def erase(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Erase even if a writer seems to be active; its commit then fails.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Erase even if a writer seems to be active; drop branches and tags of an Iceberg table.",
+        ),
     ] = False,
+    catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """Erase rows of a Delta table for good, with all older versions, and print a report."""
+    """Erase rows of a Delta or Iceberg table for good, with all older versions, and print a report."""
+    from parquet_variant.cli.options.tables import table_package
     from parquet_variant.cli.output import print_json
-    from parquet_variant.delta import erase
 
+    package, options = table_package(table, catalog)
     if not (dry_run or yes):
-        print(erase(table, where, dry_run=True))
+        print(package.erase(table, where, dry_run=True, **options))
         typer.confirm("Erase these rows and all older versions? This cannot be undone.", abort=True)
-    report = erase(table, where, dry_run=dry_run, force=force)
+    report = package.erase(table, where, dry_run=dry_run, force=force, **options)
     if as_json:
         print_json(report.to_dict())
     else:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
@@ -64,14 +65,25 @@ def remove_orphan_files(
     """
     cutoff = now_ms() - _DEFAULT_AGE_MS if older_than is None else to_millis(older_than)
     loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
+    check_deletable(loaded.metadata)
+    orphans = [location for location, modified in orphan_files(loaded) if modified < cutoff]
+    if not dry_run:
+        loaded.files.delete(orphans)
+    return orphans
+
+
+def orphan_files(loaded: LoadedTable) -> list[tuple[str, int]]:
+    """Return the files below a table's location that no snapshot needs, with the times of their last change.
+
+    Raises `IcebergError`: reason ``"conflict"`` if the table was upgraded meanwhile.
+    """
     metadata = loaded.metadata
-    check_deletable(metadata)
-    listed: list[tuple[str, int]] = []
+    listed: dict[str, int] = {}
     roots = [metadata.location, *loaded.files.other_roots]
     for root in dict.fromkeys(normal_location(r).rstrip("/") for r in roots):
         storage, _ = loaded.files.find(f"{root}/x")
         for directory in ("data", "metadata") if root == normal_location(metadata.location) else ("",):
-            listed += [(f"{root}/{file.path}", file.modified) for file in storage.list(directory)]
+            listed |= {f"{root}/{file.path}": file.modified for file in storage.list(directory)}
     # What is needed is found after the listing: a file that a commit adds in between is not listed.
     newest = loaded.refreshed()
     if newest.metadata.version != metadata.version:
@@ -79,13 +91,8 @@ def remove_orphan_files(
     needed = {
         normal_location(location) for location in files_of(newest, newest.metadata.snapshots.values(), newest.metadata)
     }
-    orphans = sorted(
-        {
-            location
-            for location, modified in listed
-            if modified < cutoff and location not in needed and not location.endswith(_KEPT_NAMES)
-        }
+    return sorted(
+        (location, modified)
+        for location, modified in listed.items()
+        if location not in needed and not location.endswith(_KEPT_NAMES)
     )
-    if not dry_run:
-        newest.files.delete(orphans)
-    return orphans

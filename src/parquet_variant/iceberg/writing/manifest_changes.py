@@ -194,7 +194,7 @@ def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: M
         groups[manifest.spec_id, manifest.is_deletes].append(manifest)
     made = []
     for (spec_id, deletes), members in groups.items():
-        if len(members) == 1:
+        if len(members) == 1 and not members[0].deleted_files:
             made += members
             continue
         entries = [

@@ -1,0 +1,208 @@
+"""Erasing rows of Iceberg tables for good: with older snapshots, manifests and everything that names their values.
+
+Owns the steps. Leaves rewriting files and the report to `tables.changes.erasing`, and removing files to `expiration`
+and `orphans`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.errors import IcebergError
+from parquet_variant.iceberg.catalogs.catalog import LoadedTable
+from parquet_variant.iceberg.catalogs.opening import CatalogOption
+from parquet_variant.iceberg.changes.changeable import IcebergChangePlan, IcebergTable
+from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
+from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
+from parquet_variant.iceberg.maintenance.orphans import orphan_files
+from parquet_variant.iceberg.metadata.table_metadata import MAIN, TableMetadata, now_ms
+from parquet_variant.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
+from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
+from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
+from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.tables.changes.erasing import (
+    WRITER_MILLIS,
+    EraseReport,
+    check_condition,
+    count_erasure,
+    erase_rows,
+    verify_erasure,
+    with_own_keys,
+)
+from parquet_variant.tables.schema import StructType
+
+
+def erase(
+    table: str | os.PathLike[str] | Snapshot,
+    where: str,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+    catalog: CatalogOption = None,
+    zone: str = "UTC",
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    **options: Any,
+) -> EraseReport:
+    """Erase the rows for which a condition is true from a table, its history and its statistics.
+
+    The steps: rewrite the files that hold matching rows, and those with deleted rows; write manifests without removed
+    files, whose bounds name values; remove all older snapshots with their data files, manifests and statistics files,
+    and files that no snapshot names; read all remaining files again to verify that no row matches. A process that is
+    killed in between leaves a readable table; call `erase` again to finish.
+
+    Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but not
+    values, that only erased rows used. Older metadata files are kept: they name schemas and snapshots, but no values.
+    An erasure cannot reach copies: backups, tables that share files, exports, versions of the object store, and the
+    memory of running readers.
+
+    Parameters
+    ----------
+    table, catalog, storage_options
+        The table; see `snapshot`.
+    where
+        SQL, as for `delete`.
+    dry_run
+        Only count rows, files and snapshots.
+    force
+        Also erase if a writer seems to be active (if a data file that no snapshot names is younger than an hour), and
+        drop branches and tags, which keep older snapshots.
+    zone, threads, progress, engine, **options
+        As for `delete`.
+
+    Returns
+    -------
+    EraseReport
+
+    Raises
+    ------
+    IcebergError
+        ``"writer-active"`` and ``"has-references"`` without `force`; ``"bad-property"`` if ``gc.enabled`` is false;
+        ``"conflict"`` if another commit came in between: call `erase` again.
+    TableError
+        ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"user": 1}', '{"user": 2}'])})
+    ...     report = pv.iceberg.erase(folder, "v:user::int = 1")
+    ...     report.rows_erased, report.versions_removed, pv.iceberg.read(folder).to_pylist()
+    (1, 1, [{'user': 2}])
+    """
+    check_condition(where, IcebergError)
+    workers = engine or ThreadEngine(threads, progress)
+    current = snapshot(table, catalog=catalog, storage_options=storage_options)
+    check_writable(current.metadata)
+    check_deletable(current.metadata)
+    name, snapshots = current.table.name, len(current.metadata.snapshots)
+    if dry_run:
+        rows, files = count_erasure(_ErasingTable(current, "delete"), where, zone, workers, options)
+        return EraseReport(name, True, current.snapshot_id or 0, rows, files, 0, snapshots, 0, 0)
+    if not force:
+        _check_quiet(current)
+    erasing = _ErasingTable(current, "delete")
+    done = erase_rows(erasing, where, zone, workers, options)
+    # Entries of removed files have bounds, which are values.
+    cleaned = commit_snapshot(
+        newest_snapshot(erasing.current.table.refreshed()), SnapshotChange("replace", rewrites_manifests=True)
+    )
+    before = cleaned.table
+    after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
+    data_files, metadata_files = _remove_files(before, after)
+    newest = newest_snapshot(after)
+    verified = verify_erasure(_ErasingTable(newest, "delete"), where, zone, workers, options)
+    return EraseReport(
+        name,
+        False,
+        newest.snapshot_id or 0,
+        done.rows_deleted,
+        done.files_removed,
+        data_files,
+        snapshots,
+        metadata_files,
+        verified,
+    )
+
+
+@dataclass(frozen=True)
+class _ErasingPlan(IcebergChangePlan):
+    """A plan that keeps nothing of erased rows."""
+
+    def read_rows(self, file: TableFile, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+        """See `ChangePlan.read_rows`."""
+        return with_own_keys(super().read_rows(file, chosen, columns), columns or self.schema)
+
+    def like_file(self, rows: pa.Table) -> IcebergWritePlan:
+        """Return the plan that infers the shredding schema from the rows that are left."""
+        return replace(self.write, shredding={})
+
+
+class _ErasingTable(IcebergTable):
+    """A table whose changes rewrite whole files, whatever its properties say."""
+
+    def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
+        """See `ChangeableTable.plan`."""
+        plan = super().plan(options)
+        return _ErasingPlan(plan.current, plan.write, uses_vectors=False)
+
+    def reload(self) -> _ErasingTable:
+        """See `ChangeableTable.reload`."""
+        return _ErasingTable(super().reload().current, self.operation)
+
+
+def _check_quiet(current: Snapshot) -> None:
+    """Refuse to erase while a writer seems to be active, and from tables with branches or tags."""
+    others = sorted(name for name in current.metadata.references if name != MAIN)
+    if others:
+        raise IcebergError(
+            f"the branches and tags {', '.join(others)} keep older snapshots: drop them with "
+            "pv.iceberg.drop_reference, or pass force=True (--force)",
+            reason="has-references",
+            file=current.table.name,
+        )
+    recent = now_ms() - WRITER_MILLIS
+    active = [path for path, modified in orphan_files(current.table) if modified > recent and path.endswith(".parquet")]
+    if active:
+        raise IcebergError(
+            f"a writer seems to be active, because no snapshot names {active[0]}, which is younger than an hour: wait, "
+            "or pass force=True (--force) if no writer is active",
+            reason="writer-active",
+            file=current.table.name,
+        )
+
+
+def _without_history(metadata: TableMetadata, cleaned: Snapshot) -> TableChange | None:
+    """Return the change that removes all snapshots but one, and all branches and tags but main."""
+    updates: list[Update] = [
+        {"action": "remove-snapshot-ref", "ref-name": name} for name in metadata.references if name != MAIN
+    ]
+    expired = [number for number in metadata.snapshots if number != cleaned.snapshot_id]
+    if expired:
+        updates.append({"action": "remove-snapshots", "snapshot-ids": expired})
+    reference = metadata.references.get(MAIN)
+    if reference is None or reference.snapshot_id != cleaned.snapshot_id:
+        raise IcebergError("another writer committed meanwhile: erase again", reason="conflict", file=metadata.location)
+    return change_of(*updates, requires=assert_ref(metadata, MAIN)) if updates else None
+
+
+def _remove_files(before: LoadedTable, after: LoadedTable) -> tuple[int, int]:
+    """Remove all files that the only snapshot does not need; return how many held data, and how many metadata."""
+    needed = files_of(after, after.metadata.snapshots.values(), after.metadata)
+    unneeded = files_of(before, before.metadata.snapshots.values(), before.metadata) - needed
+    unneeded |= {path for path, _ in orphan_files(after)}
+    after.files.delete(sorted(unneeded))
+    metadata = sum(path.endswith(".avro") for path in unneeded)
+    return len(unneeded) - metadata, metadata
