@@ -165,11 +165,11 @@ class VariantPath:
 
 def _segment_text(segment: Segment) -> str:
     if isinstance(segment, str):
-        return "['" + _NEEDS_ESCAPE.sub(lambda match: _escaped(match[0]), segment) + "']"
+        return "['" + _NEEDS_ESCAPE.sub(lambda match: _escape_character(match[0]), segment) + "']"
     return "[*]" if isinstance(segment, Wildcard) else f"[{segment}]"
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return _WRITTEN.get(character) or f"\\u{ord(character):04x}"
 
 

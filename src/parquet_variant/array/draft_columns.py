@@ -205,7 +205,7 @@ Bools = npt.NDArray[np.bool_]
 _NULL = b"\x00"
 
 
-def _valid(column: pa.Array) -> Bools:
+def _valid_mask(column: pa.Array) -> Bools:
     return column.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -269,7 +269,7 @@ def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[di
         length = len(columns["value"])
         return {"value": pa.nulls(length, pa.binary())}, np.zeros(length, np.bool_)
     value, typed = columns["value"], columns["typed_value"]
-    has_residual, is_typed = _valid(value), _valid(typed)
+    has_residual, is_typed = _valid_mask(value), _valid_mask(typed)
     if schema.element is not None:
         lengths, elements = list_parts(typed)
         element, has_element = _residual(columns_of(elements), schema.element)
@@ -363,17 +363,17 @@ def _merged(
 ) -> dict[str, pa.Array]:
     """Merge the residual at the top, shredded by the same schema, into the columns of ``paths``."""
     residual_value = residual["value"]
-    has_value = _valid(residual_value)
+    has_value = _valid_mask(residual_value)
     # The placeholder of an element that is stored completely in `paths`.
     is_placeholder = pc.equal(residual_value, _NULL).fill_null(False).to_numpy(zero_copy_only=False)
     if node.kind == "leaf":
-        in_paths = _valid(columns["value"])
+        in_paths = _valid_mask(columns["value"])
         if "typed_value" in columns:
-            in_paths = in_paths | _valid(columns["typed_value"])
+            in_paths = in_paths | _valid_mask(columns["typed_value"])
         undecided_if(np.any(in_paths & has_value & ~is_placeholder))
         return {**columns, "value": pc.if_else(pa.array(in_paths), columns["value"], residual_value)}
     typed, residual_typed = columns["typed_value"], residual["typed_value"]
-    in_paths, in_residual = _valid(typed), _valid(residual_typed)
+    in_paths, in_residual = _valid_mask(typed), _valid_mask(residual_typed)
     conflicts = in_paths & ~in_residual & has_value
     undecided_if(np.any(conflicts & ~is_placeholder) or (not element and node.kind == "object" and np.any(conflicts)))
     value = pc.if_else(pa.array(conflicts), None, residual_value)

@@ -85,7 +85,7 @@ class TypedInputs:
         self._owners.append(array)
         return address_of(array)
 
-    def _valid(self, array: pa.Array) -> int:
+    def _valid_address(self, array: pa.Array) -> int:
         if array.null_count == len(array):
             return _NONE_VALID if len(array) else 0
         valid = valid_bytes(array)
@@ -94,10 +94,10 @@ class TypedInputs:
     def _group(self, s: int, group: pa.StructArray, *, optional: bool = True) -> None:
         names = {field.name: i for i, field in enumerate(group.type)}
         if optional:
-            self.addresses[s, INPUT.GROUP_VALID] = self._valid(group)
+            self.addresses[s, INPUT.GROUP_VALID] = self._valid_address(group)
         if "value" in names:
             value = group.field(names["value"])
-            self.addresses[s, INPUT.VALUE_VALID] = self._valid(value)
+            self.addresses[s, INPUT.VALUE_VALID] = self._valid_address(value)
             if self.addresses[s, INPUT.VALUE_VALID] != _NONE_VALID:
                 parts = binary_parts(value)
                 self._owners.append(parts.owner)
@@ -107,7 +107,7 @@ class TypedInputs:
             self._typed_column(s, group.field(names["typed_value"]))
 
     def _typed_column(self, s: int, typed: pa.Array) -> None:
-        self.addresses[s, INPUT.TYPED_VALID] = self._valid(typed)
+        self.addresses[s, INPUT.TYPED_VALID] = self._valid_address(typed)
         schema = self._table.schemas[s]
         if schema.kind == "object":
             fields = {field.name: i for i, field in enumerate(typed.type)}

@@ -86,7 +86,7 @@ class VariantArray:
     fits_files: bool
     """Whether the storage is known to have the shape that files need."""
 
-    def _over(self, storage: pa.StructArray) -> VariantArray:
+    def _with_storage(self, storage: pa.StructArray) -> VariantArray:
         """Return an array over rows of this array's storage, without checking it again."""
         made = VariantArray.__new__(VariantArray)
         made._storage = storage
@@ -189,13 +189,13 @@ class VariantArray:
             start, stop, step = index.indices(len(self))
             if step != 1:
                 return self.take(np.arange(start, stop, step))
-            return self._over(self._storage.slice(start, max(stop - start, 0)))
+            return self._with_storage(self._storage.slice(start, max(stop - start, 0)))
         row = int(index) + len(self) if index < 0 else int(index)
         if not 0 <= row < len(self):
             raise IndexError(f"row {index} is out of range for {len(self)} rows")
         if not self._storage[row].is_valid:
             return None
-        one = self._over(self._storage.slice(row, 1)).to_unshredded()._storage
+        one = self._with_storage(self._storage.slice(row, 1)).to_unshredded()._storage
         # Not .as_py() on the struct, which would copy every child.
         return next(variants_of(one))
 
@@ -217,14 +217,14 @@ class VariantArray:
 
     def take(self, indices: Any) -> VariantArray:
         """Return the rows at indices, in the order of the indices."""
-        return self._over(self._storage.take(_selection(indices, pa.int64())))
+        return self._with_storage(self._storage.take(_selection(indices, pa.int64())))
 
     def filter(self, mask: Any) -> VariantArray:
         """Return the rows where the mask is true."""
         picked = _selection(mask, pa.bool_())
         if len(picked) != len(self):
             raise IndexError(f"the mask has {len(picked)} entries for {len(self)} rows")
-        return self._over(self._storage.filter(picked))
+        return self._with_storage(self._storage.filter(picked))
 
     def to_pylist(self) -> list[Any]:
         """Return Python objects; None for SQL NULL and for Variant null."""

@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
         return report_failure("interrupted", INTERRUPTED, as_json=as_json)
     except usage_error as error:
         command = getattr(getattr(error, "ctx", None), "command_path", "variant")
-        message = f"{_missing(error) or error.format_message()} (see {command} --help)"
+        message = f"{_missing_arguments_message(error) or error.format_message()} (see {command} --help)"
         return report_failure(message, USAGE_PROBLEM, as_json=as_json)
     except BrokenPipeError:
         return _reader_left()
@@ -108,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     return int(code or 0)
 
 
-def _missing(error: Any) -> str | None:
+def _missing_arguments_message(error: Any) -> str | None:
     """Return the message for a single word where SRC... and DEST are required; Click would report SRC as missing."""
     if getattr(getattr(error, "param", None), "nargs", 1) != -1 or not error.ctx:
         return None

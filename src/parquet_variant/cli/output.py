@@ -83,10 +83,10 @@ def human_bytes(size: int) -> str:
 def _cell(value: Any) -> str:
     """Return the text of a value in one line: a line break would end the row."""
     text = "-" if value is None else str(value)
-    return text if text.isprintable() else "".join(map(_printable, text))
+    return text if text.isprintable() else "".join(map(_escape_unprintable, text))
 
 
-def _printable(character: str) -> str:
+def _escape_unprintable(character: str) -> str:
     return character if character.isprintable() else repr(character)[1:-1]
 
 

@@ -22,7 +22,7 @@ def spark_session(progress: Progress) -> Iterator[SparkSession]:
     from parquet_variant.spark.session import local_session
 
     progress("start Spark", 0, 1)
-    was_active = _active() is not None
+    was_active = _active_session() is not None
     session = local_session("variant")
     from pyspark.logger import PySparkLogger
 
@@ -38,7 +38,7 @@ def spark_session(progress: Progress) -> Iterator[SparkSession]:
             session.stop()
 
 
-def _active() -> SparkSession | None:
+def _active_session() -> SparkSession | None:
     try:
         from pyspark.sql import SparkSession
     except ImportError:

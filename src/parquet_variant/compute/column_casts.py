@@ -319,19 +319,19 @@ def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     values, done = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.bool_)
     for kind, nanos in kinds.items():
         if (of_kind := slots.kinds == kind).any():
-            ticks, fits = _rescaled(slots.a, nanos, target.tick)
+            ticks, fits = _rescale_ticks(slots.a, nanos, target.tick)
             values, done = np.where(of_kind, ticks, values), done | (of_kind & fits)
     if (is_string := slots.kinds == _P.STRING).any():
         micros, extra = np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
         read = np.zeros(len(slots), np.bool_)
         needs_zone = is_instant and zone is not dt.UTC
         iso_timestamps(np.flatnonzero(is_string), slots.a, slots.b, needs_zone, micros, extra, read)
-        ticks, fits = _rescaled(micros, 1000, target.tick)
+        ticks, fits = _rescale_ticks(micros, 1000, target.tick)
         values, done = np.where(read, ticks + (extra if target.tick == 1 else 0), values), done | (read & fits)
     return _ticks(values, done, target)
 
 
-def _rescaled(values: Int64s, nanos: int, tick: int) -> tuple[Int64s, Bools]:
+def _rescale_ticks(values: Int64s, nanos: int, tick: int) -> tuple[Int64s, Bools]:
     """Return ticks of ``nanos`` nanoseconds as ticks of ``tick`` nanoseconds, rounded down, and a mask of those that
     fit.
     """

@@ -58,7 +58,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     )
     if refused.any():
         return None
-    quoted, name_starts = _quoted(names)
+    quoted, name_starts = _quote_names(names)
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_json_nodes(
         nodes,
@@ -77,7 +77,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     return None if refused.any() else text_column(text, offsets, valid_bytes(storage))
 
 
-def _quoted(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _quote_names(names: NameTable) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return all names as JSON strings with a colon, concatenated, and the start of each."""
     starts = np.empty(len(names.address) + 1, np.int64)
     return adopt_bytes(*quote_names(names.address, names.length, starts)), starts
@@ -90,7 +90,7 @@ def unshredded_json(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array
     """
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
-    quoted, name_starts = _quoted(names)
+    quoted, name_starts = _quote_names(names)
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = write_json_rows(

@@ -83,7 +83,7 @@ class Group:
         return cls(
             _takeable(child_column(storage, "value")),
             _takeable(child_column(storage, "typed_value")),
-            _valid(storage),
+            _valid_mask(storage),
             None,
             metadata,
             True,
@@ -99,11 +99,11 @@ class Group:
     def typed_valid(self) -> Bools | None:
         """Return a mask of the entries whose typed column is set; None for all."""
         assert self.typed is not None
-        return _both(self.present, _valid(self.typed))
+        return _combine_masks(self.present, _valid_mask(self.typed))
 
     def child(self, struct: pa.StructArray) -> Group:
         """Return the group of a shredded field, for the same entries."""
-        present = _both(self.typed_valid(), _valid(struct))
+        present = _combine_masks(self.typed_valid(), _valid_mask(struct))
         return replace(
             self,
             value=child_column(struct, "value"),
@@ -118,7 +118,7 @@ class Group:
             self,
             value=child_column(struct, "value"),
             typed=child_column(struct, "typed_value"),
-            present=_valid(struct),
+            present=_valid_mask(struct),
             rows=parents if self.rows is None else self.rows[parents],
             is_required=True,
             size=len(struct),
@@ -146,10 +146,10 @@ class Group:
         if not self.is_required:
             either: Bools | None = np.zeros(self.size, np.bool_)
             for column in (self.value, self.typed):
-                valid = None if column is None else _valid(column)
+                valid = None if column is None else _valid_mask(column)
                 if column is not None:
                     either = None if either is None or valid is None else either | valid
-            present = _both(present, either)
+            present = _combine_masks(present, either)
         arrays = {name: column for name, column in columns.items() if column is not None}
         if "value" not in arrays and "typed_value" not in arrays:
             arrays["value"] = pa.nulls(self.size, pa.binary())
@@ -163,10 +163,10 @@ class Group:
         """
         if self.value is None:
             return self._positions_of(np.empty(0, np.int64), pa.array([], pa.binary()))
-        present = _both(self.present, _valid(self.value))
+        present = _combine_masks(self.present, _valid_mask(self.value))
         if self.typed is not None and not partly_typed:
-            typed = _valid(self.typed)
-            present = _both(present, np.zeros(self.size, np.bool_) if typed is None else ~typed)
+            typed = _valid_mask(self.typed)
+            present = _combine_masks(present, np.zeros(self.size, np.bool_) if typed is None else ~typed)
         if present is None or present.all():
             return self._positions_of(np.arange(self.size), self.value)
         positions = np.flatnonzero(present)
@@ -221,13 +221,13 @@ def _has_views(arrow: pa.DataType) -> bool:
     return False
 
 
-def _valid(array: pa.Array) -> Bools | None:
+def _valid_mask(array: pa.Array) -> Bools | None:
     if array.null_count == 0:
         return None
     return valid_bytes(array).astype(np.bool_)
 
 
-def _both(left: Bools | None, right: Bools | None) -> Bools | None:
+def _combine_masks(left: Bools | None, right: Bools | None) -> Bools | None:
     if left is None or right is None:
         return right if left is None else left
     return left & right

@@ -225,7 +225,7 @@ def _by_fallback(
             base = _scalars_by_fallback(slots, positions, keys, kind, target, options, base)
     positions = remaining[~nested & ~np.isin(kinds, _IN_MEMORY)]
     if len(positions):
-        base = _scalars_by_fallback(slots, positions, _packed(slots, positions), None, target, options, base)
+        base = _scalars_by_fallback(slots, positions, _pack_slots(slots, positions), None, target, options, base)
     return base
 
 
@@ -238,7 +238,7 @@ def _scalars_by_fallback(
     options: CastOptions,
     base: pa.Array,
 ) -> pa.Array:
-    """Cast scalars; ``keys`` identify the values: their bytes if they have a kind, else the keys of `_packed`."""
+    """Cast scalars; ``keys`` identify the values: their bytes if they have a kind, else the keys of `_pack_slots`."""
     from parquet_variant.encoding.cast.nested import array_of_raw, no_cast
     from parquet_variant.encoding.cast.scalars import cast_scalar
 
@@ -246,7 +246,7 @@ def _scalars_by_fallback(
     results: list[Any] = [None] * len(encoded.dictionary)
     if not target.children and target.family != "struct":
         for index, key in enumerate(encoded.dictionary.to_pylist()):
-            scalar_kind, raw = _unpacked(key) if kind is None else (kind, key)
+            scalar_kind, raw = _unpack_slot(key) if kind is None else (kind, key)
             results[index] = cast_scalar(TYPE_OF_ID[_P(scalar_kind)].type, raw, target, options.zone)
     if options.safe and None in results:
         failed = np.array([result is None for result in results])[to_numpy(encoded.indices)]
@@ -303,7 +303,7 @@ def _json_texts(
     return patched(base, positions, texts.cast(target.arrow)), positions[:0]
 
 
-def _packed(slots: ScalarSlots, positions: Int64s) -> pa.Array:
+def _pack_slots(slots: ScalarSlots, positions: Int64s) -> pa.Array:
     """Return each slot as 18 bytes, so that the hashing of Arrow finds the distinct ones."""
     table = np.empty((len(positions), 18), np.uint8)
     table[:, 0] = slots.kinds[positions]
@@ -313,7 +313,7 @@ def _packed(slots: ScalarSlots, positions: Int64s) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(18), len(positions), [None, pa.py_buffer(table)])
 
 
-def _unpacked(key: bytes) -> tuple[int, Any]:
+def _unpack_slot(key: bytes) -> tuple[int, Any]:
     """Return the kind and raw payload (see `encoding.scalars`) of a packed slot."""
     kind, scale = key[0], key[1]
     if kind in (_P.TRUE, _P.FALSE):
@@ -338,5 +338,5 @@ def _variant_of(slots: ScalarSlots, position: int) -> Variant:
         raw: Any = ctypes.string_at(int(slots.a[position]), int(slots.b[position]))
         raw = raw.decode(errors="replace") if kind == _P.STRING else raw
     else:
-        kind, raw = _unpacked(_packed(slots, np.array([position]))[0].as_py())
+        kind, raw = _unpack_slot(_pack_slots(slots, np.array([position]))[0].as_py())
     return Variant(EMPTY_METADATA, encode_scalar(TYPE_OF_ID[_P(kind)].type, raw))

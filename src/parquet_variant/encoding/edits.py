@@ -154,7 +154,7 @@ def _value_node(value: Variant | None) -> Node:
     return _NULL if value is None else _tree(value)
 
 
-def _nested(edit: Edit, depth: int, value: Variant | None) -> Node:
+def _wrap_value(edit: Edit, depth: int, value: Variant | None) -> Node:
     """Return the value wrapped in the containers that the segments from ``depth`` on name."""
     node = _value_node(value)
     for segment in reversed(edit.segments[depth:]):
@@ -188,9 +188,9 @@ def _place(node: Any, edit: Edit, value: Variant | None) -> bool:
         if child is not None and edit.kind == EditKind.INSERT and isinstance(segment, str):
             raise edit.duplicate()
         if isinstance(segment, str):
-            node[segment] = _nested(edit, depth + 1, value)
+            node[segment] = _wrap_value(edit, depth + 1, value)
         elif child is None:
-            node += [*_padding(edit, segment - len(node)), _nested(edit, depth + 1, value)]
+            node += [*_padding(edit, segment - len(node)), _wrap_value(edit, depth + 1, value)]
         elif edit.kind == EditKind.INSERT:
             node.insert(segment, _value_node(value))
         else:

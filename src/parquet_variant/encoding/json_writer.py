@@ -54,7 +54,7 @@ def json_pieces(events: Iterator[Event]) -> Iterator[str]:
         if kind == END:
             yield closers.pop()
         elif kind == KEY:
-            yield f"{separator}{_quoted(raw)}:"
+            yield f"{separator}{_quote_string(raw)}:"
             separator = ""
             continue
         else:
@@ -69,7 +69,7 @@ def json_pieces(events: Iterator[Event]) -> Iterator[str]:
         separator = ","
 
 
-def _quoted(text: str) -> str:
+def _quote_string(text: str) -> str:
     escaped = _MUST_ESCAPE.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}", text)
     return f'"{escaped}"'
 
@@ -85,7 +85,7 @@ def _scalar_text(kind: VariantType, raw: Any) -> str:
         case VariantType.DECIMAL4 | VariantType.DECIMAL8 | VariantType.DECIMAL16:
             return _decimal_text(*raw)
         case VariantType.STRING:
-            return _quoted(raw)
+            return _quote_string(raw)
         case VariantType.BINARY:
             return f'"{b64encode(raw).decode()}"'
         case VariantType.UUID:

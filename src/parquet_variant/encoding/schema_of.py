@@ -151,7 +151,7 @@ def merged(left: SparkType, right: SparkType) -> SparkType:
         return right
     names = {left.name, right.name}
     if names <= {"BIGINT", "DECIMAL"}:
-        return _exact(left, right)
+        return _merge_exact_numbers(left, right)
     if names <= {"BIGINT", "FLOAT"}:
         return SparkType("FLOAT")
     if names <= {"BIGINT", "DECIMAL", "FLOAT", "DOUBLE"}:
@@ -171,7 +171,7 @@ def merged(left: SparkType, right: SparkType) -> SparkType:
     return _VARIANT
 
 
-def _exact(left: SparkType, right: SparkType) -> SparkType:
+def _merge_exact_numbers(left: SparkType, right: SparkType) -> SparkType:
     digits = max(BIGINT_DIGITS if side.name == "BIGINT" else side.integer_digits for side in (left, right))
     scale = max(left.scale, right.scale)
     return SparkType("DECIMAL", integer_digits=digits, scale=scale) if digits + scale <= MAX_DIGITS else _DOUBLE

@@ -95,8 +95,8 @@ class _Check:
                         "metadata",
                         dictionary.bytes_at + offsets[field_id],
                         "unsorted-dictionary",
-                        f"name {field_id} {_quoted(names[field_id])} does not sort after "
-                        f"{_quoted(names[field_id - 1])}, but the dictionary is flagged as sorted and unique",
+                        f"name {field_id} {_quote_name(names[field_id])} does not sort after "
+                        f"{_quote_name(names[field_id - 1])}, but the dictionary is flagged as sorted and unique",
                     )
         place = {name: rank for rank, name in enumerate(sorted(set(names)))}
         return [place[name] for name in names]
@@ -220,5 +220,5 @@ class _Check:
         return disjoint
 
 
-def _quoted(name: bytes) -> str:
+def _quote_name(name: bytes) -> str:
     return repr(name[:40].decode(errors="replace"))

@@ -61,7 +61,7 @@ class ExploreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document, with tables by column so that it compresses well."""
-        paths = _ordered(self._paths())
+        paths = _sort_paths(self._paths())
         document: dict[str, Any] = {
             "source": without_secrets(self.source),
             "kind": self.kind,
@@ -135,7 +135,7 @@ class ExploreReport:
 _NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, None, None, 0)
 
 
-def _ordered(paths: list[VariantPath]) -> list[VariantPath]:
+def _sort_paths(paths: list[VariantPath]) -> list[VariantPath]:
     """Sort parents before children, and the keys of an object by name."""
     return sorted(paths, key=lambda path: tuple((not isinstance(key, str), str(key)) for key in path.segments))
 

@@ -158,13 +158,13 @@ def sample_of(rows: VariantArray) -> Sample:
     texts = to_json(rows)
     _add_examples(rows, paths)
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
-        unshredded, residual = _written(rows, None, Path(folder) / "unshredded.parquet")[:2]
+        unshredded, residual = _write_sample(rows, None, Path(folder) / "unshredded.parquet")[:2]
         shredded = unshredded
         if any(sample.chosen for sample in paths.values()):
-            shredded = _written(rows, result, Path(folder) / "shredded.parquet")[0]
+            shredded = _write_sample(rows, result, Path(folder) / "shredded.parquet")[0]
         if len(paths) <= _MEASURED:
             wide = infer(profile, AutoPolicy(min_row_share=0.0, max_columns=_MEASURED))
-            for path, size in _written(rows, wide, Path(folder) / "wide.parquet")[2].items():
+            for path, size in _write_sample(rows, wide, Path(folder) / "wide.parquet")[2].items():
                 if path in paths:
                     paths[path].typed_bytes = size
     plain = max(rows.to_unshredded().storage.field("value").nbytes, 1)
@@ -189,7 +189,9 @@ def _of_profile(profile: PathProfile, reason: str) -> PathSample:
     )
 
 
-def _written(rows: VariantArray, result: InferenceResult | None, file: Path) -> tuple[int, int, dict[VariantPath, int]]:
+def _write_sample(
+    rows: VariantArray, result: InferenceResult | None, file: Path
+) -> tuple[int, int, dict[VariantPath, int]]:
     """Write the sample, and return its bytes in the file, those of its residual, and those of each path."""
     if not len(rows):
         return 0, 0, {}

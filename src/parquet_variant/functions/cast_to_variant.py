@@ -119,7 +119,7 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
     elif _is_any_list(array.type):
         typed = _list(array, names)
     else:
-        return {"value": _encoded(array)}
+        return {"value": _encode_scalars(array)}
     return {"value": pc.if_else(array.is_null(), _NULL_VALUE, pa.scalar(None, pa.binary())), "typed_value": typed}
 
 
@@ -144,7 +144,7 @@ def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
     return pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _encoded(array: pa.Array) -> pa.Array:
+def _encode_scalars(array: pa.Array) -> pa.Array:
     """Return scalars as encoded values; null becomes Variant null."""
     if pa.types.is_null(array.type):
         return pa.repeat(pa.scalar(_NULL_VALUE, pa.binary()), len(array))

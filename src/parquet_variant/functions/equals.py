@@ -99,7 +99,7 @@ def compare_columns(left: Any, right: Any, *, null_on_error: bool) -> pa.Boolean
     result = valid & _same_bytes(first.storage, second.storage)
     # Equal bytes are equal values unless they are malformed: an object may have a key twice.
     equal_rows = np.flatnonzero(result)
-    result[equal_rows[_refused(first.take(equal_rows).storage)]] = False
+    result[equal_rows[_unreadable_values(first.take(equal_rows).storage)]] = False
     undecided = np.flatnonzero(valid & ~result)
     if len(undecided):
         sides = [side.take(undecided) for side in (first, second)]
@@ -126,7 +126,7 @@ def _same_bytes(left: pa.StructArray, right: pa.StructArray) -> npt.NDArray[np.b
     return equal
 
 
-def _refused(storage: pa.StructArray) -> npt.NDArray[np.bool_]:
+def _unreadable_values(storage: pa.StructArray) -> npt.NDArray[np.bool_]:
     """Return which values the kernels cannot read, and leave to the scalar functions."""
     batch = ValueBatch.of(storage, present_rows(storage))
     refused = canonical_nodes(batch, NameNumbers([batch]).maps[0])[2]

@@ -86,10 +86,10 @@ def validate(array: Any, max_depth: int = _MAX_DEPTH) -> pa.Table:
 def sound_rows(storage: pa.StructArray, max_depth: int = _MAX_DEPTH) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows of an unshredded storage that the kernel finds valid, SQL NULL included."""
     metadata = metadata_parts(storage.field("metadata"))
-    return _sound(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
+    return _sound_values(storage.field("value"), valid_bytes(storage), metadata, metadata.indices, max_depth)
 
 
-def _sound(
+def _sound_values(
     values: pa.Array,
     valid: npt.NDArray[np.uint8],
     metadata: MetadataParts,
@@ -117,7 +117,7 @@ def _check_column(
 ) -> None:
     """Record the faults of one binary column; ``rows`` has the row of each entry, None for entry i in row i."""
     dictionary_of = metadata.indices if rows is None else metadata.indices[rows]
-    for entry in np.flatnonzero(~_sound(values, valid, metadata, dictionary_of, max_depth)).tolist():
+    for entry in np.flatnonzero(~_sound_values(values, valid, metadata, dictionary_of, max_depth)).tolist():
         row = entry if rows is None else int(rows[entry])
         index = int(dictionary_of[entry])
         blob = metadata.dictionary[index].as_py() if index >= 0 else b""

@@ -105,7 +105,7 @@ def explode(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table
     """
     column = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     storage = column.to_unshredded().storage
-    value_positions = ValuePositions.of_storage(_readable(storage) if null_on_error else storage)
+    value_positions = ValuePositions.of_storage(_explodable_rows(storage) if null_on_error else storage)
     value_positions.spans()  # raises for truncated values, which would count as scalars below
     offsets, _, elements = value_positions.elements()
     field_offsets, _, ids, fields = value_positions.fields()
@@ -130,7 +130,7 @@ def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]
     return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
 
 
-def _readable(storage: pa.StructArray) -> pa.StructArray:
+def _explodable_rows(storage: pa.StructArray) -> pa.StructArray:
     """Return the storage with SQL NULL for the rows that cannot be exploded."""
     rows = np.flatnonzero(~sound_rows(storage)).tolist()
     pieces = row_by_row(rows, lambda row: explode(storage.slice(row, 1), outer=False), null_on_error=True)

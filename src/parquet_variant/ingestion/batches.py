@@ -197,7 +197,7 @@ def _steps_of(
         except VariantError:
             pass  # The whole split is read below, because only that gives the number of the invalid line.
         else:
-            yield partial(_unchanged, batch)
+            yield partial(_return_unchanged, batch)
             return
     last: tuple[Chunk, Lines] | None = None
     try:
@@ -213,7 +213,7 @@ def _steps_of(
         is_null = options.on_error == "null"
         element = last[0].first_line + len(last[1].text) if last else 1
         bad = [] if is_null else [BadRecord.of(name, element, b"", error)]
-        yield partial(_unchanged, ChunkResult(work.from_tape(_null_rows(int(is_null))), bad, 0))
+        yield partial(_return_unchanged, ChunkResult(work.from_tape(_null_rows(int(is_null))), bad, 0))
 
 
 def _dataframe_partition(file: str) -> str:
@@ -222,7 +222,7 @@ def _dataframe_partition(file: str) -> str:
     return f"partition {int(number[1])} of the DataFrame" if number else "the DataFrame"
 
 
-def _unchanged(batch: ChunkResult[Result]) -> ChunkResult[Result]:
+def _return_unchanged(batch: ChunkResult[Result]) -> ChunkResult[Result]:
     return batch
 
 
@@ -249,7 +249,7 @@ def _process_chunk(
         lambda row: chunk.first_line + int(lines.number[row]),
         chunk.refused,
     )
-    parsed = _parsed(texts, rows, options, work)
+    parsed = _parse_texts(texts, rows, options, work)
     chunk.release()
     return ChunkResult(
         parsed.result, parsed.bad, text_bytes, typed=parsed.typed, inexact=parsed.inexact, broken=parsed.broken
@@ -276,7 +276,7 @@ def _process_rows(
     )
     positions = (rows.first_row + np.arange(len(starts))) * _ROW_BYTES
     indexes = np.arange(len(starts)) if sample >= 1 else np.flatnonzero(in_sample(positions, sample))
-    parsed = _parsed(texts, indexes, options, work)
+    parsed = _parse_texts(texts, indexes, options, work)
     bad, parsed_rows = parsed.bad, parsed.rows
     if bad:
         other_columns = rows.table.drop_columns(str(options.json_column))
@@ -304,7 +304,9 @@ def _text_buffers(text: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np
     return np.frombuffer(data_buffer or b"", np.uint8), offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
 
 
-def _parsed(texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]) -> _Parsed[Result]:
+def _parse_texts(
+    texts: _RowTexts, rows: npt.NDArray[np.int64], options: TextOptions, work: Pass[Result]
+) -> _Parsed[Result]:
     """Parse some of the texts. If any are invalid, the others are parsed again without them.
 
     Raises `JsonError` for an invalid text if ``on_error`` is ``"fail"``, and for a number that is not kept exactly if

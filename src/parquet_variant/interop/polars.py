@@ -65,17 +65,19 @@ class VariantExpr:
 
     def get(self, path: str, type: Any = "variant", *, errors: str = "raise") -> pl.Expr:
         """Return the values at a path."""
-        return self._mapped(lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type, path))
+        return self._map_batches(
+            lambda series: VariantSeries(series).get(path, type, errors=errors), _dtype(type, path)
+        )
 
     def to_json(self) -> pl.Expr:
         """Return the values as JSON text."""
-        return self._mapped(lambda series: VariantSeries(series).to_json(), pl.String())
+        return self._map_batches(lambda series: VariantSeries(series).to_json(), pl.String())
 
     def type(self) -> pl.Expr:
         """Return the type of each value."""
-        return self._mapped(lambda series: VariantSeries(series).type(), pl.String())
+        return self._map_batches(lambda series: VariantSeries(series).type(), pl.String())
 
-    def _mapped(self, function: Any, dtype: Any) -> pl.Expr:
+    def _map_batches(self, function: Any, dtype: Any) -> pl.Expr:
         return self._expression.map_batches(function, return_dtype=dtype)
 
 

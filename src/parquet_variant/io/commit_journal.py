@@ -120,12 +120,12 @@ def entries_that_count(filesystem: pafs.FileSystem, root: str) -> list[pafs.File
     The listing is consistent; if other jobs commit all the time, it is the last one read.
     """
     root = root.rstrip("/")
-    above = _above(root)
+    above = _committed_directory(root)
     for _ in range(_LISTINGS):
         before = _stamp(filesystem, above)
         infos = everything_below(filesystem, root)
         jobs = {posixpath.dirname(info.path) for info in infos if _is_journal(info.path)} | before.jobs
-        hidden = {path for job in jobs for path in _hidden(filesystem, job)}
+        hidden = {path for job in jobs for path in _hidden_files(filesystem, job)}
         visible = [info for info in infos if info.path not in hidden]
         if _stamp(filesystem, above) == before:
             break
@@ -184,7 +184,7 @@ def glob_match(names: Sequence[str], patterns: Sequence[str]) -> bool:
     return glob_match(names[1:], patterns[1:])
 
 
-def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:
+def _hidden_files(filesystem: pafs.FileSystem, job: str) -> list[str]:
     journal_state = journal_of(filesystem, job)
     if journal_state is None:
         return []
@@ -193,7 +193,7 @@ def _hidden(filesystem: pafs.FileSystem, job: str) -> list[str]:
     return [f"{base}/{name}" for name in (journal.remove if committed else journal.add)]
 
 
-def _above(root: str) -> str:
+def _committed_directory(root: str) -> str:
     """Return the directory that commits write to, for a partition directory."""
     while "=" in posixpath.basename(root) and posixpath.dirname(root) not in ("", root):
         root = posixpath.dirname(root)

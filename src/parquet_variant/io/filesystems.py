@@ -45,7 +45,7 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
             ) from None
     if "://" in text:
         try:
-            filesystem_and_path = fs.FileSystem.from_uri(_quoted(with_known_scheme(text)))
+            filesystem_and_path = fs.FileSystem.from_uri(_quote_uri(with_known_scheme(text)))
         except (pa.ArrowException, OSError, ValueError) as error:
             raise VariantFileError(f"cannot use {text}: {error}", reason="bad-uri") from None
         return filesystem_and_path[0], filesystem_and_path[1]
@@ -95,7 +95,7 @@ def has_delta_log(path: str | os.PathLike[str]) -> bool:
     return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == fs.FileType.Directory)
 
 
-def _quoted(uri: str) -> str:
+def _quote_uri(uri: str) -> str:
     """Quote a URI so that pyarrow returns its path unchanged, because keys may contain any character, as in Hadoop's
     paths.
 

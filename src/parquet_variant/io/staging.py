@@ -313,10 +313,10 @@ def _is_dead(filesystem: pafs.FileSystem, directory: str) -> bool:
     owner = None
     with suppress(OSError, ValueError, TypeError), filesystem.open_input_stream(f"{directory}/{_OWNER}") as stream:
         owner = JobOwner.from_token(stream.read().decode())
-    return is_dead(owner, _changed(filesystem, directory))
+    return is_dead(owner, _modification_times(filesystem, directory))
 
 
-def _changed(filesystem: pafs.FileSystem, directory: str) -> Iterator[float]:
+def _modification_times(filesystem: pafs.FileSystem, directory: str) -> Iterator[float]:
     yield from (
         info.mtime.timestamp()
         for info in (

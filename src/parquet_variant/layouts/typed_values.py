@@ -35,7 +35,7 @@ def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
     if not pa.types.is_decimal(arrow):
         target = TYPE_OF_ARROW[arrow].type
         if target not in INTEGERS:
-            return _raw(variant) if kind == target else None
+            return _raw_value(variant) if kind == target else None
         number = _number(variant, kind, 0)
         width = TYPES[target].width
         assert width is not None
@@ -46,7 +46,7 @@ def slot_of(variant: Variant, arrow: pa.DataType) -> Any | None:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -arrow.scale))
 
 
-def _raw(variant: Variant) -> Any:
+def _raw_value(variant: Variant) -> Any:
     value = variant.value
     return read_scalar(value, 0, len(value)).raw
 
@@ -55,7 +55,7 @@ def _number(variant: Variant, kind: VariantType, scale: int) -> int | None:
     """Return the unscaled integer of an exact number at a scale, or None if digits would be lost."""
     if kind not in EXACT_NUMERIC:
         return None
-    raw = _raw(variant)
+    raw = _raw_value(variant)
     unscaled, value_scale = (raw, 0) if kind in INTEGERS else raw
     if value_scale <= scale:
         return unscaled * 10 ** (scale - value_scale)

@@ -98,7 +98,7 @@ class Library:
 _BUILD = "rebuild it with: python -m parquet_variant.machine_code.building"
 
 
-def _refused(what: str, name: str) -> KernelsError:
+def _library_error(what: str, name: str) -> KernelsError:
     return KernelsError(f"{what}; reinstall the package", file=os.path.join(PACKAGE, *name.split("/")))  # noqa: PTH118
 
 
@@ -112,7 +112,7 @@ def _table() -> dict[str, Any]:
     except (ValueError, AttributeError):
         complete = False
     if not complete:
-        raise _refused("the table of kernels is damaged", name)
+        raise _library_error("the table of kernels is damaged", name)
     return table
 
 
@@ -133,11 +133,11 @@ def _open(name: str, size: int) -> ctypes.CDLL:
     path = os.path.join(PACKAGE, *name.split("/"))  # noqa: PTH118
     if os.path.exists(path):  # noqa: PTH110
         if os.path.getsize(path) != size:  # noqa: PTH202
-            raise _refused("the library of kernels is truncated", name)
+            raise _library_error("the library of kernels is truncated", name)
         return ctypes.CDLL(path)
     content = read(name)
     if len(content) != size:
-        raise _refused("the library of kernels is truncated", name)
+        raise _library_error("the library of kernels is truncated", name)
     file = os.memfd_create("parquet-variant kernels")
     try:
         os.truncate(file, size)
@@ -169,7 +169,7 @@ def load(levels: tuple[str, ...] | None = None) -> Library:
     except (OSError, ValueError, KeyError, TypeError) as failed:
         if isinstance(failed, KernelsError):
             raise
-        raise _refused(f"the library of kernels cannot be loaded: {failed}", name) from failed
+        raise _library_error(f"the library of kernels cannot be loaded: {failed}", name) from failed
     if source_hash != table["source_hash"]:
         problem = "the library of kernels does not belong to its table; reinstall the package"
         raise KernelsError(problem, reason="other-kernels", file=name)

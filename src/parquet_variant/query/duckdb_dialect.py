@@ -69,7 +69,7 @@ def _extraction(generator: Any, node: exp.JSONExtract) -> str:
     return str(write(generator, node))
 
 
-def _like(generator: Any, node: exp.Like | exp.ILike) -> str:
+def _like_sql(generator: Any, node: exp.Like | exp.ILike) -> str:
     """Write LIKE with the escape character that Spark has by default, the backslash; DuckDB has none by default."""
     text = str(generator.like_sql(node) if isinstance(node, exp.Like) else generator.ilike_sql(node))
     pattern = node.expression
@@ -141,8 +141,8 @@ class ForDuckDB(DuckDB):
         TRANSFORMS = {
             **DuckDBGenerator.TRANSFORMS,
             exp.JSONExtract: _extraction,
-            exp.Like: _like,
-            exp.ILike: _like,
+            exp.Like: _like_sql,
+            exp.ILike: _like_sql,
             exp.IgnoreNulls: _nulls("IGNORE NULLS"),
             exp.RespectNulls: _nulls("RESPECT NULLS"),
             exp.WithinGroup: Generator.withingroup_sql,

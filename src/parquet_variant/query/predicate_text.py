@@ -133,7 +133,7 @@ class _Parser:
         self.position, self.depth = 0, 0
 
     def parse(self) -> Predicate:
-        predicate = self._or()
+        predicate = self._disjunction()
         if self._peek().kind != "end":
             self._fail("AND, OR or the end")
         return predicate
@@ -166,26 +166,26 @@ class _Parser:
 
     # ---- grammar
 
-    def _or(self) -> Predicate:
-        parts = [self._and()]
+    def _disjunction(self) -> Predicate:
+        parts = [self._conjunction()]
         while self._accept("or"):
-            parts.append(self._and())
+            parts.append(self._conjunction())
         return joined(Or, parts)
 
-    def _and(self) -> Predicate:
-        parts = [self._not()]
+    def _conjunction(self) -> Predicate:
+        parts = [self._negation()]
         while self._accept("and"):
-            parts.append(self._not())
+            parts.append(self._negation())
         return joined(And, parts)
 
-    def _not(self) -> Predicate:
+    def _negation(self) -> Predicate:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise PredicateError(f"the filter nests deeper than {_MAX_DEPTH} levels", offset=self._peek().offset)
         if self._accept("not"):
-            predicate: Predicate = Not(self._not())
+            predicate: Predicate = Not(self._negation())
         elif self._accept("("):
-            predicate = self._or()
+            predicate = self._disjunction()
             self._expect(")")
         else:
             predicate = self._comparison()

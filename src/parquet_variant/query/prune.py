@@ -89,16 +89,16 @@ def may_match(predicate: Predicate, statistics: Callable[[str], PruningStatistic
     >>> may_match(Compare("n", ">", pa.scalar(3)), lambda name: UNKNOWN)
     True
     """
-    return _possible(predicate, statistics)[0]
+    return _possible_truths(predicate, statistics)[0]
 
 
-def _possible(predicate: Predicate, statistics: Callable[[str], PruningStatistics]) -> tuple[Truth, Truth]:
+def _possible_truths(predicate: Predicate, statistics: Callable[[str], PruningStatistics]) -> tuple[Truth, Truth]:
     """Return whether the predicate can be true for a row, and whether it can be false for a row."""
     if isinstance(predicate, Not):
-        maybe, maybe_not = _possible(predicate.part, statistics)
+        maybe, maybe_not = _possible_truths(predicate.part, statistics)
         return maybe_not, maybe
     if isinstance(predicate, (And, Or)):
-        maybe, maybe_not = zip(*(_possible(part, statistics) for part in predicate.parts), strict=True)
+        maybe, maybe_not = zip(*(_possible_truths(part, statistics) for part in predicate.parts), strict=True)
         if isinstance(predicate, And):
             return reduce(operator.and_, maybe), reduce(operator.or_, maybe_not)
         return reduce(operator.or_, maybe), reduce(operator.and_, maybe_not)
@@ -110,11 +110,11 @@ def _possible(predicate: Predicate, statistics: Callable[[str], PruningStatistic
         return value, value
     if isinstance(predicate, Constant):
         return value & (predicate.answer is True), value & (predicate.answer is False)
-    maybe, maybe_not = _like(predicate, column) if isinstance(predicate, Like) else _compare(predicate, column)
+    maybe, maybe_not = _like_truths(predicate, column) if isinstance(predicate, Like) else _compare(predicate, column)
     return value & maybe, value & maybe_not
 
 
-def _like(like: Like, column: PruningStatistics) -> tuple[Truth, Truth]:
+def _like_truths(like: Like, column: PruningStatistics) -> tuple[Truth, Truth]:
     prefix = scalar(like.prefix, pa.string())
     # Every string with the prefix is less than the next string without it.
     following = upper_text(like.prefix + "\x00", len(like.prefix))

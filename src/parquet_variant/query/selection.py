@@ -72,10 +72,10 @@ def read_selection(columns: Mapping[str, object] | Sequence[str]) -> tuple[Selec
     """
     if not isinstance(columns, Mapping):
         columns = {name: name for name in ([columns] if isinstance(columns, str) else columns)}
-    return tuple(_selected(name, request) for name, request in columns.items())
+    return tuple(_read_column(name, request) for name, request in columns.items())
 
 
-def _selected(name: str, request: object) -> Selected:
+def _read_column(name: str, request: object) -> Selected:
     check_column_name(name)
     if isinstance(request, Selected):
         return replace(request, name=name)

@@ -79,7 +79,7 @@ class _Meaning:
             return self.function(node)
         if isinstance(node, (exp.Floor, exp.Ceil)) and node.args.get("decimals") is None:
             if any(pa.types.is_floating(kind) for kind in self.kinds(node)):
-                raise _unknown(node)  # Spark returns whole numbers, also for NaN
+                raise _unknown_expression(node)  # Spark returns whole numbers, also for NaN
             return node
         if isinstance(node, exp.Trim) and node.args.get("expression") is None:
             return node
@@ -88,9 +88,9 @@ class _Meaning:
         if isinstance(node, exp.Bracket):
             return self.element(node)
         if not isinstance(node, _ALIKE):
-            raise _unknown(node)
+            raise _unknown_expression(node)
         if isinstance(node, exp.Like) and not (isinstance(node.expression, exp.Literal) and node.expression.is_string):
-            raise _unknown(node)  # Spark refuses a pattern with a wrong escape only when it meets one
+            raise _unknown_expression(node)  # Spark refuses a pattern with a wrong escape only when it meets one
         if isinstance(node, exp.Cast):
             return self.cast(node)
         if isinstance(node, exp.DPipe):
@@ -100,9 +100,9 @@ class _Meaning:
             and node.find(exp.Interval)
             and any(map(pa.types.is_date, self.kinds(node)))
         ):
-            raise _unknown(node)  # DuckDB returns timestamps
+            raise _unknown_expression(node)  # DuckDB returns timestamps
         if isinstance(node, exp.Div) and any(pa.types.is_decimal(kind) for kind in self.kinds(node)):
-            raise _unknown(node)  # DuckDB divides decimals as doubles
+            raise _unknown_expression(node)  # DuckDB divides decimals as doubles
         return node
 
     def function(self, node: exp.Anonymous) -> exp.Expr:
@@ -113,7 +113,7 @@ class _Meaning:
             return self.cast(exp.cast(arguments[0], _TYPES[name]))
         build = self.builders().get((name, len(arguments))) or self.builders().get((name, -1))
         if build is None:
-            raise _unknown(node)
+            raise _unknown_expression(node)
         return build(arguments)
 
     def builders(self) -> dict[tuple[str, int], _Build]:
@@ -155,7 +155,7 @@ class _Meaning:
     def cast(self, node: exp.Expr) -> exp.Expr:
         """Return a cast that truncates fractions as Spark does; casts to text that could differ are refused."""
         if node.is_type(*exp.DataType.TEXT_TYPES) and not self.has_one_spelling(node.this.unnest()):
-            raise _unknown(node)
+            raise _unknown_expression(node)
         if node.is_type(*exp.DataType.INTEGER_TYPES):
             kinds = self.kinds(node.this)
             fraction = node.this.find(exp.Div) is not None or any(
@@ -189,7 +189,7 @@ class _Meaning:
             return node  # a Variant
         (index, *more) = node.expressions
         if more or kind is None or not pa.types.is_list(kind) or not _number(index, least=0):
-            raise _unknown(node)
+            raise _unknown_expression(node)
         node.set("expressions", [exp.Literal.number(int(index.name) + 1)])
         return node
 
@@ -218,7 +218,7 @@ def _number(node: exp.Expr | None, *, least: int) -> bool:
     return isinstance(node, exp.Literal) and node.is_int and int(node.name) >= least
 
 
-def _unknown(node: exp.Expr) -> SqlError:
+def _unknown_expression(node: exp.Expr) -> SqlError:
     return SqlError(
         f"unsupported expression {written(node, 'spark')}: DuckDB evaluates it, and could differ from Spark"
     )

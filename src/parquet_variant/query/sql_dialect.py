@@ -128,7 +128,7 @@ def _parse(text: str, engine: SqlEngine, into: type[exp.Expr] | None) -> list[ex
             raise SqlError(f"the SQL is nested deeper than {_MAX_DEPTH} levels")
         return list(trees)
     except ParseError as error:
-        raise _unreadable(error) from None
+        raise _parse_failure(error) from None
     except TokenError:
         raise SqlError("invalid SQL: a quote or a comment is not closed") from None
     except RecursionError:
@@ -149,7 +149,7 @@ def _depth(tree: exp.Expr) -> int:
     return deepest
 
 
-def _unreadable(error: ParseError) -> SqlError:
+def _parse_failure(error: ParseError) -> SqlError:
     nested = next((entry for entry in error.errors if entry.get("into_expression")), None)
     first = (error.errors or [{}])[0] if nested is None else nested
     where = f" at line {first['line']}, column {first['col']}" if first.get("line") else ""

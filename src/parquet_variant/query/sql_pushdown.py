@@ -40,13 +40,13 @@ def pushdown(condition: exp.Expr, find_column: FindColumn, zone: str = "UTC") ->
 
     `find_column`: returns the column of the scan that an expression is.
     """
-    condition = _unwrapped(condition)
+    condition = _without_parentheses(condition)
     if isinstance(condition, exp.And):
         parts = [part for operand in condition.flatten() if (part := pushdown(operand, find_column, zone)) is not None]
         return joined(And, parts) if parts else None
     if isinstance(condition, exp.Or):
         return _all_of(Or, (pushdown(operand, find_column, zone) for operand in condition.flatten()))
-    return _exact(condition, find_column, zone)
+    return _exact_predicate(condition, find_column, zone)
 
 
 def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Predicate | None:
@@ -55,20 +55,21 @@ def _all_of(kind: type[And] | type[Or], parts: Iterable[Predicate | None]) -> Pr
     return None if None in predicates else joined(kind, [part for part in predicates if part is not None])
 
 
-def _exact(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
+def _exact_predicate(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
     """Return the predicate that is equivalent to a condition, also where the condition is unknown."""
-    node = _unwrapped(node)
+    node = _without_parentheses(node)
     if {key for key, value in node.args.items() if value} - _ARGUMENTS:
         return None
     if isinstance(node, (exp.And, exp.Or)):
         return _all_of(
-            And if isinstance(node, exp.And) else Or, (_exact(operand, find_column, zone) for operand in node.flatten())
+            And if isinstance(node, exp.And) else Or,
+            (_exact_predicate(operand, find_column, zone) for operand in node.flatten()),
         )
     if isinstance(node, exp.Not):
-        inner = _exact(node.this, find_column, zone)
+        inner = _exact_predicate(node.this, find_column, zone)
         return None if inner is None else Not(inner)
     if isinstance(node, exp.Is):
-        column = find_column(_unwrapped(node.this))
+        column = find_column(_without_parentheses(node.this))
         if column is None or not isinstance(node.expression, exp.Null):
             return None
         return Not(IsNull(column[0])) if node.args.get("negate") else IsNull(column[0])
@@ -84,21 +85,21 @@ def _exact(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | No
         equals = (exp.EQ(this=node.this, expression=value) for value in node.expressions)
         return _all_of(Or, (_comparison(equal, find_column, zone) for equal in equals))
     if isinstance(node, exp.Like):
-        return _like(node, find_column)
+        return _like_predicate(node, find_column)
     column = find_column(node)
     if column is not None and column[1] == pa.bool_():
         return Compare(column[0], "=", True)
     return None
 
 
-def _unwrapped(node: exp.Expr) -> exp.Expr:
+def _without_parentheses(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
-def _like(node: exp.Like, find_column: FindColumn) -> Predicate | None:
-    column, pattern = find_column(_unwrapped(node.this)), node.expression
+def _like_predicate(node: exp.Like, find_column: FindColumn) -> Predicate | None:
+    column, pattern = find_column(_without_parentheses(node.this)), node.expression
     if column is None or column[1] != pa.string() or not (isinstance(pattern, exp.Literal) and pattern.is_string):
         return None
     like = Like(column[0], pattern.name)
@@ -107,7 +108,7 @@ def _like(node: exp.Like, find_column: FindColumn) -> Predicate | None:
 
 def _comparison(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate | None:
     op = _OPERATORS[type(node)]
-    first, second = _unwrapped(node.this), _unwrapped(node.expression)
+    first, second = _without_parentheses(node.this), _without_parentheses(node.expression)
     compared, other = find_column(first), second
     if compared is None:
         compared, other, op = find_column(second), first, _FLIPPED.get(op, op)
@@ -128,7 +129,7 @@ def _comparison(node: exp.Expr, find_column: FindColumn, zone: str) -> Predicate
 def literal_value(node: exp.Expr) -> Any:
     """Return the Python value of a literal, or `NO_LITERAL` for any other expression."""
     if isinstance(node, exp.Neg):
-        inner = literal_value(_unwrapped(node.this))
+        inner = literal_value(_without_parentheses(node.this))
         return -inner if isinstance(inner, (int, Decimal, float)) and not isinstance(inner, bool) else NO_LITERAL
     if isinstance(node, exp.Boolean):
         return bool(node.this)

@@ -63,11 +63,11 @@ def read_term(
     if isinstance(node, exp.Paren):
         return read_term(node.this, is_variant, engine)
     if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
-        return _extended(read_term(node.this, is_variant, engine), steps_of(node))
+        return _extend_term(read_term(node.this, is_variant, engine), steps_of(node))
     if isinstance(node, exp.Bracket) or (isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier)):
         inner = read_term(node.this, is_variant, engine)
         if inner is not None and inner.type is None:  # v['a'].b
-            return _extended(
+            return _extend_term(
                 inner, (_subscript(node, engine) if isinstance(node, exp.Bracket) else node.expression.name,)
             )
     if isinstance(node, exp.Cast) and not node.is_type("json"):  # JSON is a type of the engine, not of Variants
@@ -82,7 +82,7 @@ def read_term(
     return VariantTerm(node, VariantPath()) if is_variant(node) else None
 
 
-def _extended(term: VariantTerm | None, segments: tuple[Segment, ...]) -> VariantTerm | None:
+def _extend_term(term: VariantTerm | None, segments: tuple[Segment, ...]) -> VariantTerm | None:
     if term is None or (term.cast and term.type is not None):
         return None
     return VariantTerm(term.column, VariantPath((*term.path.segments, *segments)))
@@ -124,7 +124,7 @@ def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Expr], bool], engine:
         raise SqlError(
             f"{written(node, engine)}: write {str(node.this).lower()}(column, '$.path', 'type') with both in quotes"
         )
-    term = _extended(inner, VariantPath.parse(texts[0]).segments)
+    term = _extend_term(inner, VariantPath.parse(texts[0]).segments)
     if term is None:
         raise SqlError(f"{to_sql(arguments[0], engine)} is not a Variant any more: it was cast")
     return _cast(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)

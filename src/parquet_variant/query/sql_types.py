@@ -78,9 +78,9 @@ def sql_type_named(name: str, engine: SqlEngine = "duckdb") -> pa.DataType | Non
     try:
         cast = parse_sql(f"CAST(x AS {name})", engine, what="expression")
     except SqlError:
-        raise _unknown(name) from None
+        raise _unknown_type(name) from None
     if not isinstance(cast, exp.Cast) or not isinstance(cast.to, exp.DataType):
-        raise _unknown(name)
+        raise _unknown_type(name)
     return sql_type(cast.to, engine)
 
 
@@ -124,14 +124,14 @@ def _arrow(tree: exp.DataType, engine: SqlEngine) -> pa.DataType:
         return _decimal(tree, engine)
     named = _NAMED.get(str(tree.args.get("kind") or "").lower()) if kind == _T.USERDEFINED else _ARROW.get(kind)
     if named is None:
-        raise _unknown(to_sql(tree, engine))
+        raise _unknown_type(to_sql(tree, engine))
     return named
 
 
 def _decimal(kind: exp.DataType, engine: SqlEngine) -> pa.DataType:
     numbers = [part.name for part in kind.expressions] or ["10"]
     if not all(number.isdecimal() and len(number) < 3 for number in numbers) or len(numbers) > 2:
-        raise _unknown(to_sql(kind, engine))
+        raise _unknown_type(to_sql(kind, engine))
     precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
     if not (1 <= precision <= 38 and 0 <= scale <= precision):
         raise SqlError(
@@ -141,5 +141,5 @@ def _decimal(kind: exp.DataType, engine: SqlEngine) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def _unknown(name: str) -> SqlError:
+def _unknown_type(name: str) -> SqlError:
     return SqlError(f"unknown type {name}: use {_TYPES}", reason="bad-type")

@@ -236,7 +236,7 @@ class ShreddingSchema:
         >>> schema.physical_depth, schema.limited_to(6).to_ddl()
         (10, 'a struct<d: int>, id bigint')
         """
-        return _within(self, levels) or self.variant()
+        return _limit_levels(self, levels) or self.variant()
 
     # ---- text forms, Arrow and storage types
 
@@ -463,14 +463,14 @@ def _node(schema: ShreddingSchema | pa.DataType) -> ShreddingSchema:
     raise SchemaError(f"{schema!r} is neither a ShreddingSchema nor an Arrow type")
 
 
-def _within(schema: ShreddingSchema, levels: int) -> ShreddingSchema | None:
+def _limit_levels(schema: ShreddingSchema, levels: int) -> ShreddingSchema | None:
     """Return the part of a node that takes at most a number of levels; None if nothing is left of it."""
     if schema.physical_depth <= levels:
         return schema
     if schema.element is not None:
-        element = _within(schema.element, levels - 3)
+        element = _limit_levels(schema.element, levels - 3)
         return None if element is None else ShreddingSchema.array(element)
-    fields = {name: node for name, child in schema.fields if (node := _within(child, levels - 2)) is not None}
+    fields = {name: node for name, child in schema.fields if (node := _limit_levels(child, levels - 2)) is not None}
     return ShreddingSchema.object(fields) if fields else None
 
 

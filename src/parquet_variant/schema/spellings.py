@@ -128,7 +128,7 @@ def tree_from_json(text: str | Mapping[str, Any]) -> TypeTree:
     plain: Any = text
     if isinstance(text, str):
         try:
-            plain = json.loads(text, object_pairs_hook=_unique)
+            plain = json.loads(text, object_pairs_hook=_unique_fields)
         except (json.JSONDecodeError, RecursionError) as error:
             raise SchemaError(f"the schema is not valid JSON: {error}", reason="bad-json-schema") from None
     return _json_tree(plain, 0)
@@ -160,7 +160,7 @@ def _json_tree(plain: Any, depth: int) -> TypeTree:
     )
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise SchemaError(f"duplicate field names among {sorted(fields)[:5]}", reason="bad-json-schema")

@@ -90,7 +90,7 @@ class TypeParser(Generic[T]):
     def complete(self, kind: T) -> T:
         """Return a result if the text ends here; else raise the error."""
         if self.token.kind != "end":
-            self.fail(f"expected the end of the type, found {self._found()}")
+            self.fail(f"expected the end of the type, found {self._token_description()}")
         return kind
 
     def columns(self) -> list[Column]:
@@ -99,26 +99,26 @@ class TypeParser(Generic[T]):
         while True:
             offset = self.token.offset
             name = self._name()
-            self._takes(":")
+            self._take_mark(":")
             columns.append(Column(name, self._type_at(name), offset))
             self._skip_notes()
-            if not self._takes(","):
+            if not self._take_mark(","):
                 return columns
 
     def type(self) -> T:
         """Parse one type."""
         name, start = self.token.text.lower(), self.token.offset
         if self.token.kind != "word":
-            self.fail(f"expected a type, found {self._found()}")
+            self.fail(f"expected a type, found {self._token_description()}")
         self.at += 1
         if name in self.nested:
-            return self._nested(name, start)
+            return self._nested_type(name, start)
         if name == "variant":
             return self.variant()
         if name in _DECIMALS:
             precision, *scale = self._parameters() or [10]  # Spark's and SQL's default
             try:
-                return self._marked(decimal(precision, scale[0] if scale else 0))
+                return self._not_null_mark(decimal(precision, scale[0] if scale else 0))
             except SchemaError as error:
                 self.fail(error.message, start if self.faults_at_start else None)
         if name == "time":
@@ -127,7 +127,7 @@ class TypeParser(Generic[T]):
         if kind is None:
             names = (*DDL_NAMES, _DECIMALS[0], *self.nested, "variant")
             self.fail(f"unknown type {self.text[start : start + len(name)]!r}: {choice_of(name, names)}", start)
-        return self._marked(kind)
+        return self._not_null_mark(kind)
 
     def marked(self, kind: pa.DataType) -> None:
         """Handle a type that is followed by ``!``."""
@@ -143,7 +143,7 @@ class TypeParser(Generic[T]):
         """The next token."""
         return self.tokens[self.at]
 
-    def _marked(self, kind: pa.DataType) -> Any:
+    def _not_null_mark(self, kind: pa.DataType) -> Any:
         if self.token.kind == "mark" and self.token.text == "!":
             self.marked(kind)
             self.at += 1
@@ -156,7 +156,7 @@ class TypeParser(Generic[T]):
         finally:
             self.path.pop()
 
-    def _nested(self, name: str, start: int) -> T:
+    def _nested_type(self, name: str, start: int) -> T:
         self.depth += 1
         if self.depth > self.max_depth:
             self.fail(self.too_deep.format(self.max_depth), start)
@@ -176,23 +176,23 @@ class TypeParser(Generic[T]):
     def _text(self) -> str:
         return self.token.text.upper()
 
-    def _found(self) -> str:
+    def _token_description(self) -> str:
         return "the end of the text" if self.token.kind == "end" else repr(self.token.text)
 
-    def _takes(self, mark: str) -> bool:
+    def _take_mark(self, mark: str) -> bool:
         if self.token.kind != "mark" or self.token.text != mark:
             return False
         self.at += 1
         return True
 
     def _expect(self, mark: str) -> None:
-        if not self._takes(mark):
-            self.fail(f"expected {mark!r}, found {self._found()}")
+        if not self._take_mark(mark):
+            self.fail(f"expected {mark!r}, found {self._token_description()}")
 
     def _name(self) -> str:
         token = self.token
         if token.kind not in ("quoted", "word"):
-            self.fail(f"expected a field name, found {self._found()}")
+            self.fail(f"expected a field name, found {self._token_description()}")
         self.at += 1
         return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
 
@@ -203,14 +203,14 @@ class TypeParser(Generic[T]):
             self.at += 2
 
     def _parameters(self) -> list[int]:
-        if not self._takes("("):
+        if not self._take_mark("("):
             return []
         numbers = []
         while True:
             if not re.fullmatch(r"[0-9]{1,4}", self.token.text):
-                self.fail(f"expected a number, found {self._found()}")
+                self.fail(f"expected a number, found {self._token_description()}")
             numbers.append(int(self.token.text))
             self.at += 1
-            if not self._takes(","):
+            if not self._take_mark(","):
                 self._expect(")")
                 return numbers

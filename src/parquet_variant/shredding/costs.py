@@ -175,10 +175,10 @@ def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
     if lowest <= low and high <= highest:
         return count
     # Integers of a narrower encoding are in the range of that encoding.
-    return sum(path_profile.types.get(name, 0) for name in INTEGERS if _fits(name, lowest, highest))
+    return sum(path_profile.types.get(name, 0) for name in INTEGERS if _range_fits(name, lowest, highest))
 
 
-def _fits(name: VariantType, lowest: int, highest: int) -> bool:
+def _range_fits(name: VariantType, lowest: int, highest: int) -> bool:
     arrow = TYPES[name].arrow
     assert arrow is not None
     bits = arrow.bit_width - 1

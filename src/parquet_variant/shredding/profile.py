@@ -305,7 +305,7 @@ class Profile:
                 "null_rows": self.null_rows,
                 "values": self.values,
                 "max_paths": self.max_paths,
-                "path_sketch": _packed(self.path_sketch),
+                "path_sketch": _pack_array(self.path_sketch),
                 "table": _packed_table(self.capped),
                 "sample": [self.sample.level, *map(_packed_table, self.sample.tables)],
                 "typed_strings": [[*rule, count] for rule, count in self.typed_strings.items()],
@@ -328,7 +328,7 @@ class Profile:
             level, *tables = document["sample"]
             return cls(
                 document["rows"], document["null_rows"], document["values"], _unpacked_table(document["table"]),
-                RowSample(level, tuple(map(_unpacked_table, tables))), _unpacked(document["path_sketch"]),
+                RowSample(level, tuple(map(_unpacked_table, tables))), _unpack_array(document["path_sketch"]),
                 document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_strings", ())}),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
@@ -354,12 +354,12 @@ class Profile:
 
 def _packed_table(table: PathTable) -> dict[str, Any]:
     keys = [None if key is None else base64.b64encode(key).decode() for key in table.keys.to_pylist()]
-    return {"keys": keys, **{name: _packed(values) for name, values in table.arrays().items()}}
+    return {"keys": keys, **{name: _pack_array(values) for name, values in table.arrays().items()}}
 
 
 def _unpacked_table(packed: dict[str, Any]) -> PathTable:
     keys = [None if key is None else base64.b64decode(key) for key in packed["keys"]]
-    arrays = {name: _unpacked(values) for name, values in packed.items() if name != "keys"}
+    arrays = {name: _unpack_array(values) for name, values in packed.items() if name != "keys"}
     return PathTable(keys=from_bytes(keys, pa.binary()), **arrays)
 
 
@@ -367,12 +367,12 @@ def _segment_key(segment: Segment) -> tuple[bool, bytes]:
     return (False, segment.encode("utf-8", "replace")) if isinstance(segment, str) else (True, b"")
 
 
-def _packed(values: npt.NDArray[Any]) -> dict[str, Any]:
+def _pack_array(values: npt.NDArray[Any]) -> dict[str, Any]:
     data = base64.b64encode(zlib.compress(np.ascontiguousarray(values).tobytes(), 1)).decode()
     return {"dtype": str(values.dtype), "shape": list(values.shape), "data": data}
 
 
-def _unpacked(packed: dict[str, Any]) -> npt.NDArray[Any]:
+def _unpack_array(packed: dict[str, Any]) -> npt.NDArray[Any]:
     if packed["dtype"] not in ("int64", "uint8"):
         raise ValueError(f"dtype {packed['dtype']}")
     data = zlib.decompress(base64.b64decode(packed["data"]))

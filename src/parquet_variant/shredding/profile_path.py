@@ -213,13 +213,13 @@ class PathProfile:
     @property
     def element(self) -> PathProfile | None:
         """The elements of its arrays; None without elements."""
-        return self._below(WILDCARD)
+        return self._child(WILDCARD)
 
     def field(self, name: str) -> PathProfile | None:
         """Return a field by name, or None."""
-        return self._below(name)
+        return self._child(name)
 
-    def _below(self, segment: str | Wildcard) -> PathProfile | None:
+    def _child(self, segment: str | Wildcard) -> PathProfile | None:
         number = self._profile.child_number(self._index, segment)
         return None if number is None else PathProfile(self._profile, number)
 

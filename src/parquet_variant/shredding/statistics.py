@@ -154,13 +154,13 @@ def uniform_schema(array: VariantArray, limit: int) -> ShreddingSchema | None:
     from parquet_variant.shredding.profile import Profile
 
     root = Profile.of_array(array).root
-    return None if root is None else _uniform(root, [limit], _MAX_LEVELS)
+    return None if root is None else _uniform_schema(root, [limit], _MAX_LEVELS)
 
 
-def _uniform(path_profile: PathProfile, budget: list[int], levels: int) -> ShreddingSchema | None:
+def _uniform_schema(path_profile: PathProfile, budget: list[int], levels: int) -> ShreddingSchema | None:
     fields = {}
     for field in path_profile.fields if levels and budget[0] > 0 else ():
-        child = _uniform(field, budget, levels - 1)
+        child = _uniform_schema(field, budget, levels - 1)
         if child is not None:
             fields[str(field.segment)] = child
     if fields:

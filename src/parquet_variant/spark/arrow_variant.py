@@ -83,18 +83,18 @@ def with_marked_variants(schema: pa.Schema) -> pa.Schema:
     >>> with_marked_variants(pa.schema({"v": SPARK_VARIANT})).field("v").metadata
     {b'ARROW:extension:name': b'arrow.parquet.variant', b'ARROW:extension:metadata': b''}
     """
-    return pa.schema([_marked(field) for field in schema])
+    return pa.schema([_mark_variant(field) for field in schema])
 
 
-def _marked(field: pa.Field) -> pa.Field:
+def _mark_variant(field: pa.Field) -> pa.Field:
     if is_spark_variant(field.type):
         return field.with_type(VARIANT_STORAGE).with_metadata(EXTENSION_METADATA)
     if pa.types.is_struct(field.type):
-        return field.with_type(pa.struct([_marked(child) for child in field.type]))
+        return field.with_type(pa.struct([_mark_variant(child) for child in field.type]))
     if pa.types.is_map(field.type):
-        return field.with_type(pa.map_(_marked(field.type.key_field), _marked(field.type.item_field)))
+        return field.with_type(pa.map_(_mark_variant(field.type.key_field), _mark_variant(field.type.item_field)))
     if is_list(field.type):
-        return field.with_type(pa.list_(_marked(field.type.value_field)))
+        return field.with_type(pa.list_(_mark_variant(field.type.value_field)))
     return field
 
 

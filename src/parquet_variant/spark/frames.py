@@ -75,7 +75,7 @@ class Frame:
 
         Raises `JsonError` for invalid JSON, with the number of the row in the partition.
         """
-        tables = _combined(batches, _BATCH_BYTES)
+        tables = _combine_batches(batches, _BATCH_BYTES)
         shredding = self.shredding
         if shredding is None:
             head: list[pa.Table] = []
@@ -112,7 +112,7 @@ class Frame:
             raise JsonError(f"{position}: {error.message}", reason=error.reason, offset=error.offset) from None
 
 
-def _combined(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+def _combine_batches(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
     """Combine batches to tables of at least `size` bytes."""
     pending: list[pa.RecordBatch] = []
     pending_bytes = 0

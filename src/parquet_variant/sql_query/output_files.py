@@ -133,15 +133,15 @@ def _write_parquet(staged: Path, table: pa.Table) -> int:
 
 
 def _write_csv(staged: Path, parts: Iterator[pa.Table], delimiter: str) -> None:
-    first = _flat(next(parts))
+    first = _flatten_table(next(parts))
     options = pa_csv.WriteOptions(delimiter=delimiter)
     with pa_csv.CSVWriter(str(staged), first.schema, write_options=options) as writer:
         writer.write_table(first)
         for part in parts:
-            writer.write_table(_flat(part))
+            writer.write_table(_flatten_table(part))
 
 
-def _flat(table: pa.Table) -> pa.Table:
+def _flatten_table(table: pa.Table) -> pa.Table:
     """Return a table with strings in place of values that CSV has no form for: nested values and Variants are JSON."""
     columns: list[Any] = []
     for column, field in zip(table.columns, table.schema, strict=True):

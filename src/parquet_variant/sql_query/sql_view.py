@@ -95,7 +95,7 @@ def sql_view(
             "or `variant query`",
             reason="bad-option",
         )
-    selected = read_selection(columns) if columns is not None else _all(table, variants[0], os.fspath(path))
+    selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], os.fspath(path))
     check_names(selected)
     hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
     comments = [
@@ -196,7 +196,7 @@ def _has_empty_key(schema: ShreddingSchema) -> bool:
     return "" in names or any(map(_has_empty_key, children))
 
 
-def _all(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:
+def _all_columns(table: BoundTable, variant: str, path: str) -> tuple[Selected, ...]:
     """Return the ordinary columns and the shredded paths, with the names of `typed`."""
     schema = table.schema_of(variant)
     if schema.kind == "variant":

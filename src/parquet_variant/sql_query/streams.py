@@ -27,7 +27,7 @@ class Stream:
     def __init__(self, plan: Batches, failures: list[Exception]) -> None:
         self.plan, self.failures = plan, failures
         # With the extension name DuckDB would convert Variants to its own type; they pass through it as bytes.
-        self.schema = pa.schema([_unmarked(field) for field in plan.schema])
+        self.schema = pa.schema([_without_extension(field) for field in plan.schema])
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -44,8 +44,8 @@ class Stream:
             raise
 
 
-def _unmarked(field: pa.Field) -> pa.Field:
-    return pa.field(field.name, with_fields(field.type, _unmarked), field.nullable)
+def _without_extension(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, with_fields(field.type, _without_extension), field.nullable)
 
 
 def register_getters(connection: Any, getters: list[Getter], options: ScanOptions, failures: list[Exception]) -> None:
@@ -58,21 +58,21 @@ def register_getters(connection: Any, getters: list[Getter], options: ScanOption
         if getter.term is None:
             function = FUNCTIONS[getter.function]
             arguments = [duckdb.sqltype(name) for name in function.arguments]
-            recorded = _recorded if len(arguments) == 1 else _recorded_of_two
+            recorded = _record_failures if len(arguments) == 1 else _recorded_of_two
             work, result = recorded(function.work, failures), duckdb.sqltype(function.result)
         else:
             arguments = [duckdb.sqltype(VARIANT)]
-            work = _recorded(partial(_value_at, getter.term, options), failures)
+            work = _record_failures(partial(_value_at, getter.term, options), failures)
             output = getter.term.output
             result = duckdb.sqltype(VARIANT) if output is None else _duckdb_type(connection, output)
         connection.create_function(getter.name, work, arguments, result, type="arrow", null_handling="special")
 
 
-def _recorded(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
+def _record_failures(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
     """Wrap a function so that its error is kept, since DuckDB passes on only the text of an error."""
 
     def of_one(argument: Any) -> pa.Array:  # DuckDB counts parameters, so functions of one and two are separate
-        with _kept(failures):
+        with _raise_recorded(failures):
             return work(argument)
 
     return of_one
@@ -80,14 +80,14 @@ def _recorded(work: Callable[..., pa.Array], failures: list[Exception]) -> Calla
 
 def _recorded_of_two(work: Callable[..., pa.Array], failures: list[Exception]) -> Callable[..., pa.Array]:
     def of_two(first: Any, second: Any) -> pa.Array:
-        with _kept(failures):
+        with _raise_recorded(failures):
             return work(first, second)
 
     return of_two
 
 
 @contextmanager
-def _kept(failures: list[Exception]) -> Iterator[None]:
+def _raise_recorded(failures: list[Exception]) -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -356,13 +356,13 @@ def _scan_again(
     first = plan.selection[0].name
     by_name = {column.name: column for column in plan.selection}
     outputs = tuple(
-        _extended(name, by_name[column.column], column)
+        _extend_path(name, by_name[column.column], column)
         for name, column in (needed or {first: NeededColumn(first)}).items()
     )
     # The filter of the scan needs its columns, which get names that no output has.
     hidden_names = {column.name: f"\x00{number}" for number, column in enumerate((*plan.selection, *plan.hidden))}
     hidden = tuple(replace(column, name=hidden_names[column.name]) for column in (*plan.selection, *plan.hidden))
-    filter_of_scan = None if plan.predicate is None else _renamed(plan.predicate, hidden_names)
+    filter_of_scan = None if plan.predicate is None else _rename_columns(plan.predicate, hidden_names)
     types = {column.name: column.output for column in outputs}
     filter_of_query = None if predicate is None else bind(predicate, types, plan.zone)
     filters = [part for part in (filter_of_scan, filter_of_query) if part is not None]
@@ -370,17 +370,17 @@ def _scan_again(
     return replace(plan, selection=outputs, hidden=hidden if filter_of_scan is not None else (), predicate=both)
 
 
-def _extended(key: str, selected: Selected, needed: NeededColumn) -> Selected:
+def _extend_path(key: str, selected: Selected, needed: NeededColumn) -> Selected:
     if needed.path is None or selected.path is None:
         return replace(selected, name=key)
     return Selected(key, VariantPath((*selected.path.segments, *needed.path.segments)), needed.type)
 
 
-def _renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
     if isinstance(predicate, (And, Or)):
-        return type(predicate)(tuple(_renamed(part, names) for part in predicate.parts))
+        return type(predicate)(tuple(_rename_columns(part, names) for part in predicate.parts))
     if isinstance(predicate, Not):
-        return Not(_renamed(predicate.part, names))
+        return Not(_rename_columns(predicate.part, names))
     assert isinstance(predicate, (Compare, Like, IsNull, Constant))
     return replace(predicate, column=names[predicate.column])
 

@@ -56,7 +56,7 @@ def _as_plain_string(texts: pa.Array) -> pa.Array:
     return texts.cast(pa.string()) if pa.types.is_large_string(texts.type) else texts
 
 
-def _parsed(texts: Any, parse: Callable[..., Any]) -> pa.Array:
+def _parse_strings(texts: Any, parse: Callable[..., Any]) -> pa.Array:
     return plain_variants(parse(one_chunk(texts).cast(pa.string())))
 
 
@@ -173,8 +173,8 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "variant_array_length": VariantFunction(_array_length, (VARIANT,), "BIGINT"),
     "cardinality": VariantFunction(_cardinality, (VARIANT,), "BIGINT"),
     "variant_contains": VariantFunction(_contains, (VARIANT, VARIANT), "BOOLEAN"),
-    "parse_json": VariantFunction(lambda text: _parsed(text, parse_json), ("VARCHAR",), VARIANT),
-    "try_parse_json": VariantFunction(lambda text: _parsed(text, try_parse_json), ("VARCHAR",), VARIANT),
+    "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("VARCHAR",), VARIANT),
+    "try_parse_json": VariantFunction(lambda text: _parse_strings(text, try_parse_json), ("VARCHAR",), VARIANT),
     "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),
     "sort_key_of_json": VariantFunction(
         lambda text: sort_keys(parse_json(one_chunk(text).cast(pa.string()))), ("VARCHAR",), "BLOB"

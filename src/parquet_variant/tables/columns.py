@@ -124,7 +124,7 @@ def shredding_schemas(
     schemas: dict[str, ShreddingSchema] = {}
 
     def record(place: Place, array: VariantArray) -> VariantArray:
-        schemas[_dotted(place)] = array.schema or ShreddingSchema.variant()
+        schemas[_dotted_name(place)] = array.schema or ShreddingSchema.variant()
         return array
 
     align_table(empty_table(fields), schema, match, record)
@@ -140,8 +140,8 @@ def check_known(present: pa.DataType | pa.Schema, kind: TableType, match: Matche
         matches = [match(present, f) for f in kind.fields]
         for index, field in enumerate(present):
             if index not in matches:
-                columns = ", ".join(_dotted((*place, f.name)) for f in kind.fields)
-                name = _dotted((*place, field.name))
+                columns = ", ".join(_dotted_name((*place, f.name)) for f in kind.fields)
+                name = _dotted_name((*place, field.name))
                 raise TableError(
                     f"the table has no column {name!r}: its columns are {columns}", reason="unknown-column"
                 )
@@ -196,7 +196,7 @@ class _Alignment:
             array = pa.nulls(len(array), arrow_type(VARIANT))
         if not pa.types.is_struct(array.type):
             raise TableError(
-                f"column {_dotted(place)} is {array.type}, not a Variant: convert it with cast_to_variant",
+                f"column {_dotted_name(place)} is {array.type}, not a Variant: convert it with cast_to_variant",
                 reason="type-mismatch",
             )
         return self.on_variant(place, VariantArray.from_storage(array)).storage
@@ -253,14 +253,14 @@ def _primitive(array: pa.Array, kind: TableType, place: Place, exact: bool) -> p
         return cast_values(array, target)
     except pa.ArrowException as error:
         raise TableError(
-            f"column {_dotted(place)} is {array.type} and cannot be converted to {target}: {error}",
+            f"column {_dotted_name(place)} is {array.type} and cannot be converted to {target}: {error}",
             reason="type-mismatch",
         ) from error
 
 
 def _check_timestamps(array: pa.Array, target: pa.DataType, place: Place) -> None:
     """Refuse timestamps that would lose their time zone or nanoseconds."""
-    name = _dotted(place)
+    name = _dotted_name(place)
     if array.type.tz is not None and target.tz is None:
         raise TableError(
             f"column {name} is {array.type}, but the table's column has no time zone (timestamp_ntz): convert the "
@@ -300,7 +300,7 @@ def _same_type(arrays: list[pa.Array]) -> list[pa.Array]:
     return [a.cast(kind) for a in arrays]
 
 
-def _dotted(place: Place) -> str:
+def _dotted_name(place: Place) -> str:
     return ".".join(place)
 
 

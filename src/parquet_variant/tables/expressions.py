@@ -78,11 +78,11 @@ def needed_table(rows: pa.Table, columns: Mapping[str, NeededColumn]) -> pa.Tabl
     `rows`: rows in the table's columns, Variants as storage structs.
     `columns`: the needed columns by the names that the expressions use.
     """
-    extracted = {name: needed.computed(_extracted(rows, needed)) for name, needed in columns.items()}
+    extracted = {name: needed.computed(_extract_needed(rows, needed)) for name, needed in columns.items()}
     return numbered(extracted, len(rows))
 
 
-def _extracted(rows: pa.Table, needed: NeededColumn) -> Any:
+def _extract_needed(rows: pa.Table, needed: NeededColumn) -> Any:
     head, *fields = [needed.column] if needed.column in rows.column_names else needed.column.split(".")
     column = rows[head]
     for name in fields:

@@ -37,7 +37,7 @@ class Rules:
                 assert field is not None
                 if field.type == VARIANT:
                     continue  # The default of a Variant column is null (Delta's PROTOCOL.md).
-                values = _evaluated(f"the value of column {name}", text, table)
+                values = _evaluate(f"the value of column {name}", text, table)
                 try:
                     table = table.append_column(name, values.cast(arrow_type(field.type)))
                 except pa.ArrowException as error:
@@ -62,7 +62,7 @@ class Rules:
             (f"generated column {name}", f"`{name.replace('`', '``')}` <=> ({text})") for name, text in self.generated
         ]
         for name, text in rules if len(table) else ():
-            answer = _evaluated(name, text, table)
+            answer = _evaluate(name, text, table)
             if not pa.types.is_boolean(answer.type) and not pa.types.is_null(answer.type):
                 raise _cannot_evaluate(name, text, f"its type is {answer.type}, not boolean")
             is_met = np.asarray(pc.fill_null(answer.cast(pa.bool_()), False))
@@ -121,7 +121,7 @@ def _null_value(what: str) -> TableError:
     return TableError(f"{what} must not be null: replace the nulls in the data", reason="null-value")
 
 
-def _evaluated(name: str, text: str, table: pa.Table) -> pa.Array:
+def _evaluate(name: str, text: str, table: pa.Table) -> pa.Array:
     # An SQL engine is only needed for tables with rules.
     with optional_libraries(name):
         from parquet_variant.query.sql_expression import read_expression

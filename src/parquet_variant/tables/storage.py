@@ -139,7 +139,10 @@ class LocalStorage(Storage):
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
         try:
-            with _errors(self, "cannot-read", f"{self.uri} cannot be read"), self._readable(path).open("rb") as file:
+            with (
+                _errors(self, "cannot-read", f"{self.uri} cannot be read"),
+                self._readable_path(path).open("rb") as file,
+            ):
                 file.seek(offset)
                 return file.read() if length is None else file.read(length)
         except NotADirectoryError as error:  # A parent of the path is a file.
@@ -176,7 +179,7 @@ class LocalStorage(Storage):
     @contextmanager
     def create(self, path: str) -> Iterator[Path]:
         """See `Storage.create`. The file is written in place, because only a commit makes it part of the table."""
-        target = self._writable(path)
+        target = self._writable_path(path)
         with write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
         is_new = not target.exists()
@@ -194,38 +197,38 @@ class LocalStorage(Storage):
 
     def delete(self, path: str) -> None:
         """See `Storage.delete`."""
-        target = self._writable(path)
+        target = self._writable_path(path)
         with write_errors(target):
             target.unlink(missing_ok=True)
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
-        return pafs.LocalFileSystem(), str(self._readable(path))
+        return pafs.LocalFileSystem(), str(self._readable_path(path))
 
     def unlinked(self, path: str) -> str:
         """See `Storage.unlinked`."""
         return os.path.relpath(os.path.realpath(self.root / path), self.real_root)
 
-    def _readable(self, path: str) -> Path:
+    def _readable_path(self, path: str) -> Path:
         """Return the location of a file; refuse links to files outside of the table."""
         full = self.root / path
-        if not self.allow_outside and not self._inside(full):
+        if not self.allow_outside and not self._is_inside(full):
             raise outside(self, path)
         return full
 
-    def _writable(self, path: str) -> Path:
+    def _writable_path(self, path: str) -> Path:
         """Return the location of a file to write or delete, which must be inside the table."""
         full = self.root / path
-        if not self._inside(full.parent):
+        if not self._is_inside(full.parent):
             raise outside(self, path)
         return full
 
-    def _inside(self, full: Path) -> bool:
+    def _is_inside(self, full: Path) -> bool:
         real = os.path.realpath(full)
         return real == self.real_root or real.startswith(self.real_root.rstrip("/") + "/")
 
     def _write_temporary(self, path: str, data: bytes) -> Path:
-        target = self._writable(path)
+        target = self._writable_path(path)
         temporary = Path(temporary_beside(str(target)))
         try:
             with write_errors(target):

@@ -165,13 +165,13 @@ def _print_column(column: ColumnReport, sort: SortBy, top: int | None) -> None:
             human_bytes(path.bytes - path.residual_bytes),
             human_bytes(path.residual_bytes),
         )
-        for path in _sorted(column.paths, sort)[:top]
+        for path in _sort_paths(column.paths, sort)[:top]
     ]
     names = ["path", "type", "values", "typed", "residual", "missing", "typed bytes", "residual bytes"]
     print_grid(names, rows, right=names[2:])
 
 
-def _sorted(paths: list[PathReport], sort: SortBy) -> list[PathReport]:
+def _sort_paths(paths: list[PathReport], sort: SortBy) -> list[PathReport]:
     keys: dict[SortBy, Any] = {
         "path": lambda path: path.path,
         "bytes": lambda path: -path.bytes,

@@ -28,7 +28,7 @@ def doctor(as_json: AsJson = False) -> int:
     from parquet_variant.cli.failure import DATA_PROBLEM
     from parquet_variant.cli.output import print_grid, print_json
 
-    state = _found()
+    state = _installed_libraries()
     works = not str(state["kernels"]).startswith("error")
     missing = {
         need: {"missing": absent, "run": f"pip install 'parquet-variant[{extra}]'"}
@@ -67,7 +67,7 @@ def warmup(as_json: AsJson = False) -> int:
     return 0
 
 
-def _found() -> dict[str, Any]:
+def _installed_libraries() -> dict[str, Any]:
     import os
     import platform
 

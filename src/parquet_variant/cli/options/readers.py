@@ -96,7 +96,7 @@ def read_policy(name: str, settings: list[str] | None = None, queries: str | Non
         for key, value in options.items():
             outer, dot, inner = key.partition(".")
             if dot:
-                policy = replace(policy, **{outer: _with(getattr(policy, outer), inner, value)})
+                policy = replace(policy, **{outer: _with_option(getattr(policy, outer), inner, value)})
     except (TypeError, ValueError) as error:
         if isinstance(error, VariantError):
             raise
@@ -116,7 +116,7 @@ def _setting(text: str) -> tuple[str, Any]:
         return key.strip(), value
 
 
-def _with(outer: Any, name: str, value: Any) -> Any:
+def _with_option(outer: Any, name: str, value: Any) -> Any:
     if not is_dataclass(outer) or isinstance(outer, type):
         raise TypeError(f"unknown constant {name!r} in {outer!r}")
     return replace(outer, **{name: value})

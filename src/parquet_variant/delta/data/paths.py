@@ -32,7 +32,7 @@ def relative_path(storage: Storage, path: str) -> str:
     except ValueError:  # an invalid host in brackets
         raise outside(storage, path) from None
     if len(scheme) > 1 and scheme != "file":
-        base, url = _canonical(storage.uri).rstrip("/") + "/", _canonical(unquote(path))
+        base, url = _canonical_url(storage.uri).rstrip("/") + "/", _canonical_url(unquote(path))
         if not url.startswith(base):
             if not storage.allow_outside:
                 raise outside(storage, path)
@@ -81,6 +81,6 @@ def vector_path(storage: Storage, vector: DeletionVector) -> str | None:
     return relative_path(storage, vector.path_or_inline_dv) if vector.storage_type == "p" else None
 
 
-def _canonical(url: str) -> str:
+def _canonical_url(url: str) -> str:
     scheme, separator, location = url.partition("://")
     return _SAME_SCHEME.get(scheme, scheme) + separator + location

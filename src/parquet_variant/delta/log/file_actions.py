@@ -83,7 +83,7 @@ class CommitLines:
             return no_files()
         for read in (_as_samples, _with_any_fields):
             try:
-                return _canonical(read(self, partition_names), partition_names)
+                return _canonical_table(read(self, partition_names), partition_names)
             except pa.ArrowInvalid:
                 # Lines that Arrow's parser refuses are parsed by Python.
                 continue
@@ -264,7 +264,7 @@ def _read_lines(lines: CommitLines, kinds: Mapping[str, Mapping[str, pa.DataType
     )
 
 
-def _canonical(table: pa.Table, partition_names: Sequence[str]) -> pa.Table:
+def _canonical_table(table: pa.Table, partition_names: Sequence[str]) -> pa.Table:
     """Return parsed lines as `FILE_SCHEMA`."""
     batches = []
     for batch in table.to_batches():

@@ -111,7 +111,9 @@ def rename_column(
     current = snapshot(table, storage_options=storage_options)
     _check_mapping(current, "renamed")
     _check_unused(current, old.split(".")[0])
-    schema = _changed(current.schema, old, lambda f, inside: (replace(_checked_column(f, inside, old), name=new),))
+    schema = _replace_field(
+        current.schema, old, lambda f, inside: (replace(_checked_column(f, inside, old), name=new),)
+    )
     names = tuple(new if name.lower() == old.lower() else name for name in current.partition_columns)
     parameters = {"oldColumnPath": old, "newColumnPath": new}
     return _commit(current, "RENAME COLUMN", parameters, schema, replace(current.metadata, partition_columns=names))
@@ -150,7 +152,7 @@ def drop_column(
         _checked_column(f, inside, name)
         return ()
 
-    schema = _changed(current.schema, name, dropped)
+    schema = _replace_field(current.schema, name, dropped)
     return _commit(current, "DROP COLUMNS", {"columns": [name]}, schema)
 
 
@@ -187,7 +189,7 @@ def widen_column(
     """
     current = snapshot(table, storage_options=storage_options)
     wide, metadata = named_type(to), current.metadata
-    schema = _changed(current.schema, name, lambda f, inside: (widened(f, wide, metadata, inside),))
+    schema = _replace_field(current.schema, name, lambda f, inside: (widened(f, wide, metadata, inside),))
     return _commit(current, "CHANGE COLUMN", {"column": name, "type": to}, schema)
 
 
@@ -215,7 +217,7 @@ def _commit(
     return commit(current.storage, change)
 
 
-def _changed(schema: StructType, path: str, change: _OnField) -> StructType:
+def _replace_field(schema: StructType, path: str, change: _OnField) -> StructType:
     """Return the schema with a field replaced; paths lead through lists and maps by ``element``, ``key``, ``value``."""
     steps = (path,) if schema.get(path) is not None else tuple(path.split("."))
     return _changed_struct(schema, steps, path, change)

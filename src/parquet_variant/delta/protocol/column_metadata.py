@@ -42,15 +42,17 @@ def check_column_metadata(schema: StructType) -> None:
     for field in all_fields(schema):
         kinds = [kind for feature, kind in _kinds(field) if feature != "invariants"]
         if kinds and id(field) not in top:
-            raise _refused(field, f"{kinds[0]}, which only top-level columns can have")
+            raise _bad_field(field, f"{kinds[0]}, which only top-level columns can have")
         if len(kinds) > 1:
-            raise _refused(field, f"{kinds[0]} and {kinds[1]}: keep one of them")
+            raise _bad_field(field, f"{kinds[0]} and {kinds[1]}: keep one of them")
         if "an identity" in kinds:
             _check_identity(field)
         if "a generation expression" in kinds:
             _check_generation(field)
         if "a default" in kinds and field.type == VARIANT and _text(field, DEFAULT).lower() not in _NO_DEFAULT:
-            raise _refused(field, f"the default {field.metadata[DEFAULT]!r}: a Variant column can only default to null")
+            raise _bad_field(
+                field, f"the default {field.metadata[DEFAULT]!r}: a Variant column can only default to null"
+            )
 
 
 def refuse_added_metadata(columns: StructType) -> None:
@@ -60,7 +62,7 @@ def refuse_added_metadata(columns: StructType) -> None:
     """
     for field in all_fields(columns):
         for _, kind in _kinds(field):
-            raise _refused(field, f"{kind}, which only the columns of a new table can have: add it without")
+            raise _bad_field(field, f"{kind}, which only the columns of a new table can have: add it without")
 
 
 def check_change_data_names(columns: StructType, configuration: Mapping[str, str | None]) -> None:
@@ -72,7 +74,7 @@ def check_change_data_names(columns: StructType, configuration: Mapping[str, str
         return
     for field in columns.fields:
         if field.name.lower() in CHANGE_COLUMNS:
-            raise _refused(
+            raise _bad_field(
                 field, f"a name that change data uses: rename the column, or do not set {CHANGE_DATA_PROPERTY}"
             )
 
@@ -92,25 +94,25 @@ def _kinds(field: Field) -> Iterator[tuple[str, str]]:
 def _check_identity(field: Field) -> None:
     if field.type != PrimitiveType("long"):
         kind = field.type.name if isinstance(field.type, PrimitiveType) else "nested"
-        raise _refused(field, f"an identity, but is of type {kind}: an identity column must be of type long")
+        raise _bad_field(field, f"an identity, but is of type {kind}: an identity column must be of type long")
     for key in (IDENTITY_START, IDENTITY_STEP):
         value: Any = field.metadata.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
-            raise _refused(field, f"an identity whose {key} is {value!r}: give an integer")
+            raise _bad_field(field, f"an identity whose {key} is {value!r}: give an integer")
     if field.metadata[IDENTITY_STEP] == 0:
-        raise _refused(field, f"an identity whose {IDENTITY_STEP} is 0: give another step")
+        raise _bad_field(field, f"an identity whose {IDENTITY_STEP} is 0: give another step")
     explicit = field.metadata.get("delta.identity.allowExplicitInsert", False)
     if not isinstance(explicit, bool):
-        raise _refused(
+        raise _bad_field(
             field, f"an identity whose delta.identity.allowExplicitInsert is {explicit!r}: give true or false"
         )
 
 
 def _check_generation(field: Field) -> None:
     if field.type == VARIANT:
-        raise _refused(field, "a generation expression, but a Variant column cannot be generated")
+        raise _bad_field(field, "a generation expression, but a Variant column cannot be generated")
     if not _text(field, GENERATION):
-        raise _refused(field, f"the generation expression {field.metadata[GENERATION]!r}: give SQL as a string")
+        raise _bad_field(field, f"the generation expression {field.metadata[GENERATION]!r}: give SQL as a string")
 
 
 def _text(field: Field, key: str) -> str:
@@ -118,5 +120,5 @@ def _text(field: Field, key: str) -> str:
     return value.strip() if isinstance(value, str) else "" if value is None else str(value)
 
 
-def _refused(field: Field, problem: str) -> DeltaError:
+def _bad_field(field: Field, problem: str) -> DeltaError:
     return DeltaError(f"column {field.name!r} has {problem}", reason="bad-schema")

@@ -63,7 +63,7 @@ def resolve_properties(properties: Mapping[str, str | bool | int | None]) -> Res
             changes[name.lower()] = None if value is None else str(value)
             features += [] if value is None else ["checkConstraints"]
         elif name.lower().startswith("delta.") and name not in _PROPERTIES:
-            raise _unknown(name)
+            raise _unknown_property(name)
         elif value is None:
             changes[name] = None
         elif name in _PROPERTIES:
@@ -103,19 +103,19 @@ def _feature(name: str, value: object) -> str:
     return f"{feature}-preview" if name.lower().endswith("-preview") else feature
 
 
-def _unknown(name: str) -> DeltaError:
+def _unknown_property(name: str) -> DeltaError:
     hint = choice_of(name, sorted(_PROPERTIES))
     return DeltaError(f"the table property {name} is not supported: {hint}", reason="unsupported-property")
 
 
-def _bad(name: str, value: object, expected: str) -> DeltaError:
+def _bad_property(name: str, value: object, expected: str) -> DeltaError:
     return DeltaError(f"the table property {name} is {value!r}: {expected}", reason="bad-property")
 
 
 def _boolean(name: str, value: object) -> str:
     text = str(value).lower()
     if text not in ("true", "false"):
-        raise _bad(name, value, "give true or false")
+        raise _bad_property(name, value, "give true or false")
     return text
 
 
@@ -123,7 +123,7 @@ def _interval(name: str, value: object) -> str:
     try:
         duration_millis(str(value))
     except TableError as error:
-        raise _bad(name, value, error.message) from None
+        raise _bad_property(name, value, error.message) from None
     return str(value)
 
 
@@ -135,7 +135,7 @@ def _integer(minimum: int) -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
         text = str(value).strip()
         if not re.fullmatch(r"-?\d{1,9}", text) or int(text) < minimum:
-            raise _bad(name, value, f"give an integer of at least {minimum}")
+            raise _bad_property(name, value, f"give an integer of at least {minimum}")
         return text
 
     return check
@@ -145,7 +145,7 @@ def _one_of(*choices: str) -> Callable[[str, object], str]:
     def check(name: str, value: object) -> str:
         choice = {choice.lower(): choice for choice in choices}.get(str(value).lower())
         if choice is None:
-            raise _bad(name, value, f"give one of {', '.join(choices)}")
+            raise _bad_property(name, value, f"give one of {', '.join(choices)}")
         return choice
 
     return check

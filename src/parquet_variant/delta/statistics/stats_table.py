@@ -69,7 +69,7 @@ class StatsTable:
             return column  # The bounds of a Variant in Parquet form: see `parsed_variant`.
         other = other.cast(column.type, safe=False)
         if kind in _SHIFTS and pa.types.is_timestamp(column.type) and column.type.tz is not None:
-            other = _shifted(other, _SHIFTS[kind])
+            other = _shift_times(other, _SHIFTS[kind])
         return pc.if_else(column.is_null(), other, column)
 
     def parsed_variant(self, kind: str, place: Place) -> pa.Array | None:
@@ -88,7 +88,7 @@ def read_stats(files: pa.Table, schema: StructType, places: Sequence[Place] | No
     """
     kind = stats_type(schema, None if places is None else set(places))
     stats = one_chunk(files["stats"])
-    parts = [_parsed(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
+    parts = [_parse_stats(stats.slice(start, _CHUNK_ROWS), kind) for start in range(0, len(stats), _CHUNK_ROWS)]
     table = pa.concat_tables(parts) if parts else empty_table(pa.schema(list(kind)))
     parsed = files["stats_parsed"] if "stats_parsed" in files.column_names else None
     return StatsTable(table, parsed)
@@ -127,7 +127,7 @@ def _struct_of(tree: Stats) -> pa.StructType:
     )
 
 
-def _parsed(stats: pa.Array, kind: pa.StructType) -> pa.Table:
+def _parse_stats(stats: pa.Array, kind: pa.StructType) -> pa.Table:
     filled = pc.fill_null(stats, scalar("{}", pa.large_string()))
     empty, newline = scalar("", pa.large_string()), scalar("\n", pa.large_string())
     lines = pc.binary_join_element_wise(filled, empty, newline)
@@ -148,7 +148,7 @@ def _parsed(stats: pa.Array, kind: pa.StructType) -> pa.Table:
         if len(table) != len(stats):
             raise pa.ArrowInvalid("a line break inside statistics")
         if has_offsets:
-            columns = [_widened(table[f.name], f.type, _SHIFTS.get(f.name)) for f in kind]
+            columns = [_widen_bounds(table[f.name], f.type, _SHIFTS.get(f.name)) for f in kind]
             return pa.table(columns, schema=pa.schema(list(kind)))
         return table.cast(pa.schema(list(kind)))
     except pa.ArrowException:
@@ -156,7 +156,7 @@ def _parsed(stats: pa.Array, kind: pa.StructType) -> pa.Table:
             return _parsed_one(filled[0], kind)
         # Halve until each row that Arrow's parser refuses is alone.
         middle = len(stats) // 2
-        return pa.concat_tables([_parsed(stats.slice(0, middle), kind), _parsed(stats.slice(middle), kind)])
+        return pa.concat_tables([_parse_stats(stats.slice(0, middle), kind), _parse_stats(stats.slice(middle), kind)])
 
 
 def _has_times(kind: pa.DataType) -> bool:
@@ -174,7 +174,7 @@ def _read_field(f: pa.Field, times_as_strings: bool) -> pa.Field:
     return pa.field(f.name, pa.string()) if is_string else f
 
 
-def _widened(column: pa.ChunkedArray, kind: pa.DataType, shift: timedelta | None) -> pa.ChunkedArray:
+def _widen_bounds(column: pa.ChunkedArray, kind: pa.DataType, shift: timedelta | None) -> pa.ChunkedArray:
     """Return statistics in their type, with the bounds of times widened whose text has an offset instead of ``Z``."""
     chunks = [_widened_array(chunk, kind, shift) for chunk in column.chunks]
     return pa.chunked_array(chunks, kind)
@@ -190,10 +190,10 @@ def _widened_array(array: pa.Array, kind: pa.DataType, shift: timedelta | None) 
     values = array.cast(kind)
     if shift is None or not _has_times(kind) or not pa.types.is_string(array.type):
         return values
-    return pc.if_else(pc.ends_with(array, "Z"), values, _shifted(values, shift))
+    return pc.if_else(pc.ends_with(array, "Z"), values, _shift_times(values, shift))
 
 
-def _shifted(times: Any, shift: timedelta) -> Any:
+def _shift_times(times: Any, shift: timedelta) -> Any:
     """Return times shifted by an interval; all are unknown if one of them leaves the range of the type."""
     try:
         return pc.add_checked(times, pa.scalar(shift, pa.duration("us")).cast(pa.duration(times.type.unit)))

@@ -67,10 +67,10 @@ class IdentityValues:
         """
         for table in tables:
             for counter in self._counters:
-                table = self._with(table, counter)
+                table = self._with_identity(table, counter)
             yield table
 
-    def _with(self, table: pa.Table, counter: _Counter) -> pa.Table:
+    def _with_identity(self, table: pa.Table, counter: _Counter) -> pa.Table:
         names = [name for name in table.column_names if name.lower() == counter.name.lower()]
         if not names:
             return table.append_column(counter.name, counter.take(len(table)))

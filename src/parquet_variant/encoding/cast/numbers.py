@@ -157,11 +157,11 @@ def round_to_decimal(exact: Decimal, precision: int, scale: int) -> int | None:
     if exact.adjusted() < -scale - 1:
         return 0
     # Digits far below the last digit of the scale cannot change a tie, so they are reduced to one sticky digit.
-    unscaled = int(_shortened(exact, scale).scaleb(scale, _EXACT).to_integral_value(ROUND_HALF_UP, _EXACT))
+    unscaled = int(_drop_trailing_zeros(exact, scale).scaleb(scale, _EXACT).to_integral_value(ROUND_HALF_UP, _EXACT))
     return unscaled if abs(unscaled) < 10**precision else None
 
 
-def _shortened(exact: Decimal, scale: int) -> Decimal:
+def _drop_trailing_zeros(exact: Decimal, scale: int) -> Decimal:
     sign, digits, exponent = exact.as_tuple()
     assert isinstance(exponent, int)
     extra = -exponent - scale - 2

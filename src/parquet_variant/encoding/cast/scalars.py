@@ -190,7 +190,7 @@ def _date(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int |
     else:
         local = _local(kind, raw, zone)
         days = None if local is None else local // NANOS_PER_DAY
-    return _within(days if days is None else days * target.tick, target)
+    return _in_range(days if days is None else days * target.tick, target)
 
 
 def _time(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> int | None:
@@ -214,7 +214,7 @@ def _timestamp(kind: VariantType, raw: Any, target: Target, zone: dt.tzinfo) -> 
     elif kind in DECIMAL_TYPES:
         unscaled, scale = raw
         ticks = abs(unscaled) * 10**9 // (10**scale * target.tick)
-        return _within(-ticks if unscaled < 0 else ticks, target)
+        return _in_range(-ticks if unscaled < 0 else ticks, target)
     elif kind in _INSTANTS:
         nanos = raw * _INSTANTS[kind]
     elif kind == _V.STRING:
@@ -244,10 +244,10 @@ def _local(kind: VariantType, raw: Any, zone: dt.tzinfo) -> int | None:
 
 
 def _ticks(nanos: int | None, target: Target) -> int | None:
-    return _within(nanos if nanos is None else nanos // target.tick, target)
+    return _in_range(nanos if nanos is None else nanos // target.tick, target)
 
 
-def _within(number: int | None, target: Target) -> int | None:
+def _in_range(number: int | None, target: Target) -> int | None:
     return number if number is not None and target.low <= number <= target.high else None
 
 

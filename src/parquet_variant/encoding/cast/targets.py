@@ -61,7 +61,7 @@ def target_of(arrow: pa.DataType) -> Target:
 
 @lru_cache(maxsize=1024)
 def _target(arrow: pa.DataType) -> Target | None:
-    return Target("variant", arrow) if arrow == VARIANT_STORAGE else _primitive(arrow) or _nested(arrow)
+    return Target("variant", arrow) if arrow == VARIANT_STORAGE else _primitive(arrow) or _nested_target(arrow)
 
 
 def _primitive(arrow: pa.DataType) -> Target | None:
@@ -104,7 +104,7 @@ def _temporal(arrow: pa.DataType) -> Target | None:
     return None
 
 
-def _nested(arrow: pa.DataType) -> Target | None:
+def _nested_target(arrow: pa.DataType) -> Target | None:
     types = pa.types
     if types.is_fixed_size_list(arrow):
         return Target("list", arrow, size=arrow.list_size, children=(target_of(arrow.value_type),))

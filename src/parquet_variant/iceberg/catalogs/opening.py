@@ -41,7 +41,7 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
         check_mapping("catalog", catalog, IcebergError)
         properties = dict(catalog)
         name = str(properties.pop("name", name))
-    kind = properties.get("type") or _inferred(properties)
+    kind = properties.get("type") or _inferred_type(properties)
     if kind not in _KINDS:
         raise IcebergError(
             f"the catalog {name!r} is of type {kind!r}: use {' or '.join(_KINDS)}, or name the table by its directory",
@@ -65,7 +65,7 @@ def _configured(name: str) -> dict[str, Any]:
     return dict(properties)
 
 
-def _inferred(properties: Mapping[str, Any]) -> str | None:
+def _inferred_type(properties: Mapping[str, Any]) -> str | None:
     uri = str(properties.get("uri") or "")
     if uri.startswith(("http://", "https://")):
         return "rest"

@@ -80,7 +80,7 @@ class RestCatalog(Catalog):
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
         """See `Catalog.commit`."""
         answer = self._request("POST", _TABLE, table.identifier, self._body(table, change), is_commit=True)
-        metadata = _parsed(answer.get("metadata"), table.name)
+        metadata = _parse_metadata(answer.get("metadata"), table.name)
         return replace(table, metadata=metadata, metadata_location=str(answer.get("metadata-location")))
 
     def commit_all(self, changes: list[tuple[LoadedTable, TableChange]]) -> None:
@@ -146,14 +146,14 @@ class RestCatalog(Catalog):
         return answer
 
     def _loaded(self, identifier: tuple[str, ...], answer: Mapping[str, Any]) -> LoadedTable:
-        metadata = _parsed(answer.get("metadata"), ".".join(identifier))
+        metadata = _parse_metadata(answer.get("metadata"), ".".join(identifier))
         options = storage_options_of(self.properties) | storage_options_of(answer.get("config") or {})
         options |= _vended(answer.get("storage-credentials") or [], metadata.location)
         location = answer.get("metadata-location")
         return LoadedTable(self, identifier, metadata, None if location is None else str(location), options)
 
 
-def _parsed(document: Any, name: str) -> TableMetadata:
+def _parse_metadata(document: Any, name: str) -> TableMetadata:
     try:
         return TableMetadata.parse(document)
     except IcebergError as error:

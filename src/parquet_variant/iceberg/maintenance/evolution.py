@@ -139,7 +139,7 @@ def drop_column(
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
         _refuse_used(metadata, f, name)
-        return _changed(metadata.schema, place, lambda fields, last: tuple(g for g in fields if g.name != last))
+        return _change_fields(metadata.schema, place, lambda fields, last: tuple(g for g in fields if g.name != last))
 
     return _evolved(table, changed, catalog, storage_options)
 
@@ -186,7 +186,7 @@ def rename_column(
         def renamed(fields: tuple[NestedField, ...], last: str) -> tuple[NestedField, ...]:
             return tuple(replace(f, name=new) if f.name == last else f for f in fields)
 
-        return _changed(metadata.schema, place, renamed)
+        return _change_fields(metadata.schema, place, renamed)
 
     return _evolved(table, changed, catalog, storage_options)
 
@@ -240,7 +240,7 @@ def move_column(
             index = 0 if after is None else names.index(after) + 1
             return (*remaining[:index], f, *remaining[index:])
 
-        return _changed(metadata.schema, place, moved)
+        return _change_fields(metadata.schema, place, moved)
 
     return _evolved(table, changed, catalog, storage_options)
 
@@ -295,7 +295,7 @@ def widen_column(
             )
         if str(f.type) == "date":
             _refuse_used(metadata, f, name)
-        return _replaced(metadata.schema, place, replace(f, type=kind))
+        return _replace_field(metadata.schema, place, replace(f, type=kind))
 
     return _evolved(table, changed, catalog, storage_options)
 
@@ -341,7 +341,7 @@ def set_default(
 
     def changed(metadata: TableMetadata) -> Schema:
         place, f = metadata.schema.find(name)
-        return _replaced(metadata.schema, place, replace(f, write_default=default_json(f, value)))
+        return _replace_field(metadata.schema, place, replace(f, write_default=default_json(f, value)))
 
     return _evolved(table, changed, catalog, storage_options)
 
@@ -377,7 +377,7 @@ def _evolved(
     return CommitResult(None if current is None else current.id)
 
 
-def _changed(schema: Schema, place: tuple[str, ...], change: _OnFields) -> Schema:
+def _change_fields(schema: Schema, place: tuple[str, ...], change: _OnFields) -> Schema:
     """Return a schema in which the fields around a place are changed."""
     return replace(schema, struct=_changed_struct(schema.struct, place, change, place))
 
@@ -404,15 +404,15 @@ def _changed_type(kind: IcebergType, steps: tuple[str, ...], change: _OnFields, 
     raise IcebergError(f"{'.'.join(place)!r} is not a field of a struct: change the whole column", reason="bad-schema")
 
 
-def _replaced(schema: Schema, place: tuple[str, ...], new: NestedField) -> Schema:
+def _replace_field(schema: Schema, place: tuple[str, ...], new: NestedField) -> Schema:
     """Return a schema with another field at a place, which may be the element of a list or the value of a map."""
     if len(place) > 1 and place[-1] in ("element", "value"):
         owner = schema.find(".".join(place[:-1]))[1]
         if isinstance(owner.type, ListType):
-            return _replaced(schema, place[:-1], replace(owner, type=replace(owner.type, element=new.type)))
+            return _replace_field(schema, place[:-1], replace(owner, type=replace(owner.type, element=new.type)))
         if isinstance(owner.type, MapType):
-            return _replaced(schema, place[:-1], replace(owner, type=replace(owner.type, value=new.type)))
-    return _changed(schema, place, lambda fields, last: tuple(new if f.name == last else f for f in fields))
+            return _replace_field(schema, place[:-1], replace(owner, type=replace(owner.type, value=new.type)))
+    return _change_fields(schema, place, lambda fields, last: tuple(new if f.name == last else f for f in fields))
 
 
 def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], default: Any) -> Schema:
@@ -431,7 +431,7 @@ def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], 
         return (*fields, f)
 
     place = schema.find(".".join(parents))[0] if parents else ()
-    return _changed(schema, (*place, last), added)
+    return _change_fields(schema, (*place, last), added)
 
 
 def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:

@@ -172,14 +172,14 @@ def _packs(
         size = 0
         for file in members:
             if pack and size + file.size > file_bytes:
-                yield from _worthwhile(pack, spec_id, every_file=every_file)
+                yield from _packs_to_rewrite(pack, spec_id, every_file=every_file)
                 pack, size = [], 0
             pack.append(file)
             size += file.size
-        yield from _worthwhile(pack, spec_id, every_file=every_file)
+        yield from _packs_to_rewrite(pack, spec_id, every_file=every_file)
 
 
-def _worthwhile(pack: list[TableFile], spec_id: int, *, every_file: bool) -> Iterator[list[TableFile]]:
+def _packs_to_rewrite(pack: list[TableFile], spec_id: int, *, every_file: bool) -> Iterator[list[TableFile]]:
     """Yield a pack unless rewriting it would give the same file again."""
     if len(pack) > 1 or (pack and (every_file or pack[0].deletes or pack[0].file.spec_id != spec_id)):
         yield pack

@@ -39,7 +39,7 @@ def _required(number: int, name: str, kind: Any) -> AvroSchema:
     return {"name": name, "type": kind, "field-id": number}
 
 
-def _optional(number: int, name: str, kind: Any) -> AvroSchema:
+def _optional_field(number: int, name: str, kind: Any) -> AvroSchema:
     return {"name": name, "type": ["null", kind], "default": None, "field-id": number}
 
 
@@ -49,11 +49,11 @@ def _id_map(number: int, name: str, key: int, value: int, kind: str) -> AvroSche
         "name": f"k{key}_v{value}",
         "fields": [_required(key, "key", "int"), _required(value, "value", kind)],
     }
-    return _optional(number, name, {"type": "array", "logicalType": "map", "items": entry})
+    return _optional_field(number, name, {"type": "array", "logicalType": "map", "items": entry})
 
 
 def _list(number: int, name: str, element: int, kind: str) -> AvroSchema:
-    return _optional(number, name, {"type": "array", "items": kind, "element-id": element})
+    return _optional_field(number, name, {"type": "array", "items": kind, "element-id": element})
 
 
 def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSchema:
@@ -82,14 +82,14 @@ def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSch
             _id_map(137, "nan_value_counts", 138, 139, "long"),
             _id_map(125, "lower_bounds", 126, 127, "bytes"),
             _id_map(128, "upper_bounds", 129, 130, "bytes"),
-            _optional(131, "key_metadata", "bytes"),
+            _optional_field(131, "key_metadata", "bytes"),
             _list(132, "split_offsets", 133, "long"),
             _list(135, "equality_ids", 136, "int"),
-            _optional(140, "sort_order_id", "int"),
-            _optional(142, "first_row_id", "long"),
-            _optional(143, "referenced_data_file", "string"),
-            _optional(144, "content_offset", "long"),
-            _optional(145, "content_size_in_bytes", "long"),
+            _optional_field(140, "sort_order_id", "int"),
+            _optional_field(142, "first_row_id", "long"),
+            _optional_field(143, "referenced_data_file", "string"),
+            _optional_field(144, "content_offset", "long"),
+            _optional_field(145, "content_size_in_bytes", "long"),
         ],
     }
     return {
@@ -97,9 +97,9 @@ def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSch
         "name": "manifest_entry",
         "fields": [
             _required(0, "status", "int"),
-            _optional(1, "snapshot_id", "long"),
-            _optional(3, "sequence_number", "long"),
-            _optional(4, "file_sequence_number", "long"),
+            _optional_field(1, "snapshot_id", "long"),
+            _optional_field(3, "sequence_number", "long"),
+            _optional_field(4, "file_sequence_number", "long"),
             _required(2, "data_file", data_file),
         ],
     }
@@ -107,7 +107,7 @@ def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSch
 
 def _partition_field(number: int, name: str, kind: PrimitiveType) -> AvroSchema:
     safe = safe_name(name)
-    made = _optional(number, safe, _avro_type(kind, number))
+    made = _optional_field(number, safe, _avro_type(kind, number))
     return made if safe == name else made | {"iceberg-field-name": name}
 
 
@@ -120,11 +120,11 @@ def safe_name(name: str) -> str:
     if not name:
         return "_"
     first = name[0]
-    start = f"_{first}" if first.isascii() and first.isdigit() else _UNSAFE_START.sub(_escaped, first)
-    return start + _UNSAFE.sub(_escaped, name[1:])
+    start = f"_{first}" if first.isascii() and first.isdigit() else _UNSAFE_START.sub(_escape_character, first)
+    return start + _UNSAFE.sub(_escape_character, name[1:])
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     return f"_x{ord(match[0]):X}"
 
 
@@ -158,9 +158,9 @@ _SUMMARY = {
     "name": "r508",
     "fields": [
         _required(509, "contains_null", "boolean"),
-        _optional(518, "contains_nan", "boolean"),
-        _optional(510, "lower_bound", "bytes"),
-        _optional(511, "upper_bound", "bytes"),
+        _optional_field(518, "contains_nan", "boolean"),
+        _optional_field(510, "lower_bound", "bytes"),
+        _optional_field(511, "upper_bound", "bytes"),
     ],
 }
 MANIFEST_LIST: AvroSchema = {
@@ -180,9 +180,9 @@ MANIFEST_LIST: AvroSchema = {
         _required(512, "added_rows_count", "long"),
         _required(513, "existing_rows_count", "long"),
         _required(514, "deleted_rows_count", "long"),
-        _optional(507, "partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}),
-        _optional(519, "key_metadata", "bytes"),
-        _optional(520, "first_row_id", "long"),
+        _optional_field(507, "partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}),
+        _optional_field(519, "key_metadata", "bytes"),
+        _optional_field(520, "first_row_id", "long"),
     ],
 }
 

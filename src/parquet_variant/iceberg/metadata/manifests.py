@@ -162,7 +162,7 @@ class _Reader:
         maps = {name: self.by_id(get(name)) for name in _MAPS}
         partition = record.get(self.file_names.get("partition", "partition")) or {}
         values = tuple(
-            None if name is None else _raw(partition[name], kind)
+            None if name is None else _raw_value(partition[name], kind)
             for name, kind in zip(self.partition_names, self.types, strict=True)
         )
         kind = str(get("file_format")).lower()
@@ -212,7 +212,7 @@ def _tuple(values: Any) -> tuple[int, ...] | None:
     return None if values is None else tuple(values)
 
 
-def _raw(value: Any, kind: PrimitiveType) -> Any:
+def _raw_value(value: Any, kind: PrimitiveType) -> Any:
     if value is not None and kind.family == "decimal":
         return int.from_bytes(value, "big", signed=True)
     return value
@@ -337,7 +337,9 @@ def _key(value: Any) -> Any:
 
 def _record(entry: ManifestEntry, names: Sequence[str], types: Sequence[PrimitiveType]) -> dict[str, Any]:
     file = entry.file
-    partition = {name: _stored(value, kind) for name, value, kind in zip(names, file.partition, types, strict=True)}
+    partition = {
+        name: _stored_value(value, kind) for name, value, kind in zip(names, file.partition, types, strict=True)
+    }
     maps = {name: _entries(getattr(file, name)) for name in _MAPS}
     return {
         "status": int(entry.status),
@@ -368,7 +370,7 @@ def _entries(by_id: Mapping[int, Any]) -> list[dict[str, Any]] | None:
     return [{"key": key, "value": by_id[key]} for key in sorted(by_id)] or None
 
 
-def _stored(value: Any, kind: PrimitiveType) -> Any:
+def _stored_value(value: Any, kind: PrimitiveType) -> Any:
     if value is not None and kind.family == "decimal":
         from parquet_variant.iceberg.metadata.manifest_schemas import decimal_bytes
 

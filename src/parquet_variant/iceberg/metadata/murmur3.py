@@ -26,14 +26,14 @@ def hash_rows(rows: npt.NDArray[np.uint8]) -> Hashes:
     if words:
         blocks = np.ascontiguousarray(rows[:, : 4 * words]).view("<u4")
         for number in range(words):
-            state ^= _mixed(blocks[:, number])
-            state = _rotated(state, 13) * _M + _N
+            state ^= _mix_word(blocks[:, number])
+            state = _rotate_left(state, 13) * _M + _N
     tail = rows[:, 4 * words :]
     if tail.shape[1]:
         word = np.zeros(count, dtype=np.uint32)
         for number in range(tail.shape[1]):
             word |= tail[:, number].astype(np.uint32) << np.uint32(8 * number)
-        state ^= _mixed(word)
+        state ^= _mix_word(word)
     state ^= np.uint32(length)
     state ^= state >> np.uint32(16)
     state *= _F1
@@ -63,9 +63,9 @@ def hash_longs(values: npt.NDArray[np.int64]) -> Hashes:
     return hash_rows(np.ascontiguousarray(values, dtype="<i8").view(np.uint8).reshape(-1, 8))
 
 
-def _mixed(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    return _rotated(word * _C1, 15) * _C2
+def _mix_word(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    return _rotate_left(word * _C1, 15) * _C2
 
 
-def _rotated(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
+def _rotate_left(word: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
     return (word << np.uint32(bits)) | (word >> np.uint32(32 - bits))

@@ -146,7 +146,7 @@ class Schema:
 
     def variant_places(self) -> list[tuple[str, ...]]:
         """Return the names, from the outside in, of each Variant that is not inside of a list or map."""
-        return list(_reachable(self.struct, ()))
+        return list(_reachable_places(self.struct, ()))
 
     def fields_at(self, place: tuple[str, ...]) -> tuple[NestedField, ...]:
         """Return the fields on the way to a place in structs."""
@@ -181,12 +181,12 @@ def schema_of_arrow(arrow: pa.Schema, *, schema_id: int = 0) -> Schema:
     return Schema(schema_id, StructType(fields))
 
 
-def _reachable(kind: StructType, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _reachable_places(kind: StructType, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for f in kind.fields:
         if f.type == VARIANT:
             yield (*place, f.name)
         elif isinstance(f.type, StructType):
-            yield from _reachable(f.type, (*place, f.name))
+            yield from _reachable_places(f.type, (*place, f.name))
 
 
 @dataclass(frozen=True)
@@ -208,20 +208,20 @@ class NameMapping:
         Raises `IcebergError`: reason ``"bad-property"``.
         """
         try:
-            return cls._of(json_module.loads(text))
+            return cls._from_mappings(json_module.loads(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IcebergError(
                 f"the table property {NAME_MAPPING} is not a name mapping ({error!r})", reason="bad-property"
             ) from None
 
     @classmethod
-    def _of(cls, mappings: Iterable[Mapping[str, Any]]) -> NameMapping:
+    def _from_mappings(cls, mappings: Iterable[Mapping[str, Any]]) -> NameMapping:
         ids, parts = {}, {}
         for mapping in mappings:
             for name in mapping["names"]:
                 if mapping.get("field-id") is not None:
                     ids[str(name)] = int(mapping["field-id"])
-                parts[str(name)] = cls._of(mapping.get("fields") or ())
+                parts[str(name)] = cls._from_mappings(mapping.get("fields") or ())
         return cls(ids, parts)
 
 

@@ -195,22 +195,22 @@ class TableMetadata:
     @property
     def last_sequence_number(self) -> int:
         """The highest sequence number of the table."""
-        return self._int("last-sequence-number", 0)
+        return self._integer_of("last-sequence-number", 0)
 
     @property
     def next_row_id(self) -> int:
         """The first row id that no row has."""
-        return self._int("next-row-id", 0)
+        return self._integer_of("next-row-id", 0)
 
     @property
     def last_column_id(self) -> int:
         """The highest field id that any schema ever had."""
-        return self._int("last-column-id", 0)
+        return self._integer_of("last-column-id", 0)
 
     @property
     def last_partition_id(self) -> int:
         """The highest partition field id that any spec ever had."""
-        return self._int("last-partition-id", FIRST_PARTITION_ID - 1)
+        return self._integer_of("last-partition-id", FIRST_PARTITION_ID - 1)
 
     @cached_property
     def schemas(self) -> Mapping[int, Schema]:
@@ -220,7 +220,7 @@ class TableMetadata:
     @cached_property
     def schema(self) -> Schema:
         """The current schema."""
-        return self._of(self.schemas, "current-schema-id", "schema")
+        return self._entry_of(self.schemas, "current-schema-id", "schema")
 
     @cached_property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
@@ -236,7 +236,7 @@ class TableMetadata:
     @cached_property
     def spec(self) -> PartitionSpec:
         """The partition spec of new files."""
-        return self._of(self.specs, "default-spec-id", "partition spec")
+        return self._entry_of(self.specs, "default-spec-id", "partition spec")
 
     @cached_property
     def sort_orders(self) -> Mapping[int, SortOrder]:
@@ -246,7 +246,7 @@ class TableMetadata:
     @property
     def sort_order(self) -> SortOrder:
         """The sort order of new files."""
-        return self.sort_orders.get(self._int("default-sort-order-id", 0), SortOrder())
+        return self.sort_orders.get(self._integer_of("default-sort-order-id", 0), SortOrder())
 
     @cached_property
     def snapshots(self) -> Mapping[int, SnapshotInfo]:
@@ -315,14 +315,14 @@ class TableMetadata:
             raise IcebergError(f"{name} of the table metadata is not a list", reason="bad-metadata")
         return value
 
-    def _int(self, name: str, default: int) -> int:
+    def _integer_of(self, name: str, default: int) -> int:
         value = self.document.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool):
             raise IcebergError(f"{name} of the table metadata is {value!r}, not a number", reason="bad-metadata")
         return value
 
-    def _of(self, by_id: Mapping[int, Any], name: str, what: str) -> Any:
-        number = self._int(name, 0)
+    def _entry_of(self, by_id: Mapping[int, Any], name: str, what: str) -> Any:
+        number = self._integer_of(name, 0)
         if number not in by_id:
             raise IcebergError(f"the table metadata has no {what} {number}, its {name}", reason="bad-metadata")
         return by_id[number]

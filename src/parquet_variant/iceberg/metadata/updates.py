@@ -90,7 +90,7 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
         if metadata is None:
             raise IcebergError("the table does not exist any more", reason="conflict")
         names = [name for name in requirement if name not in ("type", "ref")]
-        actual = _actual(metadata, requirement)
+        actual = _actual_value(metadata, requirement)
         if actual != requirement[names[0]]:
             what = names[0].replace("-", " ") + (f" of {requirement['ref']}" if "ref" in requirement else "")
             raise IcebergError(
@@ -99,7 +99,7 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
             )
 
 
-def _actual(metadata: TableMetadata, requirement: Update) -> Any:
+def _actual_value(metadata: TableMetadata, requirement: Update) -> Any:
     kind = requirement["type"]
     if kind == "assert-table-uuid":
         return metadata.uuid

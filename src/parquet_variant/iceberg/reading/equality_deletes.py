@@ -69,14 +69,14 @@ def _equal_rows(columns: list[pa.Array], keys: list[pa.Array], ways: list[tuple[
         if not isinstance(kind, PrimitiveType):
             raise IcebergError(f"equality deletes of column {way[-1].name!r}, a {kind}", reason="bad-delete-file")
         target = arrow_type(kind)
-        both = [_comparable(part if part.type == target else part.cast(target)) for part in (column, key)]
+        both = [_comparable_array(part if part.type == target else part.cast(target)) for part in (column, key)]
         encoded = pa.concat_arrays(both).dictionary_encode()
         indices = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy() + 1
         _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)
     return np.isin(codes[:rows], codes[rows:])
 
 
-def _comparable(array: pa.Array) -> pa.Array:
+def _comparable_array(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return array.storage
     if pa.types.is_floating(array.type):

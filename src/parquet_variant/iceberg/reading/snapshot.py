@@ -150,11 +150,11 @@ def snapshot(
         raise IcebergError(f"{' and '.join(options)} name a snapshot each: give one of them", reason="bad-argument")
     metadata = loaded.metadata
     if tag is not None:
-        return _at(loaded, reference_id(metadata, tag, "tag"))
+        return _older_snapshot(loaded, reference_id(metadata, tag, "tag"))
     if snapshot_id is not None:
-        return _at(loaded, snapshot_id)
+        return _older_snapshot(loaded, snapshot_id)
     if timestamp is not None:
-        return _at(loaded, _id_at(metadata, timestamp, loaded.name))
+        return _older_snapshot(loaded, _id_at(metadata, timestamp, loaded.name))
     return newest_snapshot(loaded, MAIN if branch is None else branch)
 
 
@@ -178,7 +178,7 @@ def reference_id(metadata: TableMetadata, name: str, kind: str) -> int:
     return reference.snapshot_id
 
 
-def _at(table: LoadedTable, snapshot_id: int) -> Snapshot:
+def _older_snapshot(table: LoadedTable, snapshot_id: int) -> Snapshot:
     """Return an older snapshot, under the schema that it was written with."""
     info = table.metadata.snapshot(snapshot_id)
     schema = table.metadata.schema

@@ -166,7 +166,9 @@ class _Attempts:
     def _table_change(self, table: LoadedTable, snapshot: dict[str, object]) -> TableChange:
         branch = self.base.branch
         former = table.metadata.references.get(branch)
-        reference = Reference(self.snapshot_id, "branch") if former is None else _moved(former, self.snapshot_id)
+        reference = (
+            Reference(self.snapshot_id, "branch") if former is None else _move_reference(former, self.snapshot_id)
+        )
         updates = (
             *self.change.updates,
             {"action": "add-snapshot", "snapshot": self._with_schema(table, snapshot)},
@@ -194,7 +196,7 @@ class _Attempts:
             self.base.table.files.delete([*self.lists, *self.writer.locations])
 
 
-def _moved(reference: Reference, snapshot_id: int) -> Reference:
+def _move_reference(reference: Reference, snapshot_id: int) -> Reference:
     return Reference(
         snapshot_id,
         reference.type,

@@ -110,18 +110,18 @@ def _set_bounds(made: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: 
     if f.type.family in ("geometry", "geography"):
         return
     try:
-        low, high = (_raw(scalar, f.type) for scalar in (lower, upper))
+        low, high = (_raw_value(scalar, f.type) for scalar in (lower, upper))
     except (pa.ArrowException, OverflowError, ValueError):
         return
     if limit is not None:
-        low, high = _lowered(low, limit), _raised(high, limit)
+        low, high = _truncate_lower_bound(low, limit), _truncate_upper_bound(high, limit)
     if low is not None:
         made.lower_bounds[f.id] = to_bytes(low, f.type)
     if high is not None:
         made.upper_bounds[f.id] = to_bytes(high, f.type)
 
 
-def _raw(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
+def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
     target = arrow_type(kind)
     if isinstance(scalar, pa.ExtensionScalar):
         return scalar.value.as_py()
@@ -129,13 +129,13 @@ def _raw(scalar: pa.Scalar, kind: PrimitiveType) -> Any:
     return raw_values(array, kind)[0]
 
 
-def _lowered(raw: Any, limit: int) -> Any:
+def _truncate_lower_bound(raw: Any, limit: int) -> Any:
     if isinstance(raw, str):
         return lower_text(raw, limit)
     return raw[:limit] if isinstance(raw, bytes) else raw
 
 
-def _raised(raw: Any, limit: int) -> Any:
+def _truncate_upper_bound(raw: Any, limit: int) -> Any:
     if isinstance(raw, str):
         return upper_text(raw, limit)
     if not isinstance(raw, bytes) or len(raw) <= limit:

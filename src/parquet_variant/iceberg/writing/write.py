@@ -143,7 +143,7 @@ def write(
     plan = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
     if former is not None:
         base = newest_snapshot(former)
-    return _written(base, plan, data, change)
+    return _write_and_commit(base, plan, data, change)
 
 
 def append(
@@ -199,7 +199,7 @@ def append(
     True
     False
     """
-    base = _base(table, catalog, branch, storage_options)
+    base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     change = SnapshotChange("append", batch=batch)
@@ -219,7 +219,7 @@ def append(
     made = write_plan(
         base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options, columns=columns
     )
-    return _written(base, made, data, change)
+    return _write_and_commit(base, made, data, change)
 
 
 def overwrite(
@@ -248,12 +248,12 @@ def overwrite(
     ...     pv.iceberg.read(folder).to_pylist()
     [2]
     """
-    base = _base(table, catalog, branch, storage_options)
+    base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     first, data = first_rows(data) if policy is not None else (None, data)
     made = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
-    return _written(base, made, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
+    return _write_and_commit(base, made, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
 
 
 def commit_files(
@@ -286,7 +286,7 @@ def commit_files(
     IcebergError
         As `append`.
     """
-    base = _base(table, catalog, branch, storage_options)
+    base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     added = tuple(file.file for file in files if file.file.record_count)
@@ -332,7 +332,7 @@ def plan(
     ...     len(pv.iceberg.read(folder))
     3
     """
-    base = _base(table, catalog, branch, storage_options)
+    base = _base_snapshot(table, catalog, branch, storage_options)
     made = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
     return replace(made, job=job)
 
@@ -354,11 +354,11 @@ def write_plan(
     made = plan_write(base, file_bytes=file_bytes, options=options, columns=columns)
     schemas = schemas_by_column(schema, made.schema)
     if policy is not None and first is not None:
-        schemas = _inferred(made, first, policy) | schemas
+        schemas = _inferred_schemas(made, first, policy) | schemas
     return replace(made, shredding=schemas)
 
 
-def _inferred(made: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
+def _inferred_schemas(made: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
     from parquet_variant.array.parts import one_chunk
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.tables.file_metrics import column_at
@@ -371,7 +371,7 @@ def _inferred(made: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str,
     return schemas
 
 
-def _base(
+def _base_snapshot(
     table: str | os.PathLike[str] | Snapshot,
     catalog: CatalogOption,
     branch: str,
@@ -387,7 +387,7 @@ def _base(
     return base
 
 
-def _written(base: Snapshot, made: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
+def _write_and_commit(base: Snapshot, made: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
     files = [file for file in made.write_files(data) if file.file.record_count]
     with removed_on_failure(base, files):
         done = _committed(base, replace(change, added=tuple(file.file for file in files)))

@@ -76,7 +76,7 @@ class InputFile:
 
     def current_size(self) -> int:
         """Return the number of stored bytes as the filesystem reports it now."""
-        filesystem, path = self._resolved()
+        filesystem, path = self._resolve_location()
         with self.errors():
             return filesystem.get_file_info(path).size or 0
 
@@ -95,12 +95,12 @@ class InputFile:
 
     def open_stored(self) -> Any:
         """Open a stream of the stored bytes, without decompression. The caller handles errors with `errors`."""
-        filesystem, path = self._resolved()
+        filesystem, path = self._resolve_location()
         return filesystem.open_input_stream(path, compression=None)
 
     def open_seekable(self) -> Any:
         """Open the stored bytes for random access. The caller handles errors with `errors`."""
-        filesystem, path = self._resolved()
+        filesystem, path = self._resolve_location()
         return filesystem.open_input_file(path)
 
     @contextmanager
@@ -119,7 +119,7 @@ class InputFile:
         with _file_errors(self.name):
             yield
 
-    def _resolved(self) -> tuple[pafs.FileSystem, str]:
+    def _resolve_location(self) -> tuple[pafs.FileSystem, str]:
         if self._location is None:
             self._location = filesystem_of(self.name)
         return self._location
@@ -146,7 +146,7 @@ def find_input_files(
     sizes: dict[str, int] = {}
     for source in [os.fspath(source) for source in source_list]:
         with _file_errors(source):
-            sizes.update(_expanded(source))
+            sizes.update(_expand_source(source))
     files = [InputFile(name, size) for name, size in sizes.items() if not is_excluded(name, exclude)]
     if not files:
         raise VariantFileError(
@@ -168,7 +168,7 @@ def is_excluded(name: str, patterns: Iterable[str]) -> bool:
     return any(glob_match(parts[:end], ["**", *pattern.strip("/").split("/")]) for pattern in patterns for end in ends)
 
 
-def _expanded(source: str) -> Sequence[tuple[str, int]]:
+def _expand_source(source: str) -> Sequence[tuple[str, int]]:
     """Return the names and sizes of the files that one source names."""
     filesystem, path = filesystem_of(source)
     info = filesystem.get_file_info(path)

@@ -307,7 +307,7 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
             f"{path} is an Iceberg table, whose metadata lists the current files: read it with pv.iceberg",
             reason="iceberg-table",
         )
-    files = [info for info in entries if info.is_file and _visible(info.path, base)]
+    files = [info for info in entries if info.is_file and _is_visible(info.path, base)]
     if not files:
         raise VariantFileError(
             f"the directory {path} has no Parquet files (*.parquet): check the path",
@@ -317,7 +317,7 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
     return [ParquetSource(info.path, system, info.size) for info in sorted(files, key=lambda info: str(info.path))]
 
 
-def _visible(path: str, base: str) -> bool:
+def _is_visible(path: str, base: str) -> bool:
     names = path[len(base) :].strip("/").split("/")
     return names[-1].lower().endswith(_SUFFIXES) and not any(name.startswith((".", "_")) for name in names)
 

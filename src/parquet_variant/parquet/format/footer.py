@@ -206,7 +206,7 @@ def schema_elements(footer: bytes) -> Iterator[tuple[int, int, dict[int, Any]]]:
         position = end
 
 
-def _logical(element: dict[int, Any]) -> str:
+def _logical_type_name(element: dict[int, Any]) -> str:
     union = element.get(LOGICAL_TYPE)
     if not union:
         converted = _CONVERTED.get(element.get(6, -1), "")
@@ -284,7 +284,7 @@ def _schema_node(element: dict[int, Any], parent: tuple[str, ...] | None) -> Sch
         path=(*parent, name) if parent is not None else (),
         repetition=_name_of(_REPETITION, element.get(3, 0)),
         physical=None if physical is None else _name_of(_PHYSICAL, physical),
-        logical=_logical(element),
+        logical=_logical_type_name(element),
         length=element.get(2),
     )
     if physical is not None and element.get(5):

@@ -48,7 +48,7 @@ class FileShrink(StoredFile):
             patcher = FilePatcher(sink, pa.schema([]), source=self.source, footer=self.footer)
             for number, (mask, leaves) in enumerate(self.groups):
                 if leaves is not None:
-                    patcher.add_chunks(int(mask.sum()), self._shrunk(leaves, mask))
+                    patcher.add_chunks(int(mask.sum()), self._shrink_row_group(leaves, mask))
                 elif mask.any():
                     patcher.add_row_group(number, None)
             footer, size = patcher.close(key_values)
@@ -62,7 +62,7 @@ class FileShrink(StoredFile):
             footer=footer,
         )
 
-    def _shrunk(self, leaves: Sequence[LeafPages], remaining: Mask) -> list[tuple[ColumnChunk, StoredPages]]:
+    def _shrink_row_group(self, leaves: Sequence[LeafPages], remaining: Mask) -> list[tuple[ColumnChunk, StoredPages]]:
         """Return the column chunks of a row group that loses rows."""
         shared = Shared()
         chunks = {}

@@ -286,7 +286,7 @@ class ColumnChunk:
         levels = [part.encoded for part, max_level in both if max_level]
         size, encoding, bounds, text_bytes = 0, Encoding.PLAIN, None, 0
         if has_values:
-            size, encoding, bounds, text_bytes = self._encoded(self._levels_size(levels))
+            size, encoding, bounds, text_bytes = self._encode_page(self._levels_size(levels))
         header, body, plain = self._page(levels, size, encoding, count)
         return Page(
             header=header,
@@ -307,7 +307,7 @@ class ColumnChunk:
         """Return the bytes of a page's levels, each preceded by its length."""
         return sum(map(len, levels)) + 4 * len(levels)
 
-    def _encoded(self, start: int) -> tuple[int, Encoding, Bounds, int]:
+    def _encode_page(self, start: int) -> tuple[int, Encoding, Bounds, int]:
         """Encode the values of the page into the shared memory from ``start``.
 
         Return their size, encoding and bounds, and the bytes of byte arrays.

@@ -61,7 +61,7 @@ class _Words:
             self._grow()
 
     def _grow(self) -> None:
-        self._words = _enlarged(self._words)
+        self._words = _enlarge_table(self._words)
         self._slots = np.full(2 * len(self._words), -1, np.int64)
         if self.count:
             rehash_words(self._words, self.count, HASH_SEED, self._slots)
@@ -118,7 +118,7 @@ class _Bytes:
         return None
 
     def _grow(self) -> None:
-        self._table = _enlarged(self._table)
+        self._table = _enlarge_table(self._table)
         self._slots = np.full(2 * len(self._table), -1, np.int64)
         if self.count:
             rehash_bytes(self._table, self.count, self._slots)
@@ -139,7 +139,7 @@ def new_dictionary(width: int) -> Dictionary:
     return _Words(width) if width in (4, 8) else _Bytes(width)
 
 
-def _enlarged(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _enlarge_table(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     rows = max((4 if len(array) < _SMALL_TABLE else 2) * len(array), _FIRST_ENTRIES)
     enlarged = np.empty((rows, *array.shape[1:]), np.int64)
     enlarged[: len(array)] = array

@@ -64,10 +64,10 @@ class FilePatcher(PageFileWriter):
             old, _ = read_value(self._footer, span.start, STRUCT)
             path = tuple(name.decode() for name in old[numbers.METADATA][numbers.PATH])
             chunk = new_chunks.get(path)
-            placed.append(self._copied(span.start, old) if chunk is None else self._placed(chunk))
+            placed.append(self._copied_chunk(span.start, old) if chunk is None else self._placed(chunk))
         self._groups.append(PlacedGroup(rows, placed))
 
-    def _copied(self, position: int, old: Mapping[int, Any]) -> CopiedChunk:
+    def _copied_chunk(self, position: int, old: Mapping[int, Any]) -> CopiedChunk:
         metadata = old[numbers.METADATA]
         start = chunk_start(metadata)
         size, new_start = metadata[numbers.SIZE], self._position

@@ -35,7 +35,7 @@ class BoundsScan:
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield rows with the same minimum and maximum of every column as all rows."""
-        proven = [(source, self._proven(source)) for source in self.scan.sources]
+        proven = [(source, self._proven_bounds(source)) for source in self.scan.sources]
         if all(bounds is None for _, groups in proven for bounds in groups):
             yield from self.scan.batches()
             return
@@ -53,14 +53,14 @@ class BoundsScan:
         report = ScanReport()
         outputs = range(len(self.scan.selection))
         for source in self.scan.sources:
-            proven = self._proven(source)
+            proven = self._proven_bounds(source)
             with open_file(source) as file:
                 plan = plan_file(file, self.scan.selection, None, self.scan.column)
                 plan = replace(plan, groups=[group for group in plan.groups if proven[group.number] is None])
                 report.add(file, plan, plan.chunk_bytes(file, plan.groups, outputs), outputs)
         return report
 
-    def _proven(self, source: ParquetSource) -> list[_ColumnBounds]:
+    def _proven_bounds(self, source: ParquetSource) -> list[_ColumnBounds]:
         with open_file(source) as file:
             # Other writers may store bounds that are not values of the column.
             if not writer_of(file.metadata).startswith(_OUR_WRITER):

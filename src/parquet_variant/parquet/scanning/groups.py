@@ -48,19 +48,19 @@ def shredded_groups(column: VariantColumn) -> Iterator[ShreddedGroup]:
         if paths is not None:
             yield from _draft_paths(paths, VariantPath(), root=True)
     else:
-        yield from _final(column.node, VariantPath())
+        yield from _final_groups(column.node, VariantPath())
 
 
-def _final(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
+def _final_groups(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:
     typed = group.child("typed_value")
     yield ShreddedGroup(path, group, typed, group.child("value"))
     if typed is None or typed.leaf is not None:
         return
     if typed.is_list:
-        yield from _final(typed.element, path / WILDCARD)
+        yield from _final_groups(typed.element, path / WILDCARD)
         return
     for child in typed.children:
-        yield from _final(child, path / child.name)
+        yield from _final_groups(child, path / child.name)
 
 
 def _draft_object(group: SchemaNode, path: VariantPath) -> Iterator[ShreddedGroup]:

@@ -47,13 +47,13 @@ class PartReader:
 
     def columns(self, outputs: list[int], mask: pa.BooleanArray | None = None) -> dict[int, pa.Array]:
         """Return some selected columns by number, of the rows where `mask` is true."""
-        direct = {} if len(self.groups) > 1 else self._direct(outputs, mask)
-        nested = self._nested([number for number in outputs if number not in direct])
+        direct = {} if len(self.groups) > 1 else self._columns_of_pages(outputs, mask)
+        nested = self._columns_of_tables([number for number in outputs if number not in direct])
         if mask is not None:
             nested = {number: column.filter(mask) for number, column in nested.items()}
         return direct | nested
 
-    def _direct(self, outputs: list[int], mask: pa.BooleanArray | None) -> dict[int, pa.Array]:
+    def _columns_of_pages(self, outputs: list[int], mask: pa.BooleanArray | None) -> dict[int, pa.Array]:
         """Return the columns that are the values of one leaf column, if `column_values` can read its pages."""
         plan, group = self.plan, self.groups[0]
         if not plan.direct:
@@ -76,7 +76,7 @@ class PartReader:
                 columns[number] = column
         return columns
 
-    def _nested(self, outputs: list[int]) -> dict[int, pa.Array]:
+    def _columns_of_tables(self, outputs: list[int]) -> dict[int, pa.Array]:
         """Return some selected columns by number, from tables that pyarrow reads."""
         from parquet_variant.compute.extract_path import storage_group
 
@@ -99,7 +99,7 @@ class PartReader:
             elif table is None or first.leaves[number] is None:
                 columns[number] = pa.nulls(rows, selected.field.type)
             elif selected.path is None:
-                columns[number] = self._ordinary(nested_array(table, [selected.stored_name]), selected)
+                columns[number] = self._ordinary_column(nested_array(table, [selected.stored_name]), selected)
             else:
                 assert plan.column is not None
                 if storage is None:
@@ -110,7 +110,7 @@ class PartReader:
                         group = spans.value_positions(storage.field("metadata"))
                         paths = [self.selected[number].path for number in outputs]
                         group.look_up(path.segments for path in paths if path is not None)
-                columns[number] = self._extracted(storage, group, selected)
+                columns[number] = self._extract_path(storage, group, selected)
         return columns
 
     def _spans(self, outputs: list[int], leaves: list[int]) -> tuple[Spans | None, list[int]]:
@@ -128,7 +128,7 @@ class PartReader:
         spans = value_spans(self.file, self.groups[0].number, plan.column)
         return spans, leaves if spans is None else [leaf for leaf in leaves if leaf != value.leaf]
 
-    def _ordinary(self, column: pa.Array, selected: Selected) -> pa.Array:
+    def _ordinary_column(self, column: pa.Array, selected: Selected) -> pa.Array:
         name = selected.stored_name
         if any(variant.path[0] == name for variant in find_variants(self.file.schema)):
             column = nested_array(plain_variants(pa.table({name: column}), self.file), [name])
@@ -142,7 +142,9 @@ class PartReader:
                 reason="files-differ",
             ) from None
 
-    def _extracted(self, storage: pa.StructArray, group: Group | ValuePositions | None, selected: Selected) -> pa.Array:
+    def _extract_path(
+        self, storage: pa.StructArray, group: Group | ValuePositions | None, selected: Selected
+    ) -> pa.Array:
         from parquet_variant.compute.extract_path import extract_from, extract_variant
 
         assert selected.path is not None and group is not None

@@ -152,7 +152,9 @@ def plan_file(
     hidden_nan = may_hide_nan(file.metadata)
     blooms = BloomFilters(file)
     names = {item.name: output for item, output in zip(selection, outputs, strict=True)}
-    per_group = [_statistics(file, number) if skipping else _unknown for number in range(file.metadata.num_row_groups)]
+    per_group = [
+        _statistics(file, number) if skipping else _unknown_statistics for number in range(file.metadata.num_row_groups)
+    ]
     if (
         predicate is not None
         and skipping
@@ -242,7 +244,7 @@ def _statistics(file: OpenFile, number: int) -> Statistics:
     return statistics
 
 
-def _unknown(node: SchemaNode) -> LeafStatistics:
+def _unknown_statistics(node: SchemaNode) -> LeafStatistics:
     return LeafStatistics(0)
 
 

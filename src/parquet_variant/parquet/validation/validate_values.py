@@ -32,12 +32,12 @@ _SMALL_BYTES, _MAX_CACHED = 32, 100_000
 
 def check_values(storage: pa.StructArray, violations: Violations) -> None:
     """Report violations by the values of a row group, unshredded or shredded in the final layout."""
-    keep = np.flatnonzero(_valid(storage))
+    keep = np.flatnonzero(_valid_mask(storage))
     rows = keep.astype(np.int64)
     fields = stored_columns(storage)
     columns = {name: _take(array, keep, len(storage)) for name, array in fields.items()}
-    if _valid(columns["metadata"]).sum() < len(rows):
-        for row in rows[~_valid(columns["metadata"])]:
+    if _valid_mask(columns["metadata"]).sum() < len(rows):
+        for row in rows[~_valid_mask(columns["metadata"])]:
             violations.add("no-metadata", "metadata is null", None, int(row))
     metadata = columns["metadata"]
     if not pa.types.is_dictionary(metadata.type):
@@ -48,7 +48,7 @@ def check_values(storage: pa.StructArray, violations: Violations) -> None:
     check.group(columns, rows, VariantPath(), required=True, top=True)
 
 
-def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
+def _valid_mask(array: pa.Array) -> npt.NDArray[np.bool_]:
     return to_numpy(array.is_valid())
 
 
@@ -81,8 +81,8 @@ class _Check:
         """Check the entries of a group; return the mask of entries that have a value."""
         no_rows = np.zeros(len(rows), bool)
         value, typed = fields.get("value"), fields.get("typed_value")
-        has_value = no_rows if value is None else _valid(value)
-        has_typed = no_rows if typed is None else _valid(typed)
+        has_value = no_rows if value is None else _valid_mask(value)
+        has_typed = no_rows if typed is None else _valid_mask(typed)
         if required:
             where = "a row" if top else "an element"
             for row in rows[~has_value & ~has_typed]:
@@ -97,7 +97,7 @@ class _Check:
         if value is not None:
             self._residuals(value, np.flatnonzero(has_value), rows, has_typed, path, kind, names)
         if typed is not None:
-            self._typed(typed, rows, has_typed, path, kind)
+            self._check_typed(typed, rows, has_typed, path, kind)
         return has_value | has_typed
 
     def _residuals(
@@ -110,7 +110,7 @@ class _Check:
         kind: str,
         names: frozenset[str],
     ) -> None:
-        sound = self._sound(value, places, rows)
+        sound = self._sound_values(value, places, rows)
         if kind in ("variant", "primitive"):  # a valid value breaks another rule only if there is a typed value too
             places = places[~sound[places] | has_typed[places]]
         for place in places:
@@ -131,7 +131,7 @@ class _Check:
                 for name in sorted(names.intersection(Variant(metadata, data).keys())):
                     self.violations.add("field-in-both", f"the shredded field {name!r} is also in value", path, row)
 
-    def _sound(self, value: pa.Array, places: npt.NDArray[np.intp], rows: Rows) -> npt.NDArray[np.bool_]:
+    def _sound_values(self, value: pa.Array, places: npt.NDArray[np.intp], rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which entries of a column the kernel finds valid; False where it cannot decide."""
         present = np.zeros(len(value), np.bool_)
         codes = self.codes[rows]
@@ -152,7 +152,7 @@ class _Check:
                 self.small[code, data] = faults
         return faults
 
-    def _typed(
+    def _check_typed(
         self, typed: pa.Array, rows: Rows, has_typed: npt.NDArray[np.bool_], path: VariantPath, kind: str
     ) -> None:
         if kind == "object":

@@ -37,7 +37,9 @@ def conform_table(
     Raises `VariantFileError` for a path that does not exist, and `SchemaError` for a Variant of an invalid type.
     """
     if not variants and not value_first and isinstance(columns, Mapping):
-        arrays = {name: array for name, array in columns.items() if isinstance(array, VariantArray) and _fits(array)}
+        arrays = {
+            name: array for name, array in columns.items() if isinstance(array, VariantArray) and _is_conforming(array)
+        }
         if arrays and len(arrays) == len(columns) and len(set(map(len, arrays.values()))) == 1:
             return variant_table(arrays), tuple((name,) for name in arrays)
     named = {tuple(name.split(".")) for name in variants}
@@ -60,7 +62,7 @@ def conform_table(
     return table, tuple(place for place, annotated in seen.items() if annotated)
 
 
-def _fits(array: VariantArray) -> bool:
+def _is_conforming(array: VariantArray) -> bool:
     """Return whether a top-level column can be written as it is."""
     return array.fits_files and (array.schema is None or array.schema.physical_depth <= depth_limit())
 
@@ -79,11 +81,11 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
     metadata = children["metadata"]
     if pa.types.is_run_end_encoded(metadata.type):
         metadata = without_encoding(metadata)
-    metadata = _dictionary(_filled(metadata, _EMPTY_METADATA))
+    metadata = _dictionary(_fill_nulls(metadata, _EMPTY_METADATA))
     value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
     shredded = "typed_value" in children
     if not shredded:
-        value = _filled(value, _VARIANT_NULL)
+        value = _fill_nulls(value, _VARIANT_NULL)
     arrays: list[pa.Array] = [metadata, value]
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=shredded)]
     if shredded:
@@ -132,13 +134,13 @@ def _dictionary(metadata: pa.Array) -> pa.Array:
     return metadata.cast(pa.binary()).dictionary_encode()
 
 
-def _filled(array: pa.Array, filler: bytes) -> pa.Array:
+def _fill_nulls(array: pa.Array, filler: bytes) -> pa.Array:
     """Fill nulls, also in null rows, because a required column of a null group must not have nulls."""
     if not array.null_count:
         return array
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-        return _filled(array, filler).dictionary_encode()
+        return _fill_nulls(array, filler).dictionary_encode()
     return pc.fill_null(array, scalar(filler, array.type))
 
 

@@ -146,7 +146,7 @@ def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
         # Shared prefixes are tried only if values hardly repeat, because this is the slowest trial.
         if encoding == Encoding.DELTA_BYTE_ARRAY and not name:
             break
-        tried = (_encoded(values, encoding, kind),)
+        tried = (_encode_values(values, encoding, kind),)
         cost = _cost(tried, values, compression, level)
         if cost < (1 - _DELTA_GAIN * (encoding != Encoding.PLAIN)) * least:
             least, name, pages = cost, encoding.name, tried
@@ -159,14 +159,14 @@ def _in_dictionary(values: LeafValues, kind: LeafType) -> Pages:
     indexed = dictionary.index(values, DICTIONARY_BYTES)
     if indexed is None:
         return ()
-    entries = _encoded(dictionary.values(), Encoding.PLAIN, kind)
+    entries = _encode_values(dictionary.values(), Encoding.PLAIN, kind)
     width = max((dictionary.count - 1).bit_length(), 1)
     out = np.empty(max_index_bytes(values.count, width), np.uint8)
     dictionary.release()
     return entries, out[: encode_indices(indexed.indices, width, out)]
 
 
-def _encoded(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:
+def _encode_values(values: LeafValues, encoding: Encoding, kind: LeafType) -> Bytes:
     out = np.empty(max_value_bytes(values, encoding), np.uint8)
     return out[: encode_values(values, encoding, kind, out)]
 

@@ -45,7 +45,7 @@ def map_variants(table: pa.Table, convert: Convert, named: Set[Place] = frozense
             columns.append(column)
             continue
         chunks = column.chunks or [pa.nulls(0, column.type)]
-        converted = [_mapped(field, chunk, (field.name,), convert, named) for chunk in chunks]
+        converted = [_convert_variants(field, chunk, (field.name,), convert, named) for chunk in chunks]
         fields.append(converted[0][0])
         columns.append(pa.chunked_array([array for _, array in converted]))
     return pa.table(columns, schema=pa.schema(fields))
@@ -76,7 +76,7 @@ def _contains_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:
     )
 
 
-def _mapped(
+def _convert_variants(
     field: pa.Field, array: pa.Array, place: Place, convert: Convert, named: Set[Place]
 ) -> tuple[pa.Field, pa.Array]:
     if _is_variant(field, place, named):
@@ -90,7 +90,9 @@ def _mapped(
         children = [array.field(number) for number in range(kind.num_fields)]
     else:
         children = [array.items if pa.types.is_map(kind) else array.values]
-    converted = [_mapped(child, part, at, convert, named) for (child, at), part in zip(places, children, strict=True)]
+    converted = [
+        _convert_variants(child, part, at, convert, named) for (child, at), part in zip(places, children, strict=True)
+    ]
     if pa.types.is_struct(kind):
         mask = array.is_null() if array.null_count else None
         array = pa.StructArray.from_arrays(

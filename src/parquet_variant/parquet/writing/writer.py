@@ -324,7 +324,7 @@ class VariantWriter:
         try:
             with write_errors(self.path):
                 if self._unsorted:
-                    self._write_table(self._sorted())
+                    self._write_table(self._sort_rows())
                 self._end_group()
                 footer, size = self._file.close(self._key_values(self._schema))
                 self._stream.close()
@@ -337,7 +337,7 @@ class VariantWriter:
         self.info = FileInfo(self.path, self.rows, size, self._groups, tuple(annotated), self._nan, footer, self._nulls)
         return self.info
 
-    def _sorted(self) -> pa.Table:
+    def _sort_rows(self) -> pa.Table:
         table, self._unsorted = pa.concat_tables(self._unsorted), []
         return _sorted_rows(table.combine_chunks(), self._options.sort_by)
 

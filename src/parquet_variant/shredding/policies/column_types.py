@@ -77,15 +77,17 @@ def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     whole_digits, scale = max(path_profile.whole_digits, 1), path_profile.scale
     if whole_digits + scale <= _NARROW:
         return decimal(whole_digits + scale, scale), ints + decimals
-    narrow = _best([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, _NARROW)])
+    narrow = _most_frequent([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, _NARROW)])
     if narrow[1] >= (1 - _OUTLIERS) * (ints + decimals):
         return narrow
     if whole_digits + scale <= MAX_PRECISION:
         return decimal(whole_digits + scale, scale), ints + decimals
-    return _best([(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, MAX_PRECISION)])
+    return _most_frequent(
+        [(pa.int64(), ints), _most_typed(wholes, scales, path_profile.int_digits, ints, MAX_PRECISION)]
+    )
 
 
-def _best(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
+def _most_frequent(columns: list[tuple[pa.DataType, int]]) -> tuple[pa.DataType, int]:
     return max(columns, key=lambda column: column[1])
 
 

@@ -112,15 +112,15 @@ class InferenceResult:
     def __post_init__(self) -> None:
         schema = self.schema.limited_to(MAX_PHYSICAL_DEPTH)
         if schema != self.schema:
-            self._narrow(schema, f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse")
+            self._narrow_schema(schema, f"deeper than {MAX_PHYSICAL_DEPTH} Parquet levels, which some readers refuse")
 
     def narrowed(self, schema: ShreddingSchema, reason: str) -> InferenceResult:
         """Return the result with a part of its schema, and a reason for the paths that are not shredded any more."""
         result = replace(self)
-        result._narrow(schema, reason)
+        result._narrow_schema(schema, reason)
         return result
 
-    def _narrow(self, schema: ShreddingSchema, reason: str) -> None:
+    def _narrow_schema(self, schema: ShreddingSchema, reason: str) -> None:
         def narrowed(decision: Decision) -> Decision:
             node = schema.get(decision.path)
             if not decision.shredded or (node is not None and (node.kind != "variant" or decision.type == "variant")):

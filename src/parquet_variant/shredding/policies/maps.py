@@ -72,13 +72,13 @@ def map_reason(path_profile: PathProfile, rules: MapRules) -> str | None:
     filled = path_profile.field_count / objects / keys
     if filled > rules.filled and keys < rules.surely:
         return None
-    alike = _alike(path_profile.largest_fields(_COMPARED_KEYS, by_rows=False))
+    alike = _similarity(path_profile.largest_fields(_COMPARED_KEYS, by_rows=False))
     if alike < rules.alike:
         return None
     return f"a map: {keys:,} keys, {filled:.1%} of them in an object, {alike:.0%} alike"
 
 
-def _alike(fields: list[PathProfile]) -> float:
+def _similarity(fields: list[PathProfile]) -> float:
     """Return the share of values of the most frequent type, times the share of their common keys for objects."""
     types: Counter[str] = Counter()
     names: Counter[object] = Counter()

@@ -122,7 +122,7 @@ class TilesPolicy:
 
     def choose(self, profile: Profile) -> TilesResult:
         """Return the schema for data with this profile, as one tile."""
-        leaves = self._frequent(profile)
+        leaves = self._frequent_leaves(profile)
         return self._result(profile, [Tile(0, profile.rows, schema_of_leaves(leaves), ())], [leaves])
 
     def choose_rows(self, array: VariantArray) -> TilesResult:
@@ -134,14 +134,14 @@ class TilesPolicy:
             tile_profile = Profile()
             for tape in tapes:
                 tile_profile = tile_profile.merge(Profile.of_tape(tape))
-            leaves = self._frequent(tile_profile)
+            leaves = self._frequent_leaves(tile_profile)
             itemsets = _itemsets(tapes, list(leaves), tile_profile, self.min_share)
             tiles.append(Tile(start, len(part), schema_of_leaves(leaves), itemsets))
             leaves_of_tiles.append(leaves)
             profile = profile.merge(tile_profile)
         return self._result(profile, tiles, leaves_of_tiles)
 
-    def _frequent(self, profile: Profile) -> dict[VariantPath, ShreddingSchema]:
+    def _frequent_leaves(self, profile: Profile) -> dict[VariantPath, ShreddingSchema]:
         """Return the leaves whose most frequent type is in enough of the rows."""
         min_rows = self.min_share * (profile.rows - profile.null_rows)
         leaves: dict[VariantPath, ShreddingSchema] = {}

@@ -66,9 +66,9 @@ class BatchReader(DataSourceReader):
         """Return the row groups of some files, or of all files of the source, that may match the filter."""
         size = self.options.partition_bytes
         if self.options.paths is None:
-            return _packed(self._row_tasks(locate(self.options.sources) if files is None else files, size), size)
+            return _pack_tasks(self._row_tasks(locate(self.options.sources) if files is None else files, size), size)
         query = self._scan()
-        return _packed((query if files is None else query.of(files)).tasks(size), size)
+        return _pack_tasks((query if files is None else query.of(files)).tasks(size), size)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition; runs in a task."""
@@ -136,7 +136,7 @@ class BatchReader(DataSourceReader):
                 yield partitioned_table(file, [number], names)
 
 
-def _packed(tasks: Iterable[ScanTask], size: int) -> list[InputPartition]:
+def _pack_tasks(tasks: Iterable[ScanTask], size: int) -> list[InputPartition]:
     """Return one partition per task; many small files share one, because a Spark task costs as much as reading 100."""
     task_list = list(tasks)
     costs = [task.bytes + _OPEN_BYTES for task in task_list]

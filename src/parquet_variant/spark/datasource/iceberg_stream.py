@@ -48,7 +48,7 @@ class IcebergStreamReader(TableStreamReader[Snapshot, TableFile]):
         """Return the snapshot of a sequence number, with the current columns of the table."""
         info = next((info for info in _line(newest) if info.sequence_number == number), None)
         if info is None and number > 0:
-            raise _missing(newest, number)
+            raise _missing_snapshot(newest, number)
         return Snapshot(newest.table, info, newest.metadata.schema, newest.branch)
 
     def files_of(self, current: Snapshot) -> list[TableFile]:
@@ -73,7 +73,7 @@ class IcebergStreamReader(TableStreamReader[Snapshot, TableFile]):
         )
         is_incomplete = bool(line) and line[-1].parent_id is not None and numbers[0] > start + 1
         if is_rolled_back or is_incomplete:
-            raise _missing(newest, start)
+            raise _missing_snapshot(newest, start)
         return [number for number in numbers if start < number and (end is None or number <= end)]
 
     def appended(self, newest: Snapshot, number: int) -> list[TableFile]:
@@ -110,7 +110,7 @@ def _line(newest: Snapshot) -> list[SnapshotInfo]:
     return newest.metadata.ancestors(newest.snapshot_id)
 
 
-def _missing(newest: Snapshot, number: int) -> IcebergError:
+def _missing_snapshot(newest: Snapshot, number: int) -> IcebergError:
     return IcebergError(
         f"the snapshot with sequence number {number}, up to which the stream has read, has expired or was rolled back: "
         "start the stream with a new checkpoint",

@@ -102,7 +102,7 @@ class WriteOptions:
     def check_stream(self) -> None:
         """Raise `VariantError` for an option that applies to batches only."""
         if self.transaction_version is not None:
-            raise _bad(
+            raise _bad_value(
                 "txnVersion", str(self.transaction_version), "it applies to batches; streams number their batches"
             )
 
@@ -117,11 +117,11 @@ class WriteOptions:
         WriterOptions.of(write)  # raises in the driver, not in the first task
         layout = texts.value("layout")
         if layout not in (None, "final", "unshredded"):
-            raise _bad("layout", layout, "use final or unshredded")
+            raise _bad_value("layout", layout, "use final or unshredded")
         path = texts.path()
         format_name = table_format(texts.by_name.get("format"), path, texts.catalog)
         if format_name != "iceberg" and (branch := texts.value("branch")) is not None:
-            raise _bad("branch", branch, f"it applies to Iceberg tables, and {path} is not an Iceberg table")
+            raise _bad_value("branch", branch, f"it applies to Iceberg tables, and {path} is not an Iceberg table")
         return cls(
             path,
             texts.value("column"),
@@ -221,7 +221,7 @@ class ReadOptions:
             sources,
             texts.value("column"),
             texts.value(columns, _projection) if texts.value(columns) else None,
-            texts.value("partitionBytes", _positive) or _DEFAULT_PARTITION_BYTES,
+            texts.value("partitionBytes", _positive_integer) or _DEFAULT_PARTITION_BYTES,
             format_name,
             texts.catalog,
             texts.value("snapshotId" if texts.value("snapshotId") else "versionAsOf", _integer),
@@ -234,7 +234,7 @@ class ReadOptions:
             where,
             bool(texts.value("mergeSchema", _boolean)),
             not texts.value("recursiveFileLookup", _boolean),
-            texts.value("maxFilesPerTrigger", _positive),
+            texts.value("maxFilesPerTrigger", _positive_integer),
             texts.value("maxBytesPerTrigger", _bytes),
         )
 
@@ -262,7 +262,7 @@ def table_format(format_name: str | None, path: str, catalog: Any = None, paths:
     Iceberg.
     """
     if format_name not in (None, *_FORMATS):
-        raise _bad("format", str(format_name), f"use {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
+        raise _bad_value("format", str(format_name), f"use {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
     if catalog is not None:
         if format_name not in (None, "iceberg"):
             raise VariantError(
@@ -284,13 +284,15 @@ def _check_table_options(texts: _OptionTexts, format_name: str, source: str, str
             continue
         if stream is not None and is_for_streams is not None and is_for_streams != stream:
             kind = "streams; use versionAsOf" if is_for_streams else "batches; use startingVersion"
-            raise _bad(name, text, f"it applies to {kind}")
+            raise _bad_value(name, text, f"it applies to {kind}")
         if format_name not in formats:
             kinds = " and ".join(kind.title() for kind in formats)
             what = "a Parquet file or directory" if format_name == "parquet" else "a Delta table"
-            raise _bad(name, text, f"it applies to {kinds} tables, and {source} is {what}")
+            raise _bad_value(name, text, f"it applies to {kinds} tables, and {source} is {what}")
     if len(names := [name for name in _BATCH_VERSIONS if texts.value(name) is not None]) > 1:
-        raise _bad(names[1], texts.value(names[1]), f"{names[0]} also names a version of the table: set one of the two")
+        raise _bad_value(
+            names[1], texts.value(names[1]), f"{names[0]} also names a version of the table: set one of the two"
+        )
 
 
 def _boolean(text: str) -> bool:
@@ -308,7 +310,7 @@ def _integer(text: str) -> int:
         raise ValueError("an integer") from None
 
 
-def _positive(text: str) -> int:
+def _positive_integer(text: str) -> int:
     number = _integer(text)
     if number < 1:
         raise ValueError("a positive integer")
@@ -431,7 +433,7 @@ class _OptionTexts:
         try:
             return None if text is None else read(text)
         except (ValueError, TypeError) as error:
-            raise _bad(option, str(text), f"use {_EXPECTED.get(option, 'another value')} ({error})") from None
+            raise _bad_value(option, str(text), f"use {_EXPECTED.get(option, 'another value')} ({error})") from None
 
     def path(self) -> str:
         """Return the path of the files or the table, or the name of a table in a catalog."""
@@ -440,5 +442,5 @@ class _OptionTexts:
         return path if self.catalog is not None else absolute(path)
 
 
-def _bad(option: str, text: str, hint: str) -> VariantError:
+def _bad_value(option: str, text: str, hint: str) -> VariantError:
     return VariantError(f"option {option} is {text!r}: {hint}", reason="bad-option")

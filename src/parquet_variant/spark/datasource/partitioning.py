@@ -47,14 +47,20 @@ class Partitioning:
                 continue
             if name in self.paths.names:
                 if name in types:
-                    raise _bad(f"the DataFrame already has a column {name!r}: choose another name for the path")
+                    raise _bad_partitioning(
+                        f"the DataFrame already has a column {name!r}: choose another name for the path"
+                    )
                 continue
             if name not in types:
-                raise _bad(f"unknown column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type")
+                raise _bad_partitioning(
+                    f"unknown column {name!r}: choose from {', '.join(types)}, or write {name}=$.path:type"
+                )
             if name == column or isinstance(types[name], VariantType | StructType | ArrayType | MapType):
-                raise _bad(f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type")
+                raise _bad_partitioning(
+                    f"column {name!r} is not a scalar: partition by a path, such as {name}=$.path:type"
+                )
         if self.names and set(types) <= set(self.names):
-            raise _bad("the files would contain no column: remove one of the partition columns")
+            raise _bad_partitioning("the files would contain no column: remove one of the partition columns")
 
     @property
     def new_fields(self) -> list[StructField]:
@@ -75,5 +81,5 @@ class Partitioning:
         yield from split_columns(keys, file_columns)
 
 
-def _bad(message: str) -> VariantError:
+def _bad_partitioning(message: str) -> VariantError:
     return VariantError(f"option partitionBy: {message}", reason="bad-option")

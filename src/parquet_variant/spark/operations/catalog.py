@@ -64,8 +64,8 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
     _make_room(spark, parts, replace)
     spark.sql(statement)
     if "PARTITIONED BY" in statement:
-        spark.catalog.recoverPartitions(_quoted(parts))
-    return spark.table(_quoted(parts))
+        spark.catalog.recoverPartitions(_quote_name(parts))
+    return spark.table(_quote_name(parts))
 
 
 def refresh_view(spark: SparkSession, name: str) -> None:
@@ -112,7 +112,7 @@ def _name_parts(name: str) -> list[str]:
     return [part.strip("`") for part in parts]
 
 
-def _quoted(parts: list[str]) -> str:
+def _quote_name(parts: list[str]) -> str:
     return ".".join(map(backquoted, parts))
 
 
@@ -130,7 +130,7 @@ def _delta_statement(spark: SparkSession, parts: list[str], path: str) -> str:
             "OPTIONS (path '...')",
             reason="no-delta",
         )
-    return f"CREATE TABLE {_quoted(parts)} USING delta LOCATION {_literal(path)}"
+    return f"CREATE TABLE {_quote_name(parts)} USING delta LOCATION {_literal(path)}"
 
 
 def _iceberg_statement(spark: SparkSession, parts: list[str], path: str) -> str:
@@ -157,15 +157,15 @@ def _parquet_statement(parts: list[str], path: str) -> str:
     partitions = [field.name for field in columns.fields if field.name not in files.fieldNames()]
     definitions = ", ".join(f"{backquoted(field.name)} {field.dataType.simpleString()}" for field in columns.fields)
     partitioned = f" PARTITIONED BY ({', '.join(map(backquoted, partitions))})" if partitions else ""
-    return f"CREATE TABLE {_quoted(parts)} ({definitions}) USING parquet{partitioned} LOCATION {_literal(path)}"
+    return f"CREATE TABLE {_quote_name(parts)} ({definitions}) USING parquet{partitioned} LOCATION {_literal(path)}"
 
 
 def _make_room(spark: SparkSession, parts: list[str], replace: bool) -> None:
     """Check the name of the new table, and drop a registered table of this name if it is to be replaced."""
-    name = _quoted(parts)
-    if len(parts) > 1 and not spark.catalog.databaseExists(_quoted(parts[:-1])):
+    name = _quote_name(parts)
+    if len(parts) > 1 and not spark.catalog.databaseExists(_quote_name(parts[:-1])):
         raise VariantError(
-            f"the database {'.'.join(parts[:-1])} does not exist: run CREATE DATABASE {_quoted(parts[:-1])}",
+            f"the database {'.'.join(parts[:-1])} does not exist: run CREATE DATABASE {_quote_name(parts[:-1])}",
             reason="no-such-database",
         )
     if not spark.catalog.tableExists(name):

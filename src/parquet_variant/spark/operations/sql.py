@@ -109,7 +109,7 @@ def _frame(spark: SparkSession, planned: SqlQuery, use: TableUse) -> DataFrame:
         # The scan of a table returns one Variant and ordinary columns, whole rows contain all Variants.
         row_columns = None if _is_iceberg(table) or is_delta(path) else columns
         rows = read(spark, path, row_columns, **version)
-        return rows.select(*(_extracted(needed).alias(name) for name, needed in use.needed.items()))
+        return rows.select(*(_path_expression(needed).alias(name) for name, needed in use.needed.items()))
     # Spark filters all rows again, so that a filter of the data source helps only if it reads files.
     where = None if predicate is None or not readers_of(use).python else predicate_text(predicate)
     return read(spark, path, columns, where, column=column, **version)
@@ -152,7 +152,7 @@ def _variants(use: TableUse) -> set[str]:
     return {column.column for column in use.needed.values() if column.path is not None}
 
 
-def _extracted(needed: NeededColumn) -> Column:
+def _path_expression(needed: NeededColumn) -> Column:
     """Return an expression by which Spark extracts a path from the whole Variant."""
     from pyspark.sql.functions import col, try_variant_get
 

@@ -60,7 +60,7 @@ def nested_kind(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
         values.children(node, node.expressions)
         return None
     if isinstance(node, (exp.Struct, exp.Array, exp.ToMap, exp.Map, exp.Tuple)) or name in _STRUCTS | _LISTS:
-        return _made(values, node, name)
+        return _rewrite_constructor(values, node, name)
     if isinstance(node, exp.Transform) or name in _TRANSFORMS | _FILTERS | _TESTS:
         return _by_lambda(values, node, name)
     if isinstance(node, exp.Comprehension):
@@ -78,7 +78,7 @@ def nested_kind(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
         return _of_struct(values, node, name)
     takes = name in _SAME | _ELEMENTS | _TYPED
     if takes or isinstance(node, (exp.Explode, exp.Unnest, exp.ArraySize)):
-        return _taken(values, node, name)
+        return _rewrite_accessor(values, node, name)
     return NOT_NESTED
 
 
@@ -119,7 +119,7 @@ def _of_struct(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
     return pa.struct([*kind, *(pa.field(key, pa.null() if part is None else part) for key, part in added)])
 
 
-def _made(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
+def _rewrite_constructor(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
     """Rewrite a constructor of a struct, list or map."""
     if isinstance(node, exp.ToMap):
         entries = values.expression(node.this)[1]
@@ -163,7 +163,7 @@ def _by_lambda(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
     return kind
 
 
-def _taken(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
+def _rewrite_accessor(values: ValueRewriter, node: exp.Expr, name: str) -> Kind:
     """Rewrite a function that returns elements of a list or map, or part of it."""
     first = node.this if isinstance(node, (exp.Explode, exp.ArraySize)) else (*node.expressions, None)[0]
     kind = None if first is None else values.expression(first)[1]

@@ -27,7 +27,7 @@ _PARAMETERS = count(1)
 
 def as_json(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
     """Return a value with DuckDB's JSON in place of each Variant."""
-    return _replaced(value, kind, None, lambda variant, _: exp.cast(_call(values, variant, "to_json"), "JSON"))
+    return _replace_variants(value, kind, None, lambda variant, _: exp.cast(_call(values, variant, "to_json"), "JSON"))
 
 
 def as_text(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
@@ -35,7 +35,7 @@ def as_text(values: ValueRewriter, value: exp.Expr, kind: Kind) -> exp.Expr:
     text = partial(_cast_variant, values)
     if is_variant(kind):
         return text(value, pa.string())
-    return exp.cast(_replaced(value, kind, None, lambda variant, _: text(variant, pa.string())), "TEXT")
+    return exp.cast(_replace_variants(value, kind, None, lambda variant, _: text(variant, pa.string())), "TEXT")
 
 
 def cast_inside(values: ValueRewriter, node: exp.Cast, value: exp.Expr, kind: Kind) -> exp.Expr:
@@ -45,7 +45,9 @@ def cast_inside(values: ValueRewriter, node: exp.Cast, value: exp.Expr, kind: Ki
     if node.is_type(*exp.DataType.TEXT_TYPES):
         return as_text(values, value, kind)
     target = sql_type(node.to, values.engine)
-    inside = _replaced(value, kind, target, lambda variant, part: _cast_variant(values, variant, part or pa.string()))
+    inside = _replace_variants(
+        value, kind, target, lambda variant, part: _cast_variant(values, variant, part or pa.string())
+    )
     copy = node.copy()
     copy.set("this", inside)
     return copy
@@ -60,7 +62,7 @@ def _call(values: ValueRewriter, variant: exp.Expr, function: str) -> exp.Expr:
     return exp.Anonymous(this=values.rewriter.getter(function=function), expressions=[variant])
 
 
-def _replaced(value: exp.Expr, kind: Kind, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
+def _replace_variants(value: exp.Expr, kind: Kind, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
     """Return a value with each Variant replaced; `target` is the type that the whole is cast to, if there is one."""
     if kind is None or not holds_variants(kind):
         return value
@@ -71,7 +73,7 @@ def _replaced(value: exp.Expr, kind: Kind, target: pa.DataType | None, leaf: _Le
     if pa.types.is_struct(kind):
         return _bound(value, lambda struct: _replaced_struct(struct, kind, target, leaf))
     inner = target.value_type if target is not None and pa.types.is_list(target) else None
-    return _transformed(value, lambda element: _replaced(element, kind.value_type, inner, leaf))
+    return _list_transform(value, lambda element: _replace_variants(element, kind.value_type, inner, leaf))
 
 
 def _replaced_map(value: exp.Expr, kind: pa.MapType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
@@ -79,10 +81,13 @@ def _replaced_map(value: exp.Expr, kind: pa.MapType, target: pa.DataType | None,
     entries = exp.Anonymous(this="map_entries", expressions=[value])
 
     def entry(pair: exp.Expr) -> exp.Expr:
-        parts = {"key": _field(pair, "key"), "value": _replaced(_field(pair, "value"), kind.item_type, inner, leaf)}
+        parts = {
+            "key": _field(pair, "key"),
+            "value": _replace_variants(_field(pair, "value"), kind.item_type, inner, leaf),
+        }
         return _struct(parts)
 
-    return exp.Anonymous(this="map_from_entries", expressions=[_transformed(entries, entry)])
+    return exp.Anonymous(this="map_from_entries", expressions=[_list_transform(entries, entry)])
 
 
 def _replaced_struct(struct: exp.Expr, kind: pa.StructType, target: pa.DataType | None, leaf: _Leaf) -> exp.Expr:
@@ -94,7 +99,7 @@ def _replaced_struct(struct: exp.Expr, kind: pa.StructType, target: pa.DataType 
             if unnamed
             else _field(struct, field.name)
         )
-        parts.append(_replaced(part, field.type, _part_of(target, field.name, number), leaf))
+        parts.append(_replace_variants(part, field.type, _part_of(target, field.name, number), leaf))
     made = (
         exp.Anonymous(this="row", expressions=parts)
         if unnamed
@@ -126,10 +131,10 @@ def _bound(value: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     """Return an expression over a value that is computed once, however often `body` names it."""
     if isinstance(value, (exp.Column, exp.Identifier)):
         return body(value)
-    lists = _transformed(exp.Array(expressions=[value]), body)
+    lists = _list_transform(exp.Array(expressions=[value]), body)
     return exp.Anonymous(this="list_extract", expressions=[lists, exp.Literal.number(1)])
 
 
-def _transformed(lists: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+def _list_transform(lists: exp.Expr, body: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
     name = exp.to_identifier(f"_element_{next(_PARAMETERS)}")
     return exp.Anonymous(this="list_transform", expressions=[lists, exp.Lambda(this=body(name), expressions=[name])])

@@ -115,7 +115,7 @@ class _Rewriter:
         scope = Scope(dict(around.ctes), around.outer)
         if around.relations or around.locals:
             scope.outer = around
-        self._with(node, scope)
+        self._with_clause(node, scope)
         if isinstance(node, exp.Select):
             return self._select(node, scope)
         if isinstance(node, exp.SetOperation):
@@ -133,18 +133,18 @@ class _Rewriter:
         ExpressionRewriter(self, scope).children(node)
         return None
 
-    def _with(self, node: exp.Expr, scope: Scope) -> None:
+    def _with_clause(self, node: exp.Expr, scope: Scope) -> None:
         clause: Any = node.args.get("with_")
         for cte in () if clause is None else clause.expressions:
             name = cte.alias.lower()
             recursive = clause.args.get("recursive") and isinstance(cte.this, exp.SetOperation)
             outputs = self.query(cte.this, scope, cte if recursive else None)
-            scope.ctes[name] = _renamed(outputs, cte.args.get("alias"))
+            scope.ctes[name] = _rename_outputs(outputs, cte.args.get("alias"))
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: exp.CTE | None) -> Outputs:
         outputs = self.query(node.this, scope)
         if recursive is not None:
-            scope.ctes[recursive.alias.lower()] = _renamed(outputs, recursive.args.get("alias"))
+            scope.ctes[recursive.alias.lower()] = _rename_outputs(outputs, recursive.args.get("alias"))
         added = self.query(node.expression, scope)
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
@@ -209,11 +209,11 @@ class _Rewriter:
             self._relation(node.this, scope)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, scope)  # DuckDB takes a correlated one without LATERAL
-            outputs = _renamed(outputs, node.args.get("alias"))
+            outputs = _rename_outputs(outputs, node.args.get("alias"))
             scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
         elif isinstance(node, exp.Lateral):
             self._lateral(node, scope)
-        elif self._exploded(node, node.this if isinstance(node, exp.Table) else node, scope):
+        elif self._explode_relation(node, node.this if isinstance(node, exp.Table) else node, scope):
             pass
         else:  # a function, VALUES, UNNEST
             scope.relations.append(self._function(node, node, scope))
@@ -247,7 +247,7 @@ class _Rewriter:
                 )
         return node
 
-    def _exploded(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> bool:
+    def _explode_relation(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> bool:
         """Rewrite ``variant_explode(v)`` or ``flatten(v)`` in FROM as a subquery; return whether it was one."""
         name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
         if name not in EXPLODES or self.engine != "duckdb":
@@ -280,12 +280,12 @@ class _Rewriter:
         return True
 
     def _lateral(self, node: exp.Expr, scope: Scope) -> None:
-        if self._exploded(node, node.this, scope):
+        if self._explode_relation(node, node.this, scope):
             return
         if not isinstance(node.this, exp.Subquery):
             scope.relations.append(self._function(node, node.this, scope))
             return
-        outputs = _renamed(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
+        outputs = _rename_outputs(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
         scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
 
     def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> Relation:
@@ -297,13 +297,13 @@ class _Rewriter:
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         if call is not node:
             values.children(node, skip=("this",))
-        return Relation(node.alias_or_name, _renamed(columns, node.args.get("alias")) or (), is_open=True)
+        return Relation(node.alias_or_name, _rename_outputs(columns, node.args.get("alias")) or (), is_open=True)
 
     def _table(self, node: exp.Table, scope: Scope) -> Relation:
         name = ".".join(part.name for part in node.parts)
         alias = node.args.get("alias")
         if name.lower() in scope.ctes and len(node.parts) == 1:
-            outputs = _renamed(scope.ctes[name.lower()], alias)
+            outputs = _rename_outputs(scope.ctes[name.lower()], alias)
             return Relation(node.alias or name, outputs or (), is_open=outputs is None)
         path = node.parts[-1].name if len(node.parts) == 2 and node.parts[0].name.lower() in _FORMATS else name
         table = self.bind(path)
@@ -319,7 +319,7 @@ class _Rewriter:
         columns = [OutputColumn(column, table.kind(column)) for column in table.order]
         nested = table.columns.nested
         columns += [OutputColumn(column, table.kind(column), place) for column, place in nested.items()]
-        relation = Relation(shown, _renamed(columns, alias) or (), use)
+        relation = Relation(shown, _rename_outputs(columns, alias) or (), use)
         if alias is not None and alias.args.get("columns"):
             names = ", ".join(column.name for column in alias.columns)
             raise SqlError(f"{shown}({names}): rename columns in a subquery")
@@ -407,7 +407,7 @@ class _Rewriter:
         return name
 
 
-def _renamed(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
+def _rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
     names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
     if outputs is None:

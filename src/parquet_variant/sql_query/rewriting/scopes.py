@@ -139,9 +139,9 @@ class Scope:
     def _resolve_here(self, parts: tuple[str, ...]) -> ResolvedColumn | None:
         if len(parts) > 1:  # a qualified column goes before a field of a column, as in DuckDB and Spark
             for relation in self.visible():
-                if relation.alias.lower() == parts[0].lower() and (hit := _of(relation, parts[1:])) is not None:
+                if relation.alias.lower() == parts[0].lower() and (hit := _resolve_in(relation, parts[1:])) is not None:
                     return hit
-        hits = [hit for relation in self.visible() if (hit := _of(relation, parts)) is not None]
+        hits = [hit for relation in self.visible() if (hit := _resolve_in(relation, parts)) is not None]
         if not hits:
             return None
         several = len(hits) > 1 and parts[0].lower() not in self.merged
@@ -155,7 +155,7 @@ class Scope:
 
     def everywhere(self, name: str) -> list[ResolvedColumn]:
         """Return all columns of a name in the relations of this scope."""
-        return [hit for relation in self.visible() if (hit := _of(relation, (name,))) is not None]
+        return [hit for relation in self.visible() if (hit := _resolve_in(relation, (name,))) is not None]
 
     def is_known(self, column: exp.Column) -> bool:
         """Return whether a name is an alias, a lambda parameter, or possibly a column that only the engine knows."""
@@ -222,7 +222,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return unique
 
 
-def _of(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | None:
+def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | None:
     """Resolve ``column.field.…`` in one relation: each dot is a field access, and never part of a name."""
     nested = relation.find_nested(parts)
     column = nested or relation.find(parts[0])

@@ -248,7 +248,7 @@ class SelectList(ExpressionRewriter):
         relations = [relation for relation in visible if relation.alias.lower() == (table or relation.alias).lower()]
         if table and not relations:
             raise SqlError(f"unknown table {table}: FROM has {', '.join(relation.alias for relation in visible)}")
-        left_out = {_excluded(column).lower() for column in star.args.get("except_") or ()}
+        left_out = {_excluded_name(column).lower() for column in star.args.get("except_") or ()}
         replaced = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
         outputs: list[OutputColumn] = []
         for relation in relations:
@@ -267,7 +267,9 @@ class SelectList(ExpressionRewriter):
             value, kind = self.expression(replacement.this)
             replacement.set("this", value)
             outputs = [OutputColumn(o.name, kind) if (o.name or "").lower() == alias else o for o in outputs]
-        excluded = [column for column in star.args.get("except_") or () if self._is_read(_excluded(column), relations)]
+        excluded = [
+            column for column in star.args.get("except_") or () if self._is_read(_excluded_name(column), relations)
+        ]
         star.set("except_", excluded)
         self.stars.append((star, table, left_out))
         return outputs if not any(relation.is_open for relation in relations) else False
@@ -338,7 +340,7 @@ def _aggregates() -> frozenset[str]:
     return aggregate_names()
 
 
-def _excluded(node: exp.Expr) -> str:
+def _excluded_name(node: exp.Expr) -> str:
     return node.this.name if isinstance(node, exp.Column) else node.name
 
 

@@ -153,7 +153,7 @@ class ExpressionRewriter:
     def _handing_on(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         """Rewrite an expression by what it makes of Variants: returns, compares, converts or refuses them."""
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
-        if self.engine == "duckdb" and (result := self._computed(node, name)) is not None:
+        if self.engine == "duckdb" and (result := self._rewrite_computation(node, name)) is not None:
             return result
         if isinstance(node, (exp.Paren, exp.Alias, exp.PropertyEQ)):
             key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
@@ -195,7 +195,7 @@ class ExpressionRewriter:
         self.children(node, convert=conversion(self, node, name))
         return node, None
 
-    def _computed(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
+    def _rewrite_computation(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
         """Rewrite a comparison, an aggregate or a function over Variants; None for any other expression."""
         if isinstance(node, COMPARISONS):
             done = compared(self, node)
@@ -364,10 +364,10 @@ class ExpressionRewriter:
                 )
             if hit is not None and hit.relation.use is not None and not hit.fields:
                 return self._table_column(hit, hit.relation.use, term)
-        inner = self._handed(term.column)
+        inner = self._term_base(term.column)
         return inner if not term.path.segments and not term.cast else self._get(inner, term)
 
-    def _handed(self, node: exp.Expr) -> exp.Expr:
+    def _term_base(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             return self._column(node).copy()
         return self._handing_on(node)[0] if isinstance(node, (exp.Bracket, exp.Dot)) else self.expression(node)[0]

@@ -93,7 +93,7 @@ def assigned(
     needed = needed_columns(assignments)
     inputs = {name: needed_table(table, needed.get(name, {})) for name, table in tables.items()}
     result = rows
-    for assignment, value in zip(assignments, _evaluated(assignments, inputs, zone), strict=True):
+    for assignment, value in zip(assignments, _evaluate(assignments, inputs, zone), strict=True):
         field = schema.get(assignment.column)
         assert field is not None
         index = result.column_names.index(field.name)
@@ -117,7 +117,7 @@ def path_values(
     `inputs`: the columns that `needed_columns` names, by table, as `needed_table` returns them.
     `rows`: the number of rows.
     """
-    values = _evaluated(assignments, inputs, zone)
+    values = _evaluate(assignments, inputs, zone)
     return [_path_column(assignment, value, rows) for assignment, value in zip(assignments, values, strict=True)]
 
 
@@ -131,7 +131,7 @@ def needed_columns(assignments: Sequence[Assignment]) -> dict[str, dict[str, Nee
     return needed
 
 
-def _evaluated(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
+def _evaluate(assignments: Sequence[Assignment], inputs: Mapping[str, pa.Table], zone: str) -> list[Any]:
     values: list[Any] = []
     texts: dict[str, str] = {}
     for index, assignment in enumerate(assignments):

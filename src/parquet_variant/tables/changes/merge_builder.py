@@ -21,31 +21,31 @@ class Merge(MergeRequest):
 
     def when_matched_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
         """Set columns or paths of rows that a source row matches."""
-        return self._with(MergeClause("matched", "update", dict(updates), predicate))
+        return self._with_clause(MergeClause("matched", "update", dict(updates), predicate))
 
     def when_matched_update_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
         """Set every column that the source has, by name."""
-        return self._with(MergeClause("matched", "update", None, predicate, frozenset(except_cols)))
+        return self._with_clause(MergeClause("matched", "update", None, predicate, frozenset(except_cols)))
 
     def when_matched_delete(self, predicate: str | None = None) -> Merge:
         """Delete rows that a source row matches."""
-        return self._with(MergeClause("matched", "delete", predicate=predicate))
+        return self._with_clause(MergeClause("matched", "delete", predicate=predicate))
 
     def when_not_matched_insert(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
         """Insert source rows that match no row: values by column; other columns become null."""
-        return self._with(MergeClause("not_matched", "insert", dict(updates), predicate))
+        return self._with_clause(MergeClause("not_matched", "insert", dict(updates), predicate))
 
     def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
         """Insert source rows that match no row, with their columns by name."""
-        return self._with(MergeClause("not_matched", "insert", None, predicate, frozenset(except_cols)))
+        return self._with_clause(MergeClause("not_matched", "insert", None, predicate, frozenset(except_cols)))
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
         """Set columns or paths of rows that no source row matches."""
-        return self._with(MergeClause("not_matched_by_source", "update", dict(updates), predicate))
+        return self._with_clause(MergeClause("not_matched_by_source", "update", dict(updates), predicate))
 
     def when_not_matched_by_source_delete(self, predicate: str | None = None) -> Merge:
         """Delete rows that no source row matches."""
-        return self._with(MergeClause("not_matched_by_source", "delete", predicate=predicate))
+        return self._with_clause(MergeClause("not_matched_by_source", "delete", predicate=predicate))
 
     def execute(self) -> ChangeResult:
         """Run the merge, in one commit.
@@ -61,5 +61,5 @@ class Merge(MergeRequest):
             )
         return run_merge(self)
 
-    def _with(self, clause: MergeClause) -> Merge:
+    def _with_clause(self, clause: MergeClause) -> Merge:
         return replace(self, clauses=(*self.clauses, clause))

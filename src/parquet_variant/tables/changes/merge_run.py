@@ -120,7 +120,7 @@ def run_merge(request: MergeRequest) -> ChangeResult:
     """Run a merge and commit it."""
 
     def plan(table: ChangeableTable[Any]) -> TableChange[Any]:
-        merge = _parsed(request, table)
+        merge = _parse_merge(request, table)
         opened = _candidates(table, merge, table.files)
         changes = table.plan(request.options)
         done = request.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
@@ -143,7 +143,7 @@ def run_merge(request: MergeRequest) -> ChangeResult:
     return run_change(request.target, "MERGE", plan)
 
 
-def _parsed(request: MergeRequest, table: ChangeableTable[Any]) -> _Merge:
+def _parse_merge(request: MergeRequest, table: ChangeableTable[Any]) -> _Merge:
     target, source = request.target_alias, request.source_alias
     tables = {target: columns_of_table(table.schema), source: columns_of_data(request.source)}
     condition = read_expression(request.condition, tables, zone=request.zone)

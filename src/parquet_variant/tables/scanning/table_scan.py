@@ -301,13 +301,13 @@ class TableScan(PlannedQuery, Generic[File]):
         if mask is not None:
             rows = rows.filter(mask)
             missing = {name: column.filter(mask) for name, column in missing.items()}
-        table = self._completed(rows, missing, part.plan)
+        table = self._complete_rows(rows, missing, part.plan)
         if part.plan.remaining is not None:
             table = table.filter(evaluate(part.plan.remaining, table))
         table = table.select([selected.name for selected in self.selection])
         return table.cast(self.schema) if table.schema != self.schema else table
 
-    def _completed(
+    def _complete_rows(
         self, rows: pa.Table, missing: Mapping[str, pa.Array | pa.ChunkedArray], plan: _FilePlan
     ) -> pa.Table:
         """Return rows of a file with the columns that the file lacks, and with nested columns in the table's types."""
