@@ -33,18 +33,18 @@ class SeenPaths:
     """
 
     missing: set[VariantPath] = field(default_factory=set)
-    others: set[VariantPath] = field(default_factory=set)
+    other_paths: set[VariantPath] = field(default_factory=set)
 
     def look(self, tape: Tape) -> None:
         """Remove the missing paths that a tape has."""
         if not self.missing or not tape.rows:
             return
         self.missing -= {path for path in set(self.missing) if tape.find_path(path.segments) is not None}
-        if self.missing and len(self.others) < _MAX_PATHS:
-            self.others |= set(_paths_of(tape))
+        if self.missing and len(self.other_paths) < _MAX_PATHS:
+            self.other_paths |= set(_paths_of(tape))
 
     def __add__(self, other: SeenPaths) -> SeenPaths:
-        return SeenPaths(self.missing & other.missing, self.others | other.others)
+        return SeenPaths(self.missing & other.missing, self.other_paths | other.other_paths)
 
 
 def option_paths(request: IngestRequest) -> dict[VariantPath, str]:
@@ -73,7 +73,7 @@ def check_paths(request: IngestRequest, seen: SeenPaths) -> tuple[str, ...]:
     for path, option in named.items():
         if path not in seen.missing:
             continue
-        nearest = similar_path(path, seen.others)
+        nearest = similar_path(path, seen.other_paths)
         if nearest in named:
             nearest = None
         message = f"{option}= names {path.shorthand}, and no row has this path"

@@ -36,30 +36,32 @@ def similar_path(path: VariantPath, paths: Collection[VariantPath]) -> VariantPa
     >>> similar_path(VariantPath.parse("$.price"), paths) is None
     True
     """
-    known = {known_path.segments for known_path in paths}
+    segments_of_paths = {known_path.segments for known_path in paths}
     children: dict[tuple[Segment, ...], set[Segment]] = {}
-    for segments in known:
+    for segments in segments_of_paths:
         if segments:
             children.setdefault(segments[:-1], set()).add(segments[-1])
-    found: tuple[Segment, ...] = ()
+    prefix: tuple[Segment, ...] = ()
     for segment in path.segments:
-        below = children.get(found, set())
+        next_segments = children.get(prefix, set())
         step: Segment = WILDCARD if isinstance(segment, int) else segment
-        if step not in below:
+        if step not in next_segments:
             similar = (
-                similar_key(step, [key for key in below if isinstance(key, str)]) if isinstance(step, str) else None
+                similar_key(step, [key for key in next_segments if isinstance(key, str)])
+                if isinstance(step, str)
+                else None
             )
             if similar is None:
-                return _ending_alike(path, known)
+                return _ending_alike(path, segments_of_paths)
             step = similar
-        found = (*found, step)
-    return VariantPath(found)
+        prefix = (*prefix, step)
+    return VariantPath(prefix)
 
 
-def _ending_alike(path: VariantPath, known: Collection[tuple[Segment, ...]]) -> VariantPath | None:
+def _ending_alike(path: VariantPath, segments_of_paths: Collection[tuple[Segment, ...]]) -> VariantPath | None:
     """Return the shortest path whose last key is that of `path`, or similar to it."""
     last = path.segments[-1]
-    ends = sorted((segments for segments in known if segments and isinstance(segments[-1], str)), key=len)
+    ends = sorted((segments for segments in segments_of_paths if segments and isinstance(segments[-1], str)), key=len)
     if not isinstance(last, str):
         return None
     key = last if any(segments[-1] == last for segments in ends) else similar_key(last, [str(s[-1]) for s in ends])

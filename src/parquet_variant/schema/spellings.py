@@ -148,11 +148,11 @@ def _json_tree(plain: Any, depth: int) -> TypeTree:
         if not isinstance(tree, (list, dict)):
             return tree
     elif isinstance(plain, Mapping) and len(plain) == 1:
-        ((kind, below),) = plain.items()
+        ((kind, children),) = plain.items()
         if kind == "array":
-            return [_json_tree(below, depth + 1)]
-        if kind == "object" and isinstance(below, Mapping):
-            return {name: _json_tree(child, depth + 1) for name, child in below.items()}
+            return [_json_tree(children, depth + 1)]
+        if kind == "object" and isinstance(children, Mapping):
+            return {name: _json_tree(child, depth + 1) for name, child in children.items()}
     raise SchemaError(
         f'{json.dumps(plain, default=repr)[:80]} is not a schema node: use a type name, {{"array": …}} or '
         '{"object": {…}}',

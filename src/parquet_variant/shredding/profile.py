@@ -96,7 +96,7 @@ class Profile:
     >>> profile = Profile.of_array(pv.parse_json(['{"a": 1}', '{"a": "x", "b": []}', None]))
     >>> profile.rows, profile.null_rows
     (3, 1)
-    >>> {str(found.path): found.count for found in profile}
+    >>> {str(path_profile.path): path_profile.count for path_profile in profile}
     {'$': 2, "$['a']": 2, "$['b']": 1}
     >>> profile.merge(Profile()) == profile
     True
@@ -214,8 +214,10 @@ class Profile:
         strings = self.table.kinds[:, PrimitiveId.STRING]
         forms = self.table.counts[:, list(FORM_COLUMNS.values())].max(axis=1, initial=0)
         numbers = np.flatnonzero((strings > 0) & (forms == strings)).tolist()
-        found = [PathProfile(self, number) for number in numbers]
-        yield from sorted(found, key=lambda each: [_segment_key(segment) for segment in each.path.segments])
+        path_profiles = [PathProfile(self, number) for number in numbers]
+        yield from sorted(
+            path_profiles, key=lambda path_profile: [_segment_key(segment) for segment in path_profile.path.segments]
+        )
 
     def __len__(self) -> int:
         return len(self.table.hashes)

@@ -64,9 +64,9 @@ class FileStatistics:
         """Return whether any value may equal a literal; only the bounds exclude one."""
         return True
 
-    def part(self, kept: Mask | slice) -> FileStatistics:
+    def part(self, rows: Mask | slice) -> FileStatistics:
         """Return the statistics of some of the files."""
-        numbers = np.arange(self.files)[kept]
+        numbers = np.arange(self.files)[rows]
         values = {name: getattr(self, name) for name in ("lower", "upper", "may_be_null", "may_be_value", "may_be_nan")}
         parts = {
             name: value.take(pa.array(numbers)) if isinstance(value, pa.Array) else value[numbers]

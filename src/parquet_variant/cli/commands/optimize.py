@@ -104,9 +104,14 @@ def _of_iceberg(
 
     if drop_shredding or options["dry_run"]:
         raise typer.BadParameter("--drop-shredding and --dry-run are not supported for Iceberg tables")
-    kept = {name: options[name] for name in ("file_bytes", "reshred", "policy")}
+    table_options = {name: options[name] for name in ("file_bytes", "reshred", "policy")}
     return optimize(
-        table, schema=read_schema(schema), progress=progress, catalog=read_catalog(catalog), threads=None, **kept
+        table,
+        schema=read_schema(schema),
+        progress=progress,
+        catalog=read_catalog(catalog),
+        threads=None,
+        **table_options,
     )
 
 

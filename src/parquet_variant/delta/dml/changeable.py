@@ -114,11 +114,11 @@ class DeltaChangePlan(ChangePlan[Add]):
         live = live_rows(self.current, file.deletion_vector, rows)
         return np.ones(rows, dtype=bool) if live is None else live
 
-    def read_rows(self, file: Add, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+    def read_rows(self, file: Add, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`."""
         if columns is None:
-            return tracked_rows(self.current, file, chosen, shredded=True)
-        return read_file(self.current, columns, file, chosen=chosen, shredded=True)
+            return tracked_rows(self.current, file, row_mask, shredded=True)
+        return read_file(self.current, columns, file, row_mask=row_mask, shredded=True)
 
     def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.unshredded`."""

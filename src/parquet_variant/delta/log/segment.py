@@ -99,10 +99,10 @@ def list_segment(storage: Storage, version: int | None = None, *, damaged: Colle
     return Segment(last_version, checkpoint, needed, last.modified if last is not None else 0)
 
 
-def later_versions(storage: Storage, known: int) -> list[int]:
+def later_versions(storage: Storage, known_version: int) -> list[int]:
     """Return the versions after an existing one, ascending, for which the log has a commit file or a checkpoint."""
-    commits, checkpoints = _classify(_list(storage, f"{max(known, 0):020}"))
-    return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known)
+    commits, checkpoints = _classify(_list(storage, f"{max(known_version, 0):020}"))
+    return sorted(version for version in {*commits, *(c.version for c in checkpoints)} if version > known_version)
 
 
 def commit_times(storage: Storage) -> dict[int, int]:

@@ -74,9 +74,9 @@ def prune_files(
     for start in range(0, len(files), FILES_AT_ONCE):
         part = files.slice(start, FILES_AT_ONCE)
         rows = slice(start, start + len(part))
-        known = {name: column.part(rows) for name, column in remaining.items()}
-        known |= _Statistics(current, part, place, selected).by_column()
-        masks.append(may_match_files(predicate, known, len(part)))
+        part_statistics = {name: column.part(rows) for name, column in remaining.items()}
+        part_statistics |= _Statistics(current, part, place, selected).by_column()
+        masks.append(may_match_files(predicate, part_statistics, len(part)))
     mask = np.concatenate(masks)
     return Pruned(files.filter(from_numpy(mask)), total, by_partition, int(len(files) - mask.sum()))
 

@@ -184,12 +184,12 @@ def read_file(
     schema: StructType,
     file: Add,
     *,
-    chosen: Mask | None = None,
+    row_mask: Mask | None = None,
     shredded: bool = False,
 ) -> pa.Table:
     """Return rows of one data file in the columns of a schema.
 
-    `chosen`: the rows to read, by position (default: the rows that are not deleted).
+    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
     `shredded`: return Variants as the file stores them; by default they are unshredded.
     """
     partitions = {name.lower() for name in current.partition_columns}
@@ -203,13 +203,13 @@ def read_file(
             if current.column_mapping == "id" and not any(b"PARQUET:field_id" in (f.metadata or {}) for f in present):
                 raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
             names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
-            data = _chosen_rows(current, path, present, names, chosen)
+            data = _read_masked_rows(current, path, present, names, row_mask)
             mask = None
             if data is None:
                 data = pa.table({"": pa.nulls(parquet.metadata.num_rows)})
                 if names:
                     data = without_views(parquet.read(columns=names), parquet.metadata)
-                mask = live_rows(current, file.deletion_vector, len(data)) if chosen is None else chosen
+                mask = live_rows(current, file.deletion_vector, len(data)) if row_mask is None else row_mask
     except FileNotFoundError:
         raise DeltaError(f"data file {path} is missing", reason="missing-file", file=path) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -223,14 +223,14 @@ def read_file(
     return _with_partitions(rows, schema, partitions, file.partition_values, len(data))
 
 
-def _chosen_rows(
-    current: Snapshot, path: str, present: pa.Schema, names: list[str], chosen: Mask | None
+def _read_masked_rows(
+    current: Snapshot, path: str, present: pa.Schema, names: list[str], row_mask: Mask | None
 ) -> pa.Table | None:
-    """Return the chosen rows if only the pages with these rows of a local file need to be read, else None."""
-    if chosen is None or not names or not isinstance(current.storage, LocalStorage):
+    """Return the rows of a mask if only the pages with these rows of a local file need to be read, else None."""
+    if row_mask is None or not names or not isinstance(current.storage, LocalStorage):
         return None
     with current.storage.open(path) as source:
-        rows = rows_of_pages(source, names, chosen)
+        rows = rows_of_pages(source, names, row_mask)
     kinds = [field.type for field in present if field.name in names]
     return rows if rows is not None and rows.schema.types == kinds else None
 

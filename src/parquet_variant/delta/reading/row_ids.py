@@ -54,7 +54,7 @@ def tracked_rows(
     `live`: the rows to read, by position (default: the rows that are not deleted).
     `shredded`: return Variants as the file stores them.
     """
-    rows = read_file(current, current.schema, file, chosen=live, shredded=shredded)
+    rows = read_file(current, current.schema, file, row_mask=live, shredded=shredded)
     if current.row_tracking_columns is None:
         return rows
     path = relative_path(current.storage, file.path)

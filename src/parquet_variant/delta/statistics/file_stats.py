@@ -59,8 +59,10 @@ def indexed_places(schema: StructType, configuration: Mapping[str, str], minimum
     if listed is not None:
         names = _column_names(listed)
         logical = [tuple(f.name.lower() for f in way) for way in ways]
-        chosen = {index for index, place in enumerate(logical) if any(place[: len(name)] == name for name in names)}
-        return frozenset({places[index] for index in chosen} | {*places[:minimum]})
+        indexed_leaves = {
+            index for index, place in enumerate(logical) if any(place[: len(name)] == name for name in names)
+        }
+        return frozenset({places[index] for index in indexed_leaves} | {*places[:minimum]})
     try:
         count = int(configuration.get(_INDEXED_COLUMNS, _DEFAULT_INDEXED))
     except ValueError:
@@ -131,8 +133,8 @@ def with_columns(before: Stats, changed: Stats, columns: Iterable[str]) -> Stats
     names = set(columns)
     stats = {**changed, "tightBounds": before.get("tightBounds", True)}
     for tree in TREES:
-        kept = {name: value for name, value in before.get(tree, {}).items() if name not in names}
-        stats[tree] = kept | changed[tree]
+        other_values = {name: value for name, value in before.get(tree, {}).items() if name not in names}
+        stats[tree] = other_values | changed[tree]
     return stats
 
 

@@ -95,13 +95,13 @@ class IcebergChangePlan(ChangePlan[TableFile]):
             live = live_rows(self.current, file, parquet)
         return np.ones(file.file.record_count, dtype=bool) if live is None else live
 
-    def read_rows(self, file: TableFile, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+    def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`; without `columns`, rows have their row ids and sequence numbers."""
         fields = self._every_column
         if columns is not None:
             names = {f.name for f in columns.fields}
             fields = IcebergStruct(tuple(f for f in self.current.schema.fields if f.name in names))
-        rows = read_file(self.current, file, fields, chosen=chosen, shredded=True)
+        rows = read_file(self.current, file, fields, row_mask=row_mask, shredded=True)
         for name in self.write.hidden_columns:
             if name in rows.column_names:
                 rows = rows.set_column(rows.column_names.index(name), lineage_field(name), rows[name])
@@ -109,8 +109,8 @@ class IcebergChangePlan(ChangePlan[TableFile]):
 
     def unshredded(self, rows: pa.Table, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.unshredded`."""
-        own = shared_schema(self.current.schema) if columns is None else columns
-        plain = align_table(rows, own, by_logical_name, unshredded)
+        table_schema = shared_schema(self.current.schema) if columns is None else columns
+        plain = align_table(rows, table_schema, by_logical_name, unshredded)
         for name in self.write.hidden_columns:
             if columns is None and name in rows.column_names:
                 plain = plain.append_column(rows.schema.field(name), rows[name])

@@ -179,15 +179,15 @@ def metadata_column(f: NestedField, file: TableFile, rows: int, stored: pa.Chunk
 
 
 def read_file(
-    snapshot: Snapshot, file: TableFile, fields: StructType, *, chosen: Mask | None = None, shredded: bool = False
+    snapshot: Snapshot, file: TableFile, fields: StructType, *, row_mask: Mask | None = None, shredded: bool = False
 ) -> pa.Table:
     """Return rows of a data file.
 
-    `chosen`: the rows to read, by position (default: the rows that are not deleted).
+    `row_mask`: the rows to read, by position (default: the rows that are not deleted).
     `shredded`: return Variants as the file stores them; by default they are unshredded.
     """
     with open_data_file(snapshot, file) as parquet:
-        mask = live_rows(snapshot, file, parquet) if chosen is None else chosen
+        mask = live_rows(snapshot, file, parquet) if row_mask is None else row_mask
         rows = read_columns(snapshot, file, parquet, fields)
     if mask is not None:
         rows = rows.filter(pa.array(mask))

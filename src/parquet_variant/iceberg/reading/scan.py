@@ -230,10 +230,10 @@ def scan(
 
 def scan_schema(current: Snapshot) -> shared.StructType:
     """Return the columns that queries may name: those of the table, then the metadata columns."""
-    own = shared_schema(current.schema)
-    names = {f.name for f in own.fields}
+    table_schema = shared_schema(current.schema)
+    names = {f.name for f in table_schema.fields}
     extra = tuple(shared_field(f) for name, f in METADATA_COLUMNS.items() if name not in names)
-    return shared.StructType((*own.fields, *extra))
+    return shared.StructType((*table_schema.fields, *extra))
 
 
 def extract(

@@ -116,9 +116,9 @@ class WriteProperties:
 
         `position`: how many leaf columns are before it.
         """
-        own = self.properties.get(f"{_METRICS}column.{column}")
-        if own is not None:
-            return own.lower()
+        column_mode = self.properties.get(f"{_METRICS}column.{column}")
+        if column_mode is not None:
+            return column_mode.lower()
         default = self.properties.get(f"{_METRICS}default")
         if default is None and position >= self.number(f"{_METRICS}max-inferred-column-defaults", 100):
             return "none"

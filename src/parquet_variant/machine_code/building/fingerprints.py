@@ -101,10 +101,10 @@ def _function(compiled: Helper | Kernel, seen: set[str]) -> Iterator[str]:
     function = compiled.py_func
     yield f"{compiled.targetoptions}"
     yield from _code(function.__code__)
-    for used in function.__code__.co_names:
-        if used in function.__globals__:
-            yield used
-            yield from _value(function.__globals__[used], seen)
+    for global_name in function.__code__.co_names:
+        if global_name in function.__globals__:
+            yield global_name
+            yield from _value(function.__globals__[global_name], seen)
     for cell in function.__closure__ or ():
         yield from _value(cell.cell_contents, seen)
 

@@ -259,12 +259,12 @@ def _check_directory(root: str) -> None:
 
 def _shredded_file(source: ParquetSource, column: str | None) -> ShreddedFile:
     with open_file(source) as file:
-        chosen = choose_column(file.schema, column, file.name)
+        variant_column = choose_column(file.schema, column, file.name)
         table = empty_table(file.arrow_schema)
-        others = [str(field) for field in table.schema if field.name != chosen.path[0]]
-        array = next(array for _, array in row_group_arrays(file, chosen))
+        other_fields = [str(field) for field in table.schema if field.name != variant_column.path[0]]
+        array = next(array for _, array in row_group_arrays(file, variant_column))
         schema = array.schema if array.schema is not None else ShreddingSchema.variant()
-        return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {others}")
+        return ShreddedFile(source, schema, file.metadata.num_rows, f"{table.schema.names} {other_fields}")
 
 
 def _most_common_schema(files: Sequence[ShreddedFile]) -> ShreddingSchema:

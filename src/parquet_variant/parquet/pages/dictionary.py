@@ -95,9 +95,9 @@ class _Bytes:
             self._grow()
             self._arena = acquire(np.uint8, _FIRST_BYTES)
         while True:
-            known = KnownTexts(self._slots, HASH_SEED, self._table, self._arena)
+            known_texts = KnownTexts(self._slots, HASH_SEED, self._table, self._arena)
             slot, done, size, self.count, self._arena_bytes = index_bytes(
-                arrays, known, slot, self.count, self._arena_bytes, indices, done
+                arrays, known_texts, slot, self.count, self._arena_bytes, indices, done
             )
             text_bytes += size
             if self.size > max_bytes:

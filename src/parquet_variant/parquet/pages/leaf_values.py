@@ -114,7 +114,7 @@ def present_array(array: pa.Array, entries: Entries) -> pa.Array:
         return array
     positions = np.empty(entries.present, np.int64)
     assert not isinstance(entries.definition, int)
-    present_slots(entries.definition, entries.least, entries.most, positions)
+    present_slots(entries.definition, entries.slot_level, entries.present_level, positions)
     return array.take(from_numpy(positions))
 
 

@@ -34,8 +34,8 @@ class Entries:
     count: int  # Number of entries.
     definition: Levels | int  # Definition levels, or the one level of all entries.
     repetition: Levels | None  # Repetition levels; None if all are 0.
-    least: int  # The lowest definition level of an entry with a slot in the Arrow array.
-    most: int  # The definition level of an entry that is present.
+    slot_level: int  # The lowest definition level of an entry with a slot in the Arrow array.
+    present_level: int  # The definition level of an entry that is present.
     present: int  # Number of entries that are present.
     _filled: Entries | None = None
     _empty: Entries | None = None
@@ -48,18 +48,20 @@ class Entries:
             return self._filled
         if nulls == len(array) or not self.present:
             if self._empty is None:
-                self._empty = Entries(self.count, self.definition, self.repetition, self.least, self.most + 1, 0)
+                self._empty = Entries(
+                    self.count, self.definition, self.repetition, self.slot_level, self.present_level + 1, 0
+                )
             return self._empty
         return self._optional_field(buffer_address(array.buffers()[0]), array.offset)
 
     def _optional_field(self, bits: int, first: int) -> Entries:
-        if isinstance(self.definition, int) and (self.definition < self.most or not bits):
-            level = self.definition + (self.definition == self.most)
-            return Entries(self.count, level, self.repetition, self.least, self.most + 1, self.present)
+        if isinstance(self.definition, int) and (self.definition < self.present_level or not bits):
+            level = self.definition + (self.definition == self.present_level)
+            return Entries(self.count, level, self.repetition, self.slot_level, self.present_level + 1, self.present)
         above = _NONE if isinstance(self.definition, int) else self.definition
         levels = np.empty(self.count, np.uint8)
-        present = optional_levels(above, self.least, self.most, bits, first, levels)
-        return Entries(self.count, levels, self.repetition, self.least, self.most + 1, present)
+        present = optional_levels(above, self.slot_level, self.present_level, bits, first, levels)
+        return Entries(self.count, levels, self.repetition, self.slot_level, self.present_level + 1, present)
 
     def elements(self, array: pa.Array, nullable: bool, depth: int) -> tuple[Entries, pa.Array]:
         """Return the entries of the elements of a list, and the array of these elements.
@@ -69,7 +71,7 @@ class Entries:
         `depth`: the repetition level of every element except the first of its list.
         """
         values = array.values
-        empty = self.most + nullable
+        empty = self.present_level + nullable
         if array.null_count == len(array) or not self.present:
             absent = Entries(self.count, self.definition, self.repetition, empty + 1, empty + 1, 0)
             return absent, values.slice(0, 0)
@@ -84,13 +86,13 @@ class Entries:
         levels, repetition = (np.empty(self.count + stop - start, np.uint8) for _ in range(2))
         repeated = _NONE if self.repetition is None else self.repetition
         count, present = list_levels(
-            above, repeated, self.count, self.least, self.most, empty, lists, depth, levels, repetition
+            above, repeated, self.count, self.slot_level, self.present_level, empty, lists, depth, levels, repetition
         )
         if present == stop - start:
             values = values.slice(start, present)
         else:  # Lists that are null, or inside a null, may still have elements in Arrow.
             positions = np.empty(present, np.int64)
-            list_positions(above, self.count, self.least, self.most, lists, positions)
+            list_positions(above, self.count, self.slot_level, self.present_level, lists, positions)
             values = values.take(from_numpy(positions))
         return Entries(count, levels[:count], repetition[:count], empty + 1, empty + 1, present), values
 
@@ -98,7 +100,7 @@ class Entries:
         """Return the definition levels for kernels: an empty array if every entry is present."""
         if not isinstance(self.definition, int):
             return self.definition
-        return _NONE if self.definition == self.most else np.full(self.count, self.definition, np.uint8)
+        return _NONE if self.definition == self.present_level else np.full(self.count, self.definition, np.uint8)
 
 
 class NodeEntries:
@@ -115,10 +117,10 @@ class NodeEntries:
         """Return the entries that a row of the output table describes."""
         entries: Entries | None = self._cache.get(row)
         if entries is None:
-            count, definition, repetition, least, most, present = row
+            count, definition, repetition, slot_level, present_level, present = row
             levels = self._slice(definition, count) if definition >= 0 else -1 - definition
             repeated = self._slice(repetition, count) if repetition >= 0 else None
-            entries = self._cache[row] = Entries(count, levels, repeated, least, most, present)
+            entries = self._cache[row] = Entries(count, levels, repeated, slot_level, present_level, present)
         return entries
 
     def _slice(self, start: int, count: int) -> Levels:

@@ -84,11 +84,11 @@ def choose_encodings(
     >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
     {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 1}}
     """
-    chosen = _chosen_encodings(_first_rows(table), compression.lower(), level, chosen_before or {})
-    encodings = {path: name for path, (name, _) in chosen.items() if name}
-    levels = {path: number for path, (_, number) in chosen.items() if number is not None}
+    chosen_encodings = _chosen_encodings(_first_rows(table), compression.lower(), level, chosen_before or {})
+    encodings = {path: name for path, (name, _) in chosen_encodings.items() if name}
+    levels = {path: number for path, (_, number) in chosen_encodings.items() if number is not None}
     return {
-        "use_dictionary": [path for path in chosen if path not in encodings] or False,
+        "use_dictionary": [path for path in chosen_encodings if path not in encodings] or False,
         "column_encoding": encodings or None,
         "compression_level": levels if level is None and levels else level,
     }
@@ -101,8 +101,8 @@ def known_encodings(table: pa.Table, compression: str, level: int | None = None)
     {'number': ('DELTA_BINARY_PACKED', 1)}
     """
     leaves = _first_rows(table)
-    chosen = _chosen_encodings(leaves, compression.lower(), level, {})
-    return {path: choice for path, choice in chosen.items() if leaves[path].null_count < len(leaves[path])}
+    chosen_encodings = _chosen_encodings(leaves, compression.lower(), level, {})
+    return {path: choice for path, choice in chosen_encodings.items() if leaves[path].null_count < len(leaves[path])}
 
 
 def _first_rows(table: pa.Table) -> dict[str, pa.Array]:
@@ -114,20 +114,20 @@ def _first_rows(table: pa.Table) -> dict[str, pa.Array]:
 def _chosen_encodings(
     leaves: Mapping[str, pa.Array], compression: str, level: int | None, chosen_before: ColumnEncodings
 ) -> ColumnEncodings:
-    chosen = {path: chosen_before[path] for path in leaves if path in chosen_before}
-    undecided = {path: leaf for path, leaf in leaves.items() if path not in chosen}
+    chosen_encodings = {path: chosen_before[path] for path in leaves if path in chosen_before}
+    undecided = {path: leaf for path, leaf in leaves.items() if path not in chosen_encodings}
     filled = {path: leaf for path, leaf in undecided.items() if leaf.null_count < len(leaf)}
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values()) if filled else 0
     has_levels = level is None and compression == "zstd"
-    chosen |= dict.fromkeys(undecided.keys() - filled.keys(), ("", _LEVEL if has_levels else None))
+    chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", _LEVEL if has_levels else None))
     for path, leaf in filled.items():
         size = leaf.nbytes
         if _gets_dictionary(leaf, size):
             name, pages = "", _long_strings(leaf)
         else:
             name, pages = _smallest(leaf, compression) if size > least else ("", ())
-        chosen[path] = name, (_level_of(pages) if pages else _EASY_LEVEL) if has_levels else None
-    return {path: chosen[path] for path in leaves}
+        chosen_encodings[path] = name, (_level_of(pages) if pages else _EASY_LEVEL) if has_levels else None
+    return {path: chosen_encodings[path] for path in leaves}
 
 
 def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:

@@ -166,10 +166,10 @@ class ChangePlan(ABC, Generic[File]):
         return numbered(arrays, len(live)), live
 
     @abstractmethod
-    def read_rows(self, file: File, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+    def read_rows(self, file: File, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """Read rows with Variants as the file shreds them.
 
-        `chosen`: the rows to read, by position; None for the rows that are not deleted.
+        `row_mask`: the rows to read, by position; None for the rows that are not deleted.
         `columns`: the columns to read; None for all, with the hidden columns that the table needs to keep.
         """
 

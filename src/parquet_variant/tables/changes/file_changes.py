@@ -33,9 +33,9 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
     deleted, updated = rows.deleted, rows.updated
     if not (deleted.any() or updated.any()):
         return FileChange(file)
-    kept = rows.live & ~deleted & ~updated
+    is_kept = rows.live & ~deleted & ~updated
     # A file that only gets a deletion vector is read only for the rows that change.
-    needed = updated | (deleted if plan.records_changes else False) | (kept if not plan.uses_vectors else False)
+    needed = updated | (deleted if plan.records_changes else False) | (is_kept if not plan.uses_vectors else False)
     # Variants of copied rows stay shredded.
     table = plan.read_rows(file, needed) if needed.any() else None
     after = before = None
@@ -47,11 +47,11 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
         write = replace(write, rules=Rules())  # Copied rows were checked when they were written.
     added: list[File] = []
     parts = [] if after is None else [after]
-    if kept.any() and plan.uses_vectors:
-        added.append(plan.with_deleted(file, ~kept))
-    elif kept.any() and table is not None:
+    if is_kept.any() and plan.uses_vectors:
+        added.append(plan.with_deleted(file, ~is_kept))
+    elif is_kept.any() and table is not None:
         # Filtering copies the rows even if all of them are kept.
-        parts.insert(0, table if kept[needed].all() else table.filter(pa.array(kept[needed])))
+        parts.insert(0, table if is_kept[needed].all() else table.filter(pa.array(is_kept[needed])))
     if parts:
         added += write.write_files(iter(parts))
     change_data: tuple[Any, ...] = ()
@@ -59,5 +59,5 @@ def change_file(plan: ChangePlan[File], file: File, rows: RowChanges) -> FileCha
         gone = table.filter(pa.array(deleted[needed]))
         changes = {"delete": gone, "update_preimage": before, "update_postimage": after}
         change_data = plan.write_changes(write, changes)
-    copied = 0 if plan.uses_vectors else int(kept.sum())
+    copied = 0 if plan.uses_vectors else int(is_kept.sum())
     return FileChange(file, True, tuple(added), change_data, int(deleted.sum()), int(updated.sum()), copied)
