@@ -151,7 +151,7 @@ def ingest(
     VariantFileError
         For a source that does not exist or cannot be read, sources without any value, or a destination that holds data.
     DeltaError, IcebergError
-        For a table that exists already or that this package cannot write.
+        For a table that already exists or that this package cannot write.
     JsonError
         For an invalid line if `on_error` is ``"fail"``, with file and line.
     ContractError

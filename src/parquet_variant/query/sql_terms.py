@@ -126,5 +126,5 @@ def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Expr], bool], engine:
         )
     term = _extend_term(inner, VariantPath.parse(texts[0]).segments)
     if term is None:
-        raise SqlError(f"{to_sql(arguments[0], engine)} is not a Variant any more: it was cast")
+        raise SqlError(f"{to_sql(arguments[0], engine)} is no longer a Variant, because it is cast: remove the cast")
     return _cast(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)

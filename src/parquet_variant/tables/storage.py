@@ -79,7 +79,7 @@ class Storage(ABC):
 
     @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file atomically and return True; return False, without a change, if it exists already."""
+        """Write a file atomically and return True; return False, without a change, if the file already exists."""
 
     @abstractmethod
     def create(self, path: str) -> AbstractContextManager[Path]:

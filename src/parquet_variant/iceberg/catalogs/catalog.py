@@ -54,7 +54,7 @@ class LoadedTable:
 
     @property
     def exists(self) -> bool:
-        """Whether the table exists already."""
+        """Whether the table already exists."""
         return self.metadata_location is not None
 
     def data_location(self) -> str:

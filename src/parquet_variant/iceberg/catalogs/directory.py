@@ -68,7 +68,7 @@ class DirectoryCatalog(Catalog):
             check_requirements(table.metadata, change.requirements)
             number = _version_of(table.metadata_location) + 1
         elif _newest_version(storage, location) is not None:
-            raise IcebergError(f"the table {location} exists already", reason="table-exists", file=location)
+            raise IcebergError(f"the table {location} already exists", reason="table-exists", file=location)
         metadata = changed_metadata(table, change)
         suffix = metadata_suffix(table.metadata)
         path = f"metadata/v{number}{suffix}"

@@ -106,7 +106,7 @@ class SqlCatalog(Catalog):
             with suppress(TableError):
                 table.files.delete([location])
             if not table.exists:
-                raise IcebergError(f"the table {table.name} exists already", reason="table-exists", file=table.name)
+                raise IcebergError(f"the table {table.name} already exists", reason="table-exists", file=table.name)
             raise IcebergError("another commit came first", reason="conflict", file=table.name)
         with suppress(TableError):
             table.files.delete(obsolete_metadata(table.metadata, metadata))

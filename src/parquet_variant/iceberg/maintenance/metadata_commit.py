@@ -42,7 +42,7 @@ def change_metadata(
         wait_before_retry(loaded.metadata, attempt)
         loaded = loaded.refreshed()
     raise IcebergError(
-        f"{_RETRIES} attempts to commit found other commits first: try again when fewer writers are at work "
+        f"{_RETRIES} attempts to commit found other commits first: try again when fewer writers are active "
         f"(the last: {message})",
         reason="too-many-retries",
         file=loaded.name,

@@ -99,7 +99,7 @@ def read_footer(data: bytes, location: str) -> dict[str, Any]:
     start = len(data) - _FOOTER_TAIL - size
     framed_well = data[:4] == data[-4:] == _MAGIC and size >= 0 and data[max(start - 4, 0) : max(start, 0)] == _MAGIC
     if not framed_well:
-        raise IcebergError("it is not a Puffin file", reason="bad-puffin", file=location)
+        raise IcebergError("the file is not a Puffin file", reason="bad-puffin", file=location)
     if data[-8] & _COMPRESSED:
         raise IcebergError("the footer of the Puffin file is compressed", reason="bad-puffin", file=location)
     try:

@@ -85,10 +85,10 @@ def check_requirements(metadata: TableMetadata | None, requirements: Sequence[Up
         kind = requirement["type"]
         if kind == "assert-create":
             if metadata is not None:
-                raise IcebergError("the table exists already", reason="table-exists")
+                raise IcebergError("the table already exists", reason="table-exists")
             continue
         if metadata is None:
-            raise IcebergError("the table does not exist any more", reason="conflict")
+            raise IcebergError("the table no longer exists", reason="conflict")
         names = [name for name in requirement if name not in ("type", "ref")]
         actual = _actual_value(metadata, requirement)
         if actual != requirement[names[0]]:

@@ -53,7 +53,11 @@ def check_readable(file: TableFile) -> None:
             file=file.path,
         )
     if file.file.key_metadata is not None:
-        raise IcebergError("the data file is encrypted", reason="unsupported-feature", file=file.path)
+        raise IcebergError(
+            "the data file is encrypted, which parquet-variant does not read",
+            reason="unsupported-feature",
+            file=file.path,
+        )
 
 
 @contextmanager

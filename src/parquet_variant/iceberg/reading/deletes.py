@@ -75,7 +75,7 @@ class DeleteIndex:
             if file.referenced_data_file is None or file.content_offset is None or file.content_size is None:
                 raise damaged("its manifest entry lacks the data file or the place", file.path)
             if file.referenced_data_file in self.vectors:
-                raise damaged(f"{file.referenced_data_file} has two", file.path)
+                raise damaged(f"two vectors apply to {file.referenced_data_file}", file.path)
             self.vectors[file.referenced_data_file] = entry
         elif file.referenced_data_file is not None:
             self.by_path[file.referenced_data_file].append(entry)

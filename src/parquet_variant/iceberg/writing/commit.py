@@ -75,7 +75,7 @@ def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
         table = base.table.refreshed()
     attempts.clean_up()
     raise IcebergError(
-        f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are at work "
+        f"{retries + 1} attempts to commit found other commits first: try again when fewer writers are active "
         f"(the last: {last.message})",
         reason="too-many-retries",
         file=base.table.name,

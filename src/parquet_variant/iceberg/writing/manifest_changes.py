@@ -251,7 +251,7 @@ def _check_unchanged(base: Snapshot, parent: Snapshot, change: SnapshotChange) -
     if change.reads_added is not None:
         added = added_since(base, parent)
         if added and change.reads_added(added):
-            raise IcebergError("another commit added rows that the change is about", reason="conflict")
+            raise IcebergError("another commit added rows that the change reads", reason="conflict")
 
 
 def _check_touched(base: Snapshot, parent: Snapshot, touched: Mapping[str, ManifestEntry]) -> None:

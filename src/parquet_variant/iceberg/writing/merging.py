@@ -87,7 +87,7 @@ def _merged_type(old: NestedField, new: NestedField, ids: Iterator[int], place: 
         return after
     if before == after or _is_narrower(after, before) or after == UNKNOWN:
         return before
-    raise IcebergError(f"column {place!r} is {before}, the data have {after}", reason="type-mismatch")
+    raise IcebergError(f"column {place!r} is {before}, but the data has {after}: cast the data", reason="type-mismatch")
 
 
 def _is_narrower(new: IcebergType, old: IcebergType) -> bool:

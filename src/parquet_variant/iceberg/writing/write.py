@@ -125,7 +125,7 @@ def write(
             raise
         former = None
     if former is not None and mode == "error":
-        raise IcebergError(f"the table {former.name} exists already", reason="table-exists", file=former.name)
+        raise IcebergError(f"the table {former.name} already exists", reason="table-exists", file=former.name)
     change = SnapshotChange("append")
     if former is None:
         base = newest_snapshot(new_table(opened, identifier, first.schema, asked))
