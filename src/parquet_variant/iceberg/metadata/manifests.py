@@ -294,17 +294,15 @@ class _Counts:
     def __init__(self) -> None:
         self.files = dict.fromkeys(Status, 0)
         self.rows = dict.fromkeys(Status, 0)
-        self.min_sequence: int | None = None  # None if a live file inherits its number.
-        self._inherits = False
+        # The lowest number of a live file; files that inherit the number of the snapshot do not count.
+        self.min_sequence: int | None = None
 
     def see(self, entry: ManifestEntry) -> None:
         self.files[entry.status] += 1
         self.rows[entry.status] += entry.file.record_count
-        if entry.is_live:
-            if entry.sequence_number is None:
-                self._inherits = True
-            elif self.min_sequence is None or entry.sequence_number < self.min_sequence:
-                self.min_sequence = entry.sequence_number
+        number = entry.sequence_number if entry.is_live else None
+        if number is not None and (self.min_sequence is None or number < self.min_sequence):
+            self.min_sequence = number
 
 
 class _Summary:

@@ -19,7 +19,6 @@ from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
 TARGET_BYTES = "write.target-file-size-bytes"
 _CODEC, _LEVEL = "write.parquet.compression-codec", "write.parquet.compression-level"
 _ROW_GROUP = "write.parquet.row-group-size-bytes"
-_BLOOM = "write.parquet.bloom-filter-enabled.column."
 _MODES = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 _ISOLATION = ("write.delete.isolation-level", "write.update.isolation-level", "write.merge.isolation-level")
 _METRICS = "write.metadata.metrics."
@@ -95,11 +94,6 @@ class WriteProperties:
         if _ROW_GROUP in self.properties:
             options["row_group_bytes"] = self.number(_ROW_GROUP, 0)
         return options
-
-    def bloom_columns(self) -> list[str]:
-        """Return the columns that get bloom filters."""
-        named = [name for name in self.properties if name.startswith(_BLOOM)]
-        return [name.removeprefix(_BLOOM) for name in named if self.properties[name].lower() == "true"]
 
     def is_merge_on_read(self, operation: str) -> bool:
         """Return whether an operation (delete, update or merge) marks rows instead of rewriting files."""

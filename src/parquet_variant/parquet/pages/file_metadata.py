@@ -214,10 +214,6 @@ def column_index(placed: PlacedChunk) -> bytes | None:
     )
 
 
-def _page_bounds(page: Page, leaf: LeafColumn) -> tuple[bytes, bytes]:
-    return (b"", b"") if page.bounds is None else _truncated(*stored(page.bounds, leaf.type), leaf)
-
-
 def _truncated(low: bytes, high: bytes, leaf: LeafColumn) -> tuple[bytes, bytes]:
     """Return the bounds of a page; long ones become a shorter lower bound and a shorter upper bound."""
     if leaf.type.physical != Physical.BYTE_ARRAY:
