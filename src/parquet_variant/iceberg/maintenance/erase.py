@@ -141,9 +141,9 @@ def erase(
 class _ErasingPlan(IcebergChangePlan):
     """A plan that keeps nothing of erased rows."""
 
-    def read_rows(self, file: TableFile, chosen: Mask | None, columns: StructType | None = None) -> pa.Table:
+    def read_rows(self, file: TableFile, row_mask: Mask | None, columns: StructType | None = None) -> pa.Table:
         """See `ChangePlan.read_rows`."""
-        return with_own_keys(super().read_rows(file, chosen, columns), columns or self.schema)
+        return with_own_keys(super().read_rows(file, row_mask, columns), columns or self.schema)
 
     def like_file(self, rows: pa.Table) -> IcebergWritePlan:
         """Return the plan that infers the shredding schema from the rows that are left."""
