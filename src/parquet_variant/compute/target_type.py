@@ -12,7 +12,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import CastError, SchemaError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.storage_shape import is_list
-from parquet_variant.schema.type_grammar import Column, TypeParser
+from parquet_variant.schema.type_grammar import ParsedColumn, TypeParser
 
 
 def as_target(target: str | pa.DataType) -> pa.DataType:
@@ -93,7 +93,7 @@ class _Parser(TypeParser[pa.DataType]):
     def array(self, element: pa.DataType) -> pa.DataType:
         return pa.list_(pa.field("element", element))
 
-    def struct(self, columns: list[Column]) -> pa.DataType:
+    def struct(self, columns: list[ParsedColumn]) -> pa.DataType:
         return pa.struct([pa.field(column.name, column.type) for column in columns])
 
     def map(self, key: pa.DataType, value: pa.DataType) -> pa.DataType:

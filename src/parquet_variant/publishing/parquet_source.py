@@ -52,8 +52,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import shredded_bounds
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
-from parquet_variant.tables.storage import FileInfo as StoredFile
-from parquet_variant.tables.storage import open_storage
+from parquet_variant.tables.storage import StorageFile, open_storage
 
 _MAX_PATHS = 100
 _OWN_WRITER = "parquet-variant"
@@ -73,7 +72,7 @@ class ParquetFilesSource(Source):
         self._filesystem, self._root = filesystem_of(directory)
 
     @cached_property
-    def _stored(self) -> list[StoredFile]:
+    def _stored(self) -> list[StorageFile]:
         files = [file for file in self._storage.list("") if _counts(file.path)]
         if not files:
             raise VariantFileError(

@@ -18,7 +18,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.schema.primitive_types import ddl_name
 from parquet_variant.schema.storage_shape import MAX_DEPTH, SchemaNode, TypeTree
-from parquet_variant.schema.type_grammar import Column, TypeParser
+from parquet_variant.schema.type_grammar import ParsedColumn, TypeParser
 
 
 def parse_ddl(text: str) -> TypeTree:
@@ -89,7 +89,7 @@ class _Parser(TypeParser[TypeTree]):
     def array(self, element: TypeTree) -> TypeTree:
         return [element]
 
-    def struct(self, columns: list[Column]) -> TypeTree:
+    def struct(self, columns: list[ParsedColumn]) -> TypeTree:
         if not columns:
             self.fail("a struct without fields cannot be shredded: use variant")
         fields: dict[str, TypeTree] = {}

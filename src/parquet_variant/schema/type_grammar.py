@@ -30,7 +30,7 @@ class _Token(NamedTuple):
     offset: int
 
 
-class Column(NamedTuple):
+class ParsedColumn(NamedTuple):
     """A column of a struct."""
 
     name: str  # The name, without backquotes.
@@ -73,7 +73,7 @@ class TypeParser(Generic[T]):
         """Return the result for ``array<…>``."""
         raise NotImplementedError
 
-    def struct(self, columns: list[Column]) -> T:
+    def struct(self, columns: list[ParsedColumn]) -> T:
         """Return the result for ``struct<…>``."""
         raise NotImplementedError
 
@@ -93,14 +93,14 @@ class TypeParser(Generic[T]):
             self.fail(f"expected the end of the type, found {self._token_description()}")
         return kind
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ParsedColumn]:
         """Parse columns separated by commas, at least one."""
         columns = []
         while True:
             offset = self.token.offset
             name = self._name()
             self._take_mark(":")
-            columns.append(Column(name, self._type_at(name), offset))
+            columns.append(ParsedColumn(name, self._type_at(name), offset))
             self._skip_notes()
             if not self._take_mark(","):
                 return columns

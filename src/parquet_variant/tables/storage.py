@@ -35,7 +35,7 @@ _MIN_SCHEME = 2
 
 
 @dataclass(frozen=True, slots=True)
-class FileInfo:
+class StorageFile:
     """A file: its path relative to the table's root, size in bytes, modification time in milliseconds since 1970."""
 
     path: str
@@ -66,7 +66,7 @@ class Storage(ABC):
         return partial(open_storage, allow_outside=self.allow_outside), (self.uri, self.options)
 
     @abstractmethod
-    def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
+    def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
         """Yield the files below a directory in any order; names less than `start` may be left out."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class LocalStorage(Storage):
         """The root with links resolved."""
         return os.path.realpath(self.root)
 
-    def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
+    def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
         """See `Storage.list`."""
         stack = [self.root / directory if directory else self.root]
         while stack:
@@ -134,7 +134,7 @@ class LocalStorage(Storage):
                         except FileNotFoundError:
                             continue
                         path = Path(entry.path).relative_to(self.root).as_posix()
-                        yield FileInfo(path, stat.st_size, stat.st_mtime_ns // 1_000_000)
+                        yield StorageFile(path, stat.st_size, stat.st_mtime_ns // 1_000_000)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""
@@ -258,7 +258,7 @@ class ObjectStorage(Storage):
         parts = urlparse(path)
         return _store(f"{parts.scheme}://{parts.netloc}", self.options), unquote(parts.path)[1:]
 
-    def list(self, directory: str, start: str = "") -> Iterator[FileInfo]:
+    def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
         """See `Storage.list`."""
         # The offset is exclusive, so a string just before `start` includes `start` itself.
         offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
@@ -266,7 +266,7 @@ class ObjectStorage(Storage):
             for batch in _obstore().list(self._store, directory or None, offset=offset):
                 for item in batch:
                     modified = int(item["last_modified"].timestamp() * 1000)
-                    yield FileInfo(item["path"], item["size"], modified)
+                    yield StorageFile(item["path"], item["size"], modified)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         """See `Storage.read`."""

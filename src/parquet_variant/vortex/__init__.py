@@ -20,7 +20,7 @@ _NAMES = {
     "vortex.files.reader": "iter_tables read read_json read_table",
     "vortex.files.rewriting": "rewrite",
     "vortex.files.writer": "VortexFileInfo write",
-    "vortex.logical.encodings": "ENCODINGS Encoding VariantDType answers encode encoding_of",
+    "vortex.logical.encodings": "ENCODINGS VariantDType VariantEncoding answers encode encoding_of",
     "vortex.logical.get_element": "get_variant_element get_variant_scalar matching_rows",
     "vortex.logical.json_columns": "JsonColumn compress_json decompress_json",
     "vortex.logical.range_statistics": "RangeStatistics collect_statistics",

@@ -16,8 +16,8 @@ from parquet_variant.vortex.files.rewriting import rewrite as rewrite
 from parquet_variant.vortex.files.writer import VortexFileInfo as VortexFileInfo
 from parquet_variant.vortex.files.writer import write as write
 from parquet_variant.vortex.logical.encodings import ENCODINGS as ENCODINGS
-from parquet_variant.vortex.logical.encodings import Encoding as Encoding
 from parquet_variant.vortex.logical.encodings import VariantDType as VariantDType
+from parquet_variant.vortex.logical.encodings import VariantEncoding as VariantEncoding
 from parquet_variant.vortex.logical.encodings import answers as answers
 from parquet_variant.vortex.logical.encodings import encode as encode
 from parquet_variant.vortex.logical.encodings import encoding_of as encoding_of
@@ -38,10 +38,10 @@ __all__ = [
     "ENCODINGS",
     "ChunkedVariantArray",
     "ColumnarVariant",
-    "Encoding",
     "JsonColumn",
     "RangeStatistics",
     "VariantDType",
+    "VariantEncoding",
     "VariantScalar",
     "VortexFileInfo",
     "VortexFilesScan",

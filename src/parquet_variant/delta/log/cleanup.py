@@ -15,7 +15,7 @@ from parquet_variant.delta.log.segment import LOG, commit_times
 from parquet_variant.delta.protocol.actions import now_millis
 from parquet_variant.delta.protocol.table_properties import duration_millis
 from parquet_variant.errors import VariantError
-from parquet_variant.tables.storage import FileInfo, Storage
+from parquet_variant.tables.storage import Storage, StorageFile
 
 _DAY = 86_400_000
 _LOG_RETENTION = "interval 30 days"
@@ -32,7 +32,7 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
         return []
     keep = duration_millis(configuration.get("delta.logRetentionDuration", _LOG_RETENTION))
     cutoff = (now_millis() - keep) // _DAY * _DAY
-    files: list[tuple[FileInfo, int, str]] = []
+    files: list[tuple[StorageFile, int, str]] = []
     for file in storage.list(LOG):
         match = _NAME.fullmatch(file.path.rpartition("/")[2])
         if match is not None and file.path.count("/") == 1:
@@ -50,7 +50,7 @@ def clean_log(storage: Storage, configuration: Mapping[str, str]) -> list[str]:
     return removed + _clean_sidecars(storage, cutoff=now_millis() // _DAY * _DAY - _DAY)
 
 
-def _first_needed(storage: Storage, files: list[tuple[FileInfo, int, str]], last_expired: int) -> int | None:
+def _first_needed(storage: Storage, files: list[tuple[StorageFile, int, str]], last_expired: int) -> int | None:
     """Return the version of the newest expired checkpoint that can be read; None if there is none."""
     points = [(version, file.path) for file, version, kind in files if _CHECKPOINT.fullmatch(kind)]
     for version, path in sorted(points, reverse=True):

@@ -22,7 +22,7 @@ from parquet_variant.delta.protocol.features import partition_names
 from parquet_variant.errors import DeltaError, TableError, VariantError
 from parquet_variant.io.parallel import in_order
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
-from parquet_variant.tables.storage import FileInfo, LocalStorage, Storage, outside
+from parquet_variant.tables.storage import LocalStorage, Storage, StorageFile, outside
 
 _SIDECARS = f"{LOG}/_sidecars"
 READERS = 16
@@ -229,7 +229,7 @@ def _damaged(path: str, error: Exception) -> DamagedCheckpointError:
 
 
 def _apply_commits(
-    storage: Storage, commits: Sequence[FileInfo], state: State, files: bool, names: Sequence[str] | None = None
+    storage: Storage, commits: Sequence[StorageFile], state: State, files: bool, names: Sequence[str] | None = None
 ) -> tuple[list[pa.Table], list[Sequence[str]]]:
     """Apply commits to a state, and return their file actions.
 
@@ -247,7 +247,7 @@ def _apply_commits(
     return tables, known_names
 
 
-def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[bytes]:
+def _commit_texts(storage: Storage, commits: Sequence[StorageFile]) -> Iterator[bytes]:
     """Yield the text of the commits in order, as whole lines, in parts of a size that suits the parser."""
     ranges = [(commit, start) for commit in commits for start in range(0, max(commit.size, 1), PART_BYTES)]
     part: list[bytes] = []
@@ -264,10 +264,10 @@ def _commit_texts(storage: Storage, commits: Sequence[FileInfo]) -> Iterator[byt
     yield b"".join(part)
 
 
-def _read_ranges(storage: Storage, ranges: Sequence[tuple[FileInfo, int]]) -> Iterator[bytes]:
+def _read_ranges(storage: Storage, ranges: Sequence[tuple[StorageFile, int]]) -> Iterator[bytes]:
     """Yield ranges of commits in order; object stores are read by several threads, without reading far ahead."""
 
-    def read(commit: FileInfo, start: int) -> bytes:
+    def read(commit: StorageFile, start: int) -> bytes:
         if commit.size <= PART_BYTES:
             return storage.read(commit.path)
         return storage.read(commit.path, start, min(PART_BYTES, commit.size - start))

@@ -15,7 +15,7 @@ import numpy as np
 
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.errors import DeltaError
-from parquet_variant.tables.storage import FileInfo, Storage
+from parquet_variant.tables.storage import Storage, StorageFile
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
@@ -40,7 +40,7 @@ class Segment:
 
     version: int  # The table's version.
     checkpoint: Checkpoint | None  # The checkpoint where replay begins; None to begin at version 0.
-    commits: tuple[FileInfo, ...]  # The commit files after the checkpoint, by version.
+    commits: tuple[StorageFile, ...]  # The commit files after the checkpoint, by version.
     # Modification time of the last commit file, or of the checkpoint if there is none, in milliseconds since 1970.
     modified: int
 
@@ -169,12 +169,12 @@ def _recorded_time(storage: Storage, version: int) -> int:
     return time
 
 
-def _list(storage: Storage, start: str) -> list[FileInfo]:
+def _list(storage: Storage, start: str) -> list[StorageFile]:
     return [f for f in storage.list(LOG, start) if f.path.count("/") == 1]
 
 
-def _classify(files: Iterable[FileInfo]) -> tuple[dict[int, FileInfo], list[Checkpoint]]:
-    commits: dict[int, FileInfo] = {}
+def _classify(files: Iterable[StorageFile]) -> tuple[dict[int, StorageFile], list[Checkpoint]]:
+    commits: dict[int, StorageFile] = {}
     checkpoints: list[Checkpoint] = []
     parts: dict[tuple[int, int], dict[int, str]] = {}
     for file in files:
@@ -201,7 +201,7 @@ def _last_checkpoint(storage: Storage) -> int | None:
     return version if isinstance(version, int) and version >= 0 else None
 
 
-def _oldest(commits: dict[int, FileInfo], checkpoints: list[Checkpoint]) -> int:
+def _oldest(commits: dict[int, StorageFile], checkpoints: list[Checkpoint]) -> int:
     if 0 in commits:
         return 0
     return min((c.version for c in checkpoints), default=min(commits, default=0))

@@ -32,11 +32,11 @@ def code_of(kind: Any, scale: Any = 0) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class ObjectField:
     """A field of the objects of a column."""
 
     positions: Int64s | None  # The objects that have the field, ascending; None for all objects.
-    column: Column  # The values of the field in these objects.
+    column: PathColumn  # The values of the field in these objects.
 
     def object_positions(self, objects: int) -> Int64s:
         """Return the positions of the objects that have the field, out of `objects` objects."""
@@ -52,8 +52,8 @@ class Child:
     values: pa.Array | None = None  # Scalars without gaps; None for nulls, arrays and objects.
     # For arrays: the offset of each array in the column of all elements.
     offsets: Int64s | None = None
-    elements: Column | None = None
-    fields: dict[str, Field] = field(default_factory=dict)  # For objects: by name, in the order of UTF-8 bytes.
+    elements: PathColumn | None = None
+    fields: dict[str, ObjectField] = field(default_factory=dict)  # For objects: by name, in the order of UTF-8 bytes.
 
     @property
     def kind(self) -> int:
@@ -69,7 +69,7 @@ class Child:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class PathColumn:
     """The values at one path."""
 
     size: int  # Number of values.
@@ -88,16 +88,16 @@ class Column:
                 return child, self.positions(index)
         return None
 
-    def take(self, indices: Int64s) -> Column:
+    def take(self, indices: Int64s) -> PathColumn:
         """Return the values at positions, in that order."""
-        jobs: list[tuple[Column, Int64s]] = [(self, np.asarray(indices, np.int64))]
+        jobs: list[tuple[PathColumn, Int64s]] = [(self, np.asarray(indices, np.int64))]
         # The list of jobs grows while it is processed.
         return _build([_plan_take(column, rows, jobs) for column, rows in jobs])
 
     @classmethod
-    def concat(cls, columns: Sequence[Column]) -> Column:
+    def concat(cls, columns: Sequence[PathColumn]) -> PathColumn:
         """Concatenate columns."""
-        jobs: list[list[Column]] = [list(columns)]
+        jobs: list[list[PathColumn]] = [list(columns)]
         return _build([_plan_concat(parts, jobs) for parts in jobs])
 
 
@@ -119,8 +119,8 @@ class _PlannedChild:
 _Plan: TypeAlias = tuple[int, list[_PlannedChild], "npt.NDArray[np.uint8] | None"]
 
 
-def _build(plans: list[_Plan]) -> Column:
-    finished: list[Column] = [Column(0)] * len(plans)
+def _build(plans: list[_Plan]) -> PathColumn:
+    finished: list[PathColumn] = [PathColumn(0)] * len(plans)
     for number in range(len(plans) - 1, -1, -1):  # each job comes after the job that needs its result
         size, children, types = plans[number]
         built_children = tuple(
@@ -130,15 +130,15 @@ def _build(plans: list[_Plan]) -> Column:
                 child.values,
                 child.offsets,
                 finished[child.elements] if child.elements >= 0 else None,
-                {name: Field(positions, finished[job]) for name, positions, job in child.fields},
+                {name: ObjectField(positions, finished[job]) for name, positions, job in child.fields},
             )
             for child in children
         )
-        finished[number] = Column(size, built_children, types)
+        finished[number] = PathColumn(size, built_children, types)
     return finished[0]
 
 
-def _plan_take(column: Column, rows: Int64s, jobs: list[tuple[Column, Int64s]]) -> _Plan:
+def _plan_take(column: PathColumn, rows: Int64s, jobs: list[tuple[PathColumn, Int64s]]) -> _Plan:
     planned: list[_PlannedChild] = []
     types = None if column.types is None else column.types[rows]
     renumbered = np.zeros(len(column.children), np.uint8)
@@ -155,7 +155,7 @@ def _plan_take(column: Column, rows: Int64s, jobs: list[tuple[Column, Int64s]]) 
     return len(rows), planned, renumbered[types] if types is not None and len(planned) > 1 else None
 
 
-def _take_child(child: Child, inner: Int64s, jobs: list[tuple[Column, Int64s]]) -> _PlannedChild:
+def _take_child(child: Child, inner: Int64s, jobs: list[tuple[PathColumn, Int64s]]) -> _PlannedChild:
     if child.values is not None:
         return _PlannedChild(child.code, len(inner), child.values.take(pa.array(inner)))
     if child.offsets is not None and child.elements is not None:
@@ -187,7 +187,7 @@ def nested_ranges(offsets: Int64s, arrays: Int64s) -> tuple[Int64s, Int64s]:
     return ends, np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths)
 
 
-def _plan_concat(parts: list[Column], jobs: list[list[Column]]) -> _Plan:
+def _plan_concat(parts: list[PathColumn], jobs: list[list[PathColumn]]) -> _Plan:
     codes = list(dict.fromkeys(child.code for part in parts for child in part.children))
     size = sum(part.size for part in parts)
     types = None
@@ -203,7 +203,7 @@ def _plan_concat(parts: list[Column], jobs: list[list[Column]]) -> _Plan:
     return size, [_concat_child(of_one_code, jobs) for of_one_code in children], types
 
 
-def _concat_child(parts: list[Child], jobs: list[list[Column]]) -> _PlannedChild:
+def _concat_child(parts: list[Child], jobs: list[list[PathColumn]]) -> _PlannedChild:
     code, size = parts[0].code, sum(part.size for part in parts)
     if parts[0].values is not None:
         return _PlannedChild(code, size, pa.concat_arrays([part.values for part in parts]))

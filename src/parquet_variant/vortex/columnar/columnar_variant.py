@@ -17,7 +17,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.types import VariantType
-from parquet_variant.vortex.columnar.column import Column, Int64s
+from parquet_variant.vortex.columnar.column import Int64s, PathColumn
 from parquet_variant.vortex.columnar.encoding import decode_columnar, encode_columnar
 
 
@@ -52,7 +52,7 @@ class ColumnarVariant:
     """
 
     size: int
-    column: Column
+    column: PathColumn
     rows: Int64s | None = None
 
     @classmethod
@@ -79,7 +79,7 @@ class ColumnarVariant:
         starts = np.cumsum([0, *(len(part) for part in parts)])
         rows = [part.present + start for part, start in zip(parts, starts, strict=False)]
         all_rows = np.concatenate([np.zeros(0, np.int64), *rows])
-        column = Column.concat([part.column for part in parts]) if parts else Column(0)
+        column = PathColumn.concat([part.column for part in parts]) if parts else PathColumn(0)
         return cls(size, column, None if len(all_rows) == size else all_rows)
 
     @property
@@ -122,7 +122,7 @@ class ColumnarVariant:
         while stack:
             path, column = stack.pop()
             counts: dict[VariantType, int] = {}
-            children: list[tuple[VariantPath, Column]] = []
+            children: list[tuple[VariantPath, PathColumn]] = []
             for child in sorted(column.children, key=lambda child: child.code):
                 counts[child.type] = counts.get(child.type, 0) + child.size
                 if child.elements is not None and child.elements.size:

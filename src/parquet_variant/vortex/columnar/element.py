@@ -21,7 +21,7 @@ from parquet_variant.encoding.cast.targets import Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.path import Segment, VariantPath, Wildcard
-from parquet_variant.vortex.columnar.column import Child, Column, Int64s
+from parquet_variant.vortex.columnar.column import Child, Int64s, PathColumn
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 
 
@@ -75,7 +75,7 @@ def columnar_element(
     return in_target_form(values, target)
 
 
-def _follow(column: Column, segments: tuple[Segment, ...], target: Target, rules: _CastRules) -> pa.Array:
+def _follow(column: PathColumn, segments: tuple[Segment, ...], target: Target, rules: _CastRules) -> pa.Array:
     """Return the values at a path below a column, one entry per value of the column."""
     if not segments:
         return _as_type(column, target, rules)
@@ -84,13 +84,13 @@ def _follow(column: Column, segments: tuple[Segment, ...], target: Target, rules
         objects = column.child(KIND.OBJECT)
         field = objects[0].fields.get(segment) if objects is not None else None
         if objects is None or field is None:
-            return _nulls(_follow(Column(0), following, target, rules), column.size)
+            return _nulls(_follow(PathColumn(0), following, target, rules), column.size)
         positions = objects[1][field.object_positions(objects[0].size)]
         return scatter(_follow(field.column, following, target, rules), positions, column.size)
     arrays = column.child(KIND.ARRAY)
     child, positions = (Child(KIND.ARRAY, 0), np.empty(0, np.int64)) if arrays is None else arrays
     offsets = np.zeros(1, np.int64) if child.offsets is None else child.offsets
-    elements = Column(0) if child.elements is None else child.elements
+    elements = PathColumn(0) if child.elements is None else child.elements
     if isinstance(segment, int):
         long_enough = np.flatnonzero(np.diff(offsets) > segment)
         values = _follow(elements.take(offsets[long_enough] + segment), following, target, rules)
@@ -108,7 +108,7 @@ def _scatter(values: pa.Array, positions: Int64s, size: int) -> pa.Array:
     return scatter(values, positions, size) if len(positions) else _nulls(values, size)
 
 
-def _as_type(column: Column, target: Target, rules: _CastRules) -> pa.Array:
+def _as_type(column: PathColumn, target: Target, rules: _CastRules) -> pa.Array:
     """Return the values of a column as a type, converted child by child."""
     if not _by_columns(target) and target.family not in ("list", "struct"):
         return _decoded(column, target, rules)
@@ -136,18 +136,18 @@ def _child_as_type(child: Child, target: Target, rules: _CastRules) -> pa.Array 
             return None
         return array_of_slots(slots_of_column(child.values), target, rules.casts)
     if child.kind in (KIND.ARRAY, KIND.OBJECT) and not rules.casts.lossless:
-        return _decoded(Column(child.size, (child,)), target, rules)
+        return _decoded(PathColumn(child.size, (child,)), target, rules)
     if child.elements is not None and child.offsets is not None:
         if target.family != "list":
             return None
         if target.size >= 0:
-            return _decoded(Column(child.size, (child,)), target, rules)
+            return _decoded(PathColumn(child.size, (child,)), target, rules)
         elements = _as_type(child.elements, target.children[0], rules)
         return list_array(child.offsets, elements, np.ones(child.size, np.bool_), target.arrow)
     if child.kind != KIND.OBJECT or target.family != "struct":
         return None
     if not target.names:
-        return _decoded(Column(child.size, (child,)), target, rules)
+        return _decoded(PathColumn(child.size, (child,)), target, rules)
     columns = []
     for name, inner in zip(target.names, target.children, strict=True):
         field = child.fields.get(name)
@@ -161,7 +161,7 @@ def _child_as_type(child: Child, target: Target, rules: _CastRules) -> pa.Array 
     return pa.StructArray.from_arrays(columns, fields=fields)
 
 
-def _decoded(column: Column, target: Target, rules: _CastRules) -> pa.Array:
+def _decoded(column: PathColumn, target: Target, rules: _CastRules) -> pa.Array:
     storage = ColumnarVariant(column.size, column).to_variant().storage
     casts = rules.casts
     return extract_path(storage, "$", target.arrow, safe=casts.safe, zone=rules.zone, lossless=casts.lossless)

@@ -26,7 +26,7 @@ from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
-from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Column, Field, Int64s, code_of
+from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Int64s, ObjectField, PathColumn, code_of
 
 _P = PrimitiveId
 _MAX_SCALE = 38
@@ -36,7 +36,7 @@ _OPTIONS = CastOptions(dt.UTC, safe=False, path="$", lossless=True)
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
-def encode_columnar(array: VariantArray) -> Iterator[tuple[int, Column, Int64s | None]]:
+def encode_columnar(array: VariantArray) -> Iterator[tuple[int, PathColumn, Int64s | None]]:
     """Encode an array of any layout in batches of rows.
 
     Yields the number of rows, the values of the rows that are not SQL NULL, and the numbers of these rows (None for
@@ -49,7 +49,7 @@ def encode_columnar(array: VariantArray) -> Iterator[tuple[int, Column, Int64s |
             first_row += tape.rows
 
 
-def _encode_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None]:
+def _encode_tape(tape: Tape, first_row: int) -> tuple[int, PathColumn, Int64s | None]:
     tags = tape.nodes[:, 0]
     path_of = (tags >> 16) & 0xFFFFFFFF
     order = np.argsort(path_of, kind="stable")
@@ -58,7 +58,7 @@ def _encode_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None
     child_paths: list[list[int]] = [[] for _ in nodes_at]
     for path in range(1, len(tape.paths)):
         child_paths[tape.paths[path, PATH.PARENT]].append(path)
-    columns: list[Column] = [Column(0)] * len(nodes_at)
+    columns: list[PathColumn] = [PathColumn(0)] * len(nodes_at)
     for path in range(len(nodes_at) - 1, -1, -1):  # each path comes after its parent
         columns[path] = _column(tape, nodes_at[path], child_paths[path], nodes_at, columns, first_row)
     present = np.flatnonzero(tape.row_start[1:] > tape.row_start[:-1])
@@ -66,8 +66,8 @@ def _encode_tape(tape: Tape, first_row: int) -> tuple[int, Column, Int64s | None
 
 
 def _column(
-    tape: Tape, nodes: Int64s, child_paths: list[int], nodes_at: list[Int64s], columns: list[Column], first_row: int
-) -> Column:
+    tape: Tape, nodes: Int64s, child_paths: list[int], nodes_at: list[Int64s], columns: list[PathColumn], first_row: int
+) -> PathColumn:
     tags = tape.nodes[nodes, 0]
     kinds = tags & 0xFF
     kinds[kinds == _P.FALSE] = BOOLEAN
@@ -84,18 +84,18 @@ def _column(
                     # The object of a field is the last one at the path that begins before it.
                     objects = np.searchsorted(of_code, nodes_at[path], "right") - 1
                     positions = None if len(objects) == len(of_code) else objects
-                    fields[tape.key_list[key]] = Field(positions, columns[path])
+                    fields[tape.key_list[key]] = ObjectField(positions, columns[path])
             by_name = {_decode_key(name): fields[name] for name in sorted(fields)}
             children.append(Child(code, len(of_code), fields=by_name))
         elif code == KIND.ARRAY:
             offsets = offsets_of(tape.nodes[of_code, 1])
-            elements = next((columns[path] for path in child_paths if tape.paths[path, PATH.KEY] < 0), Column(0))
+            elements = next((columns[path] for path in child_paths if tape.paths[path, PATH.KEY] < 0), PathColumn(0))
             children.append(Child(code, len(of_code), offsets=offsets, elements=elements))
         elif code == _P.NULL:
             children.append(Child(code, len(of_code)))
         else:
             children.append(Child(code, len(of_code), _values(tape, of_code, code, first_row)))
-    return Column(len(nodes), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
+    return PathColumn(len(nodes), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
 
 
 def _decode_key(key: bytes) -> str:
@@ -135,7 +135,7 @@ def _values(tape: Tape, node_numbers: Int64s, code: int, first_row: int) -> pa.A
     return values
 
 
-def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[str] | None = None) -> VariantArray:
+def decode_columnar(size: int, root: PathColumn, present: Int64s, names: Sequence[str] | None = None) -> VariantArray:
     """Decode a column of `size` rows to an unshredded array, whose rows share one dictionary.
 
     The dictionary holds the sorted ``names``, to which encoded values among the children (`RAW`) refer; by default the
@@ -160,7 +160,7 @@ def decode_columnar(size: int, root: Column, present: Int64s, names: Sequence[st
     return VariantArray(storage_of(metadata_of_all(names, size), value_array(nodes, row_start), mask))
 
 
-def _columns(root: Column) -> list[Column]:
+def _columns(root: PathColumn) -> list[PathColumn]:
     """Return all columns, parents first."""
     columns = [root]
     for column in columns:  # the list grows while it is processed
@@ -171,7 +171,7 @@ def _columns(root: Column) -> list[Column]:
     return columns
 
 
-def _sizes(columns: list[Column]) -> dict[int, Int64s]:
+def _sizes(columns: list[PathColumn]) -> dict[int, Int64s]:
     """Return the number of nodes of each value, by column (by identity)."""
     sizes: dict[int, Int64s] = {}
     for column in reversed(columns):
@@ -190,7 +190,7 @@ def _sizes(columns: list[Column]) -> dict[int, Int64s]:
 
 
 def _place(
-    column: Column,
+    column: PathColumn,
     positions: Int64s,
     key: int,
     sizes: dict[int, Int64s],

@@ -39,7 +39,7 @@ from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
-from parquet_variant.vortex.columnar.column import Child, Column, Field, Int64s, nested_ranges
+from parquet_variant.vortex.columnar.column import Child, Int64s, ObjectField, PathColumn, nested_ranges
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.encoding import decode_columnar, scalar_type
 
@@ -54,7 +54,7 @@ _WITHOUT_COLUMN = (int(_P.NULL), KIND.OBJECT, KIND.ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
 # Converts values in bytes to a column.
-BytesDecoder = Callable[[pa.StructArray], Column]
+BytesDecoder = Callable[[pa.StructArray], PathColumn]
 
 
 def family_of(code: int) -> str:
@@ -116,9 +116,9 @@ def to_storage(array: ColumnarVariant) -> pa.StructArray:
     return pa.StructArray.from_arrays(group.flatten(), fields=list(group.type), mask=pa.array(mask))
 
 
-def _fields_with_columns(root: Column) -> set[int]:
+def _fields_with_columns(root: PathColumn) -> set[int]:
     """Return the fields, by identity, that get columns."""
-    candidates: list[tuple[int, int, Field]] = []
+    candidates: list[tuple[int, int, ObjectField]] = []
     min_values = AutoPolicy().min_row_share * root.size
     columns = [root]
     for column in columns:  # the list grows while it is processed
@@ -132,7 +132,7 @@ def _fields_with_columns(root: Column) -> set[int]:
     return {id(field) for *_, field in heapq.nlargest(MAX_FIELDS, candidates)}
 
 
-def _group(column: Column, entries: Int64s, size: int, with_columns: set[int], depth: int) -> pa.StructArray:
+def _group(column: PathColumn, entries: Int64s, size: int, with_columns: set[int], depth: int) -> pa.StructArray:
     """Return the group of `size` entries with the values of a column at some entries."""
     codes = np.array([child.code for child in column.children] or [0], np.uint16)
     discriminators = codes[np.zeros(column.size, np.uint8) if column.types is None else column.types]
@@ -218,14 +218,14 @@ def _without(child: Child, excluded: set[str]) -> tuple[Child, Int64s]:
     }
     objects = np.unique(np.concatenate(list(positions.values())))
     fields = {
-        name: Field(np.searchsorted(objects, of_field), child.fields[name].column)
+        name: ObjectField(np.searchsorted(objects, of_field), child.fields[name].column)
         for name, of_field in positions.items()
     }
     return Child(KIND.OBJECT, len(objects), fields=fields), objects
 
 
 def _encode_child(child: Child) -> VariantArray:
-    return ColumnarVariant(child.size, Column(child.size, (child,))).to_variant()
+    return ColumnarVariant(child.size, PathColumn(child.size, (child,))).to_variant()
 
 
 def _plain_storage(array: VariantArray) -> pa.StructArray:
@@ -280,7 +280,7 @@ def _has_value(group: pa.StructArray) -> npt.NDArray[np.bool_]:
     return has_code & has_value
 
 
-def _column(group: pa.StructArray, entries: Int64s, decode_bytes: BytesDecoder) -> Column:
+def _column(group: pa.StructArray, entries: Int64s, decode_bytes: BytesDecoder) -> PathColumn:
     """Return the values at some entries of a group, all of which have a value."""
     columns = stored_columns(group)
     numbers = columns["discriminator"].take(pa.array(entries)).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -302,7 +302,7 @@ def _column(group: pa.StructArray, entries: Int64s, decode_bytes: BytesDecoder) 
             children.append(Child(code, len(of_code)))
         else:
             children.append(Child(code, len(of_code), _from_family(values.take(pa.array(of_code)), code)))
-    column = Column(len(entries), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
+    column = PathColumn(len(entries), tuple(children), types.astype(np.uint8) if len(codes) > 1 else None)
     if arrays_in_bytes is None:
         return column
     decoded = decode_bytes(columns["rest"].take(pa.array(arrays_in_bytes)))
@@ -313,33 +313,33 @@ _NO_POSITIONS = np.zeros(0, np.int64)
 
 
 def _objects(columns: dict[str, pa.Array], entries: Int64s, in_bytes: Int64s, decode_bytes: BytesDecoder) -> Child:
-    fields: dict[str, Field] = {}
+    fields: dict[str, ObjectField] = {}
     for name, group in stored_columns(columns["object"]).items() if "object" in columns else ():
         positions = np.flatnonzero(_has_value(group)[entries])
         if len(positions):
             column = _column(group, entries[positions], decode_bytes)
-            fields[name] = Field(None if len(positions) == len(entries) else positions, column)
+            fields[name] = ObjectField(None if len(positions) == len(entries) else positions, column)
     if len(in_bytes):
         child = decode_bytes(columns["rest"].take(pa.array(entries[in_bytes]))).children[0]
         for name, field in child.fields.items():
             positions = in_bytes[field.object_positions(child.size)]
-            fields[name] = Field(None if len(positions) == len(entries) else positions, field.column)
+            fields[name] = ObjectField(None if len(positions) == len(entries) else positions, field.column)
     return Child(KIND.OBJECT, len(entries), fields={name: fields[name] for name in sorted(fields)})
 
 
 def _arrays(columns: dict[str, pa.Array], entries: Int64s, decode_bytes: BytesDecoder) -> Child:
     lists = columns.get("array")
     if lists is None:
-        return Child(KIND.ARRAY, len(entries), offsets=np.zeros(len(entries) + 1, np.int64), elements=Column(0))
+        return Child(KIND.ARRAY, len(entries), offsets=np.zeros(len(entries) + 1, np.int64), elements=PathColumn(0))
     offsets, elements = nested_ranges(lists.offsets.to_numpy().astype(np.int64), entries)
     return Child(KIND.ARRAY, len(entries), offsets=offsets, elements=_column(lists.values, elements, decode_bytes))
 
 
-def _with_decoded_arrays(column: Column, entries: Int64s, array_entries: Int64s, arrays: Column) -> Column:
+def _with_decoded_arrays(column: PathColumn, entries: Int64s, array_entries: Int64s, arrays: PathColumn) -> PathColumn:
     """Return the column with decoded arrays in place of the empty arrays at their entries."""
     order = np.arange(len(entries))
     order[np.searchsorted(entries, array_entries)] = len(entries) + np.arange(len(array_entries))
-    return Column.concat([column, arrays]).take(order)
+    return PathColumn.concat([column, arrays]).take(order)
 
 
 def _from_family(values: pa.Array, code: int) -> pa.Array:
@@ -387,7 +387,7 @@ def _dictionaries(residual: pa.StructArray) -> tuple[pa.DictionaryArray, list[li
     return encoded, dictionary_names(encoded.dictionary.cast(pa.binary()).filter(encoded.dictionary.is_valid()))
 
 
-def _encoded_fields(names: list[str], residual: pa.StructArray) -> Column:
+def _encoded_fields(names: list[str], residual: pa.StructArray) -> PathColumn:
     """Return objects whose fields are encoded values, or other encoded values, with the ids of `names`."""
     encoded, dictionaries = _dictionaries(residual)
     id_of = {name: number for number, name in enumerate(names)}
@@ -397,7 +397,7 @@ def _encoded_fields(names: list[str], residual: pa.StructArray) -> Column:
     storage = storage_of(metadata_of_all(names, len(value)), value)
     offsets, are_objects, ids, values_of_fields = ValuePositions.of_storage(storage).fields()
     if not are_objects.any():
-        return Column(len(value), (Child(RAW, len(value), values=value),))
+        return PathColumn(len(value), (Child(RAW, len(value), values=value),))
     order = np.argsort(ids, kind="stable")
     values = values_of_fields.storage().field("value").take(pa.array(order))
     rows, ids = np.repeat(np.arange(len(value)), np.diff(offsets))[order], ids[order]
@@ -405,5 +405,5 @@ def _encoded_fields(names: list[str], residual: pa.StructArray) -> Column:
     fields = {}
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         values_of_name = Child(RAW, stop - start, values=values.slice(start, stop - start))
-        fields[names[ids[start]]] = Field(rows[start:stop], Column(stop - start, (values_of_name,)))
-    return Column(len(value), (Child(KIND.OBJECT, len(value), fields=fields),))
+        fields[names[ids[start]]] = ObjectField(rows[start:stop], PathColumn(stop - start, (values_of_name,)))
+    return PathColumn(len(value), (Child(KIND.OBJECT, len(value), fields=fields),))

@@ -62,16 +62,16 @@ class VariantDType:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoding:
+class VariantEncoding:
     """An encoding, identified by its name."""
 
     name: EncodingName
 
 
-ENCODINGS: dict[EncodingName, Encoding] = {name: Encoding(name) for name in get_args(EncodingName)}
+ENCODINGS: dict[EncodingName, VariantEncoding] = {name: VariantEncoding(name) for name in get_args(EncodingName)}
 
 
-def encoding_of(array: Any) -> tuple[Encoding, AnyVariant]:
+def encoding_of(array: Any) -> tuple[VariantEncoding, AnyVariant]:
     """Return the encoding of a column, and the column as a `VariantArray` or `ColumnarVariant`.
 
     Raises

@@ -37,7 +37,7 @@ from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.leaf_statistics import LeafStatistics, order_key
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.statistics import TEXT_LENGTH, lower_text, upper_text
-from parquet_variant.vortex.columnar.column import Column
+from parquet_variant.vortex.columnar.column import PathColumn
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.logical.encodings import encoding_of
 
@@ -359,7 +359,7 @@ def _of_shredded(array: VariantArray) -> Iterator[_PathValues]:
 
 def _of_columnar(array: ColumnarVariant) -> Iterator[_PathValues]:
     """Yield the columns that are not inside an array."""
-    stack: list[tuple[VariantPath, Column, Int64s]] = [(VariantPath(), array.column, array.present)]
+    stack: list[tuple[VariantPath, PathColumn, Int64s]] = [(VariantPath(), array.column, array.present)]
     while stack:
         path, column, rows = stack.pop()
         children = [(child, rows[column.positions(index)]) for index, child in enumerate(column.children)]
