@@ -1,4 +1,4 @@
-"""Run twenty tasks of a user with JSON in five tools and write docs/compare.md.
+"""Run 21 tasks of a user with JSON in five tools and write docs/compare.md.
 
 Each point is one program per tool, run in a directory with the same files. A program passes if it ends without an error
 within a minute; its ``assert`` states the expected result. A tool without a program has no documented way to do the task.
@@ -39,6 +39,11 @@ TOOLS = {
 PACKAGES = dict(zip(TOOLS, ("parquet-variant", "duckdb", "polars", "chdb", "pyiceberg"), strict=True))
 # An extension that must be downloaded.
 NOT_TRIED = "SKIP"
+# Two files: in the second one, ids are strings, and there is another field.
+_SIDES = (
+    "open('before.ndjson', 'w').write(''.join(json.dumps({'id': n}) + '\\n' for n in range(50)))\n"
+    "open('after.ndjson', 'w').write(''.join(json.dumps({'id': str(n), 'new': 1}) + '\\n' for n in range(50)))\n"
+)
 _PRELUDE = """
 import json, os, sys, time
 from decimal import Decimal
@@ -260,6 +265,20 @@ POINTS = (
         None,
         is_figure=True,
     ),
+    _point(
+        "Two JSON files are compared by path: new fields, and fields with other types, with their number of values",
+        _SIDES + "found = pv.diff('before.ndjson', 'after.ndjson').findings\n"
+        "assert {(f.path.shorthand, f.change, f.count) for f in found} == {('$.id', 'type', 50), ('$.new', 'appeared', 50)}",
+        _SIDES + "ask = \"SELECT fullkey, type, count(*) FROM read_ndjson_objects('{}.ndjson'), json_tree(json) GROUP BY ALL\"\n"
+        "old, new = (set(con.execute(ask.format(side)).fetchall()) for side in ('before', 'after'))\n"
+        "assert {(path, count) for path, _, count in new - old} == {('$.id', 50), ('$.new', 50)}",
+        None,
+        _SIDES + _CH + "ask = \"SELECT p, t, count() FROM file('{}.ndjson', 'JSONAsObject') ARRAY JOIN \"\n"
+        "ask += \"mapKeys(JSONAllPathsWithTypes(json)) AS p, mapValues(JSONAllPathsWithTypes(json)) AS t GROUP BY p, t\"\n"
+        "old, new = (set(q(ask.format(side))) for side in ('before', 'after'))\n"
+        "assert len(new - old) == 2, new - old",
+        None,
+    ),
 )  # fmt: skip
 _TIMED = """
 def cost():
@@ -361,7 +380,7 @@ def page(found: list[dict[str, str | None]]) -> str:
     lines = [
         "# Comparison with DuckDB, polars, ClickHouse and PyIceberg",
         "",
-        "This page compares twenty tasks of people with JSON files. Each task is a short program per tool;",
+        "This page compares 21 tasks of people with JSON files. Each task is a short program per tool;",
         "`python -m benchmarks.compare` runs all programs and writes this page. A tool passes if its program ends without an",
         "error. \"no\" means that no way to do the task was found in the tool's documentation. Extensions that must be",
         "downloaded (DuckDB's for Delta and Iceberg) were not tried. A figure passes if it is within a tenth of the smallest.",

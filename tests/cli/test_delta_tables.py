@@ -138,6 +138,27 @@ def test_optimize_judges_and_rewrites_a_directory(variant: Run, tmp_path: Path) 
     assert variant("optimize", tmp_path, "--drop-shredding").code == 2
 
 
+@pytest.mark.parametrize("format", ["parquet", "delta", "iceberg"])
+def test_reshredding_says_what_changed_and_what_it_saves(variant: Run, tmp_path: Path, format: str) -> None:
+    table, old, new = tmp_path / "t", tmp_path / "old.ndjson", tmp_path / "new.ndjson"
+    old.write_text("".join(f'{{"n": {n}}}\n' for n in range(200)))
+    new.write_text("".join(f'{{"n": {n}, "note": "a longer text {n}"}}\n' for n in range(100)))
+    for file, mode in ((old, "error"), (new, "append")):
+        words = ("ingest", file, table, "--format", format, "--mode", mode, "--schema", "n bigint")
+        assert variant(*words).code == 0
+    reported = variant("optimize", table, "--reshred", "--dry-run", "--json").json
+    drift = reported["drift"]
+    assert reported["files_removed"] == 0
+    assert (drift["origin"]["rows"], drift["origin"]["total_rows"], drift["pays"]) == (300, 300, True)
+    assert drift["origin"]["since"].startswith("20")
+    assert [(found["path"], found["change"]) for found in drift["drifts"]] == [("$['note']", "hot")]
+    assert drift["saved_bytes"] == drift["drifts"][0]["bytes_saved"] > 0
+    done = variant("optimize", table, "--reshred").out
+    assert f"saves {drift['saved_bytes']:,} bytes" in done
+    assert "compared with the schema of 300 of 300 rows, in use since 20" in done
+    assert variant("optimize", table, "--reshred", "--dry-run").out.startswith("no drift")
+
+
 def _live_files(variant: Run, table: Path) -> list[dict[str, Any]]:
     (newest,) = sorted(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime)[-1:]
     columns: list[dict[str, Any]] = variant("inspect", newest, "--json").json["columns"]

@@ -102,9 +102,9 @@ def _of_iceberg(
     from parquet_variant.cli.options.tables import read_catalog
     from parquet_variant.iceberg import optimize
 
-    if drop_shredding or options["dry_run"]:
-        raise typer.BadParameter("--drop-shredding and --dry-run are not supported for Iceberg tables")
-    table_options = {name: options[name] for name in ("file_bytes", "reshred", "policy")}
+    if drop_shredding:
+        raise typer.BadParameter("--drop-shredding is not supported for Iceberg tables")
+    table_options = {name: options[name] for name in ("file_bytes", "reshred", "policy", "min_saving", "dry_run")}
     return optimize(
         table,
         schema=read_schema(schema),

@@ -7,7 +7,6 @@ Owns which files are rewritten together; the commit states ``dataChange=false``.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,15 +31,13 @@ from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.drift import DriftReport, find_drift
+from parquet_variant.shredding.drift import DriftReport
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.tables.columns import align_table, by_name
 from parquet_variant.tables.row_input import SchemaOption
 from parquet_variant.tables.rules import Rules
+from parquet_variant.tables.shredding_drift import ShreddedContent, largest_drift
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
-
-# The content of a table's files: profiles by dotted column name, and numbers of rows by schema as JSON.
-_Content = tuple[dict[str, Profile], dict[str, Counter[str]]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +139,7 @@ def optimize(
     if schema is None and current.shredding_enabled:
         reports = _drifts(engine, current, file_bytes, policy, min_saving)
         schema = {name: report.to_shred(old, reshred=reshred) for name, (report, old) in reports.items()}
-        drift = max((report for report, _ in reports.values()), key=lambda report: report.saved_share, default=None)
+        drift = largest_drift(reports)
         rewrites_all = rewrites_all or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, rewrites_all=rewrites_all)
     write = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
@@ -212,38 +209,22 @@ def _drifts(
     packs = _packs(current, file_bytes, rewrites_all=True)
     if not packs:
         return {}
-    profiles, schemas = engine.reduce("profile", partial(_content, current.without_files()), packs, _merged)
-    reports = {}
-    for name, profile in profiles.items():
-        text = max(schemas[name], key=lambda schema: (schemas[name][schema], schema))
-        old = ShreddingSchema.from_json(text)
-        reports[name] = find_drift(old, profile, policy, min_saving=min_saving), old
-    return reports
+    work = partial(_content, current.without_files())
+    return engine.reduce("profile", work, packs, ShreddedContent.merge).reports(policy, min_saving)
 
 
-def _content(current: Snapshot, task: int, attempt: int, files: pa.Table) -> _Content:
-    profiles: dict[str, Profile] = {}
-    schemas: dict[str, Counter[str]] = {}
+def _content(current: Snapshot, task: int, attempt: int, files: pa.Table) -> ShreddedContent:
+    content = ShreddedContent()
 
     def add_profile(place: tuple[str, ...], array: VariantArray) -> VariantArray:
-        name = ".".join(place)
-        profiles[name] = profiles.get(name, Profile()).merge(Profile.of_array(array))
+        content.add_profile(".".join(place), Profile.of_array(array))
         return array
 
-    for path, rows in iter_files(current, current.schema, files):
-        for name, text in shredded_schemas(current, path).items():
-            schemas.setdefault(name, Counter())[text] += len(rows)
+    times = files["modificationTime"].to_pylist()
+    for (path, rows), millis in zip(iter_files(current, current.schema, files), times, strict=True):
+        content.add_file(shredded_schemas(current, path), len(rows), millis)
         align_table(rows, current.schema, by_name, add_profile)
-    return profiles, schemas
-
-
-def _merged(left: _Content, right: _Content) -> _Content:
-    profiles, schemas = dict(left[0]), dict(left[1])
-    for name, profile in right[0].items():
-        profiles[name] = profiles.get(name, Profile()).merge(profile)
-    for name, counted in right[1].items():
-        schemas[name] = schemas.get(name, Counter()) + counted
-    return profiles, schemas
+    return content
 
 
 def _rewrite(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,9 +30,12 @@ from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write import removed_on_failure
 from parquet_variant.iceberg.writing.write_plan import plan_write, with_lineage
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.shredding.drift import DriftReport
+from parquet_variant.shredding.profile import Profile
 from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.rules import Rules
+from parquet_variant.tables.shredding_drift import ShreddedContent, largest_drift
 
 # Files of at least this share of the wanted size are left alone.
 _FULL = 0.75
@@ -50,6 +53,9 @@ class OptimizeResult:
         Numbers of data files.
     bytes_removed, bytes_added
         Their sizes.
+    drift
+        With `reshred` or `dry_run`: how the rows have drifted from the shredding schema of most rows; for several
+        Variant columns, the report of the column where a change saves most.
     """
 
     snapshot_id: int | None
@@ -57,6 +63,7 @@ class OptimizeResult:
     files_added: int = 0
     bytes_removed: int = 0
     bytes_added: int = 0
+    drift: DriftReport | None = None
 
 
 def optimize(
@@ -66,6 +73,8 @@ def optimize(
     reshred: bool = False,
     schema: SchemaOption = None,
     policy: Any = None,
+    min_saving: float = 0.02,
+    dry_run: bool = False,
     rewrite_all: bool = False,
     branch: str = MAIN,
     catalog: CatalogOption = None,
@@ -92,6 +101,11 @@ def optimize(
         What to shred, as for `write`.
     policy
         The policy of the inference, as for `write`.
+    min_saving
+        Minimum share of the encoded bytes that re-shredding must remove from the residual, for the reported drift to
+        say that it pays.
+    dry_run
+        Only report the drift, for which all rows are read; commit nothing.
     rewrite_all
         Rewrite every file, such as after a change of the sort order.
     threads
@@ -129,12 +143,18 @@ def optimize(
     made = plan_write(current, file_bytes=file_bytes, options=options)
     write = with_lineage(replace(made, shredding=schemas_by_column(schema, made.schema), rules=Rules()))
     every_file = reshred or schema is not None or policy is not None or rewrite_all
-    packs = list(_packs(current, plan_files(current).files, write.file_bytes, every_file=every_file))
-    if not packs:
-        return OptimizeResult(current.snapshot_id)
+    files = plan_files(current).files
     change = IcebergChangePlan(current.for_tasks(), write, uses_vectors=False)
+    runner = engine or ThreadEngine(threads, progress)
+    drift = None
+    if (reshred or dry_run) and schema is None:
+        times = {number: info.timestamp_ms for number, info in current.metadata.snapshots.items()}
+        drift = _drift(runner, partial(_content, change, times), files, policy, min_saving)
+    packs = [] if dry_run else list(_packs(current, files, write.file_bytes, every_file=every_file))
+    if not packs:
+        return OptimizeResult(current.snapshot_id, drift=drift)
     work = partial(_rewrite, change, reshred or policy is not None, policy)
-    added = [file for done in (engine or ThreadEngine(threads, progress)).run("optimize", work, packs) for file in done]
+    added = [file for done in runner.run("optimize", work, packs) for file in done]
     removed = [file for pack in packs for file in pack]
     with removed_on_failure(current, added):
         try:
@@ -152,8 +172,37 @@ def optimize(
                 raise IcebergError(f"{error.message}: optimize again", reason="conflict", file=error.file) from None
             raise
     return OptimizeResult(
-        done.snapshot_id, len(removed), len(added), sum(f.size for f in removed), sum(f.size for f in added)
+        done.snapshot_id, len(removed), len(added), sum(f.size for f in removed), sum(f.size for f in added), drift
     )
+
+
+def _drift(
+    engine: Engine,
+    work: Callable[[int, int, TableFile], ShreddedContent],
+    files: Sequence[TableFile],
+    policy: Any,
+    min_saving: float,
+) -> DriftReport | None:
+    """Return how all rows have drifted from the shredding schema of most rows; None for a table without rows."""
+    if not files:
+        return None
+    content = engine.reduce("profile", work, files, ShreddedContent.merge)
+    return largest_drift(content.reports(policy, min_saving))
+
+
+def _content(
+    change: IcebergChangePlan, times: Mapping[int, int], task: int, attempt: int, file: TableFile
+) -> ShreddedContent:
+    """Return the profiles and the shredding schemas of a file (the work of a task); `times` are those of snapshots."""
+    rows = change.read_rows(file, None)
+    schemas = {name: schema.to_json() for name, schema in (change.like_file(rows).shredding or {}).items()}
+    content = ShreddedContent()
+    content.add_file(schemas, len(rows), times.get(file.entry.snapshot_id or 0))
+    plain = change.unshredded(rows)
+    for place in change.current.schema.variant_places():
+        array = VariantArray.from_storage(one_chunk(column_at(plain, place)))
+        content.add_profile(".".join(place), Profile.of_array(array))
+    return content
 
 
 def _packs(

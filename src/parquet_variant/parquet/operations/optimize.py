@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, Unpack
 
@@ -35,7 +35,7 @@ from parquet_variant.parquet.writing.nested import Place, map_variants
 from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.writer import VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.drift import DriftReport, find_drift
+from parquet_variant.shredding.drift import DriftReport, SchemaOrigin, find_drift
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.profile import Profile
 
@@ -209,6 +209,7 @@ def optimize_directory(
         profile = engine.reduce("profile", format.profile, [file.source for file in shredded], Profile.merge)
         current = _most_common_schema(shredded)
         drift = find_drift(current, profile, options.policy, min_saving=options.min_saving)
+        drift = replace(drift, origin=_origin(root, shredded, current))
         schema = drift.to_shred(current, reshred=options.reshred)
         reshreds = options.reshred or drift.pays
     else:
@@ -273,6 +274,14 @@ def _most_common_schema(files: Sequence[ShreddedFile]) -> ShreddingSchema:
         if file.schema is not None:
             rows[file.schema.to_json()] += file.rows
     return ShreddingSchema.from_json(max(rows, key=lambda text: (rows[text], text)))
+
+
+def _origin(root: str, files: Sequence[ShreddedFile], schema: ShreddingSchema) -> SchemaOrigin:
+    """Return how many rows are in files with a schema, and the time of the oldest of these files."""
+    same = [file for file in files if file.schema == schema]
+    infos = filesystem_of(root)[0].get_file_info([file.source.path for file in same])
+    times = [info.mtime for info in infos if info.mtime is not None]
+    return SchemaOrigin(sum(file.rows for file in same), sum(file.rows for file in files), min(times, default=None))
 
 
 def _packs(files: Sequence[ShreddedFile], file_bytes: int, schema: ShreddingSchema | None) -> list[list[ShreddedFile]]:
