@@ -5,8 +5,8 @@ Owns `SnapshotChange`, which operations make and `commit` carries out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry
@@ -44,6 +44,8 @@ class SnapshotChange:
         Whether files that other commits added matter to this change; None if they never do.
     batch
         Name and number of a batch of a stream, which the summary records; it is not committed twice.
+    summary
+        Further entries of the snapshot's summary.
     updates, requirements
         Further changes of the metadata in the same commit.
     """
@@ -59,5 +61,6 @@ class SnapshotChange:
     touched: tuple[ManifestEntry, ...] = ()
     reads_added: ReadsAdded | None = None
     batch: tuple[str, int] | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
     updates: tuple[Update, ...] = ()
     requirements: tuple[Update, ...] = ()

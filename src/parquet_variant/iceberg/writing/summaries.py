@@ -68,6 +68,7 @@ def summary_of(parent: Snapshot, change: SnapshotChange, removed: Sequence[DataF
         "changed-partition-count": str(len(partitions)),
         "engine-name": ENGINE,
         **batches,
+        **change.summary,
     }
 
 
