@@ -52,6 +52,8 @@ class Judge:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(20)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 def serve(catalog: str | None) -> None:
