@@ -541,3 +541,22 @@ def test_data_sets_through_files(data_set, tmp_path):
             for target in ("string", "double"):
                 found = pv.vortex.scan(tmp_path / "a.vortex", {"x": (path, target)}).to_table()["x"].combine_chunks()
                 assert found.equals(pv.try_variant_get(array, path, target)), (schema, path, target)
+
+
+def test_tables_for_the_library_are_read_by_it(tmp_path):
+    import vortex
+
+    rows = ['{"a": 1, "b": [1, 2], "o": {"x": 1}}', '{"a": 2, "b": ["s"]}', None] * 5
+    array = pv.parse_json(rows)
+    shredded = pv.shred_variant(array, "a bigint, b array<bigint>, o struct<x: bigint>")
+    for column in (array, shredded, pv.vortex.ChunkedVariantArray([shredded[:7], shredded[7:]])):
+        table = pv.vortex.variant_table({"v": column, "id": list(range(15))})
+        vortex.io.write(table, str(tmp_path / "a.vortex"))
+        assert pv.vortex.read(tmp_path / "a.vortex").to_pylist() == array.to_pylist()
+        assert len(vortex.array(table)) == 15
+    typed = pv.vortex.variant_table({"v": shredded})
+    assert pv.VariantArray.from_arrow(typed).schema.to_ddl() == "a bigint"
+    plain = pv.vortex.variant_table({"v": shredded}, plain=False)
+    assert pv.VariantArray.from_arrow(plain).schema == shredded.schema
+    with pytest.raises(RuntimeError):  # otherwise `plain=True` is not needed any more
+        vortex.io.write(plain, str(tmp_path / "b.vortex"))

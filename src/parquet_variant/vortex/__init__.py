@@ -10,7 +10,7 @@ from parquet_variant.lazy_names import lazy_names
 
 # Module -> the public names that it defines. `make snapshots` writes __init__.pyi from this table.
 _NAMES = {
-    "array.chunked_array": "ChunkedVariantArray variant_table",
+    "array.chunked_array": "ChunkedVariantArray",
     "functions.get_variant_element": "VariantScalar",
     "vortex.columnar.columnar_variant": "ColumnarVariant",
     "vortex.files.compressing": "compress",
@@ -19,6 +19,7 @@ _NAMES = {
     "vortex.files.paths": "vortex_files",
     "vortex.files.reader": "iter_tables read read_json read_table",
     "vortex.files.rewriting": "rewrite",
+    "vortex.files.storing": "variant_table",
     "vortex.files.writer": "VortexFileInfo write",
     "vortex.logical.encodings": "ENCODINGS VariantDType VariantEncoding answers encode encoding_of",
     "vortex.logical.get_element": "get_variant_element get_variant_scalar matching_rows",

@@ -1,6 +1,5 @@
 # Generated from the table in __init__.py: change that, then run make snapshots.
 from parquet_variant.array.chunked_array import ChunkedVariantArray as ChunkedVariantArray
-from parquet_variant.array.chunked_array import variant_table as variant_table
 from parquet_variant.functions.get_variant_element import VariantScalar as VariantScalar
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant as ColumnarVariant
 from parquet_variant.vortex.files.compressing import compress as compress
@@ -13,6 +12,7 @@ from parquet_variant.vortex.files.reader import read as read
 from parquet_variant.vortex.files.reader import read_json as read_json
 from parquet_variant.vortex.files.reader import read_table as read_table
 from parquet_variant.vortex.files.rewriting import rewrite as rewrite
+from parquet_variant.vortex.files.storing import variant_table as variant_table
 from parquet_variant.vortex.files.writer import VortexFileInfo as VortexFileInfo
 from parquet_variant.vortex.files.writer import write as write
 from parquet_variant.vortex.logical.encodings import ENCODINGS as ENCODINGS

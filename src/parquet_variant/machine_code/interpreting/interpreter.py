@@ -7,6 +7,7 @@ the report of an access outside of registered memory.
 from __future__ import annotations
 
 import ctypes
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -91,19 +92,27 @@ class Interpreter:
     def __init__(self, *, checked: bool) -> None:
         self.way = "checked" if checked else "python"
         self._functions: dict[Any, Callable[..., Any]] = {}
+        # The functions that this thread is translating.
+        self._begun = threading.local()
         if checked:
             start_checking()
 
     def function(self, compiled: Helper | Kernel) -> Callable[..., Any]:
         """Return the translation of a kernel or helper."""
-        if compiled not in self._functions:
-            # Functions may call themselves: the name exists before the translation.
-            def call_later(*arguments: Any) -> Any:
-                return self._functions[compiled](*arguments)
-
-            self._functions[compiled] = call_later
-            self._functions[compiled] = translated(compiled.py_func, self._value)
-        return self._functions[compiled]
+        function = self._functions.get(compiled)
+        if function is not None:
+            return function
+        begun: set[Any] = self._begun.__dict__.setdefault("functions", set())
+        if compiled in begun:
+            # Functions may call themselves: the call looks for the translation when it has ended. Another thread, or a
+            # child that was forked meanwhile, never finds an unfinished translation.
+            return self.function(compiled)
+        begun.add(compiled)
+        try:
+            function = self._functions[compiled] = translated(compiled.py_func, self._value)
+        finally:
+            begun.discard(compiled)
+        return function
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, Helper | Kernel):

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from parquet_variant.fork_safety import in_forked_child
+
 # Objects that do not say when they go (Arrow's buffers) are kept alive, up to this many bytes.
 _KEPT_BYTES = 1 << 30
 _PAGE_BYTES = 4096
@@ -39,6 +41,11 @@ class RegisteredMemory:
         self._kept_bytes = 0
         self._ordered: list[tuple[int, int]] | None = None
         self._latest = (0, 0)
+
+    def unlock_child(self) -> None:
+        """Replace the lock in a forked child, in which the thread that holds it does not exist."""
+        self._lock = RLock()
+        self._ordered = None
 
     def add(self, key: object, address: int, size: int) -> None:
         """Register a buffer under a key, in place of an earlier one."""
@@ -126,6 +133,7 @@ def reads_whole_blocks(name: str) -> None:
 
 
 MEMORY = RegisteredMemory()
+in_forked_child(MEMORY.unlock_child)
 # Addresses of the blocks that interpreted kernels have allocated and neither freed nor returned.
 OWNED_BLOCKS: set[int] = set()
 # Called with each object whose address is taken; replaced by `start_checking`.

@@ -15,6 +15,7 @@ columnar     a discriminator and one column per type, for every path           t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +23,8 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
+from parquet_variant.array.chunked_array import ChunkedVariantArray
+from parquet_variant.array.chunked_array import variant_table as table_of_columns
 from parquet_variant.array.parts import columns_of, stored_columns, with_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import without_encoding
@@ -90,6 +93,42 @@ def within_dtype(array: VariantArray) -> tuple[VariantArray, dict[str, str]]:
     if not typed_fields:
         return unshredded, in_bytes
     return shred_variant(unshredded, ShreddingSchema.object(typed_fields)), in_bytes
+
+
+def variant_table(columns: Mapping[str, Any], *, plain: bool = True) -> pa.Table:
+    """Return a pyarrow table whose Variant columns have the extension name, in a form that vortex-data reads.
+
+    Parameters
+    ----------
+    columns
+        Columns by name: `VariantArray`, `ChunkedVariantArray`, or anything that pyarrow accepts as a column.
+    plain
+        If true, metadata is plain binary, and fields that Vortex's Variant type cannot type (lists, objects, fields
+        with values of other types) are not shredded, because vortex-data refuses or loses them. If false, metadata is
+        dictionary-encoded and every column keeps its schema, for pyarrow, polars, DuckDB and arro3.
+
+    Raises
+    ------
+    SchemaError
+        If the storage types of the chunks of a column differ (``different-storage``).
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> array = pv.shred_variant(pv.parse_json(['{"a": 1, "b": [1]}']), "a bigint, b array<bigint>")
+    >>> table = variant_table({"v": array})
+    >>> table.schema.field("v").type.field("metadata").type, pv.VariantArray.from_arrow(table).schema.to_ddl()
+    (DataType(binary), 'a bigint')
+    """
+    if plain:
+        columns = {name: _within_dtype(column) for name, column in columns.items()}
+    return table_of_columns(columns, plain=plain)
+
+
+def _within_dtype(column: Any) -> Any:
+    if isinstance(column, ChunkedVariantArray):
+        column = column.combine()
+    return within_dtype(column)[0] if isinstance(column, VariantArray) and column.layout == "final" else column
 
 
 def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = True) -> tuple[pa.Field, pa.StructArray]:
