@@ -20,7 +20,18 @@ import pyarrow as pa
 from benchmarks.harness import as_markdown, measure
 from benchmarks.peers import versions
 
-WORKS = ("parse", "shred", "extract", "to_json", "write_pages", "ingest", "startup", "host_kernels", "jsonbench")
+WORKS = (
+    "parse",
+    "shred",
+    "extract",
+    "to_json",
+    "arrow_rs",
+    "write_pages",
+    "ingest",
+    "startup",
+    "host_kernels",
+    "jsonbench",
+)
 _RESULTS = Path(__file__).with_name("RESULTS.md")
 TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning", "delta_changes")
 

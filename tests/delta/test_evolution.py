@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -166,6 +167,8 @@ def test_checkpoints_of_the_second_spec(tmp_path: Path) -> None:
     path = pv.delta.checkpoint(tmp_path)
     assert path.startswith(f"_delta_log/{1:020}.checkpoint.")
     assert len(list((tmp_path / "_delta_log" / "_sidecars").glob("*.parquet"))) == 1
+    # delta-spark reads these columns of every checkpoint.
+    assert {"add", "remove"} <= set(pq.read_schema(tmp_path / path).names)
     for file in (tmp_path / "_delta_log").glob("*.json"):
         file.unlink()
     after = pv.delta.snapshot(tmp_path)

@@ -61,7 +61,7 @@ class EngineProcess:
         return self._ask({"python": code})
 
 
-def _jars(*names: str) -> str:
+def jars(*names: str) -> list[str]:
     """The paths of jars, or a skip if one is missing."""
     paths = []
     for name in names:
@@ -69,7 +69,7 @@ def _jars(*names: str) -> str:
         if not found:
             pytest.skip(f"{name} is missing in {JUDGES / 'jars'}: run make judges (it needs Maven Central)")
         paths.append(str(found[-1]))
-    return ",".join(paths)
+    return paths
 
 
 def _start(spark_version: str, configuration: dict[str, str]) -> Iterator[EngineProcess]:
@@ -94,12 +94,14 @@ def _delta_session(version: str, warehouse: Path) -> Iterator[EngineProcess]:
     yield from _start(
         version,
         {
-            "spark.jars": _jars(
-                f"delta-spark_{version}_2.13",
-                "delta-storage",
-                "delta-kernel-api",
-                "delta-kernel-defaults",
-                "delta-kernel-unitycatalog",
+            "spark.jars": ",".join(
+                jars(
+                    f"delta-spark_{version}_2.13",
+                    "delta-storage",
+                    "delta-kernel-api",
+                    "delta-kernel-defaults",
+                    "delta-kernel-unitycatalog",
+                )
             ),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -2,7 +2,7 @@
 # Install the engines that judge our tables into DIRECTORY: install.sh DIRECTORY PYTHON. It needs PyPI and Maven Central.
 set -euo pipefail
 directory=$1 python=$2
-delta=4.4.0 iceberg=1.11.0
+delta=4.4.0 iceberg=1.11.0 parquet=1.17.0
 mkdir -p "$directory/jars"
 for version in 4.1 4.2; do
   test -x "$directory/spark$version/bin/python" || "$python" -m venv "$directory/spark$version"
@@ -16,7 +16,8 @@ test -x "$directory/duckdb/bin/python" || "$python" -m venv "$directory/duckdb"
   duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5
 for artifact in io.delta:delta-spark_4.1_2.13:$delta io.delta:delta-spark_4.2_2.13:$delta io.delta:delta-storage:$delta \
   io.delta:delta-kernel-api:$delta io.delta:delta-kernel-defaults:$delta io.delta:delta-kernel-unitycatalog:$delta \
-  org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:$iceberg; do
+  org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:$iceberg org.apache.parquet:parquet-variant:$parquet \
+  org.apache.parquet:parquet-avro:$parquet; do
   mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:2.8:get -Dartifact="$artifact" -Dtransitive=false
   mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:2.8:copy -Dartifact="$artifact" \
     -DoutputDirectory="$(cd "$directory" && pwd)/jars"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import uuid
+
+import pyarrow as pa
 
 import parquet_variant as pv
 from parquet_variant.shredding.explain import explain, explain_json
@@ -27,9 +31,33 @@ def test_a_rare_key_of_the_root_makes_every_path_slow():
 
 
 def test_a_rare_key_of_an_object_makes_its_paths_slow():
-    for policy in (AutoPolicy(), AutoPolicy(readers="duckdb")):
-        (line,) = slow_paths(result_of('{"n": 1, "o": {"a": 1, "z": 2}}', policy))
-        assert "in $.o slowly" in line and "has $.o.z in" in line and "readers" not in line
+    rare = '{"n": 1, "o": {"a": 1, "z": 2}}'
+    (line,) = slow_paths(result_of(rare))
+    assert "in $.o slowly" in line and "has $.o.z in" in line and "too small for more columns" in line
+    assert slow_paths(result_of(rare, AutoPolicy(readers="duckdb"))) == []
+
+
+def test_rare_keys_get_columns_at_every_level_where_they_cost_little():
+    common = [json.dumps({"n": n, "o": {"a": n, "b": f"{n * 7919:09d}" * 7}}) for n in range(12_000)]
+    rare = ['{"n": 1, "o": {"a": 1, "z": {"deep": [1]}}, "r": null}'] * 3
+    rows = pv.parse_json(common + rare)
+    result = infer(rows)
+    assert slow_paths(result) == []
+    assert result.schema.get("$.o.z.deep[*]").type == pa.int64()
+    assert result.decision("$.o.z").reason.startswith("completes $.o for engines")
+    assert slow_paths(infer(rows, AutoPolicy(completion=0)))
+    twins = infer(pv.parse_json([*common, '{"n": 1, "N": 2}']))
+    assert (
+        "n and N differ only in case" in slow_paths(twins)[0] or "N and n differ only in case" in slow_paths(twins)[0]
+    )
+
+
+def test_plain_spark_gets_no_columns_of_types_that_it_cannot_read():
+    values = pv.from_python([{"id": uuid.UUID(int=n), "n": n, "t": datetime.time(1, 2, n)} for n in range(20)])
+    default, for_spark = infer(values).schema, infer(values, AutoPolicy(readers="spark"))
+    assert {str(child.type) for _, child in default.fields} >= {"time64[us]"}
+    assert for_spark.schema.get("$.id").kind == for_spark.schema.get("$.t").kind == "variant"
+    assert "plain Spark cannot read columns of uuid" in for_spark.decision("$.id").reason
 
 
 def test_a_column_without_a_type_makes_every_path_slow():

@@ -71,7 +71,7 @@ class ExploreReport:
             "sample": {
                 "rows": self.sample.rows, "text": self.sample.text_bytes, "ddl": self.sample.ddl,
                 "unshredded": self.sample.unshredded_bytes, "shredded": self.sample.shredded_bytes,
-                "ratio": self.sample.residual_ratio,
+                "ratio": self.sample.residual_ratio, "slow": self.sample.slow_paths,
             },
             "paths": self._path_table(paths),
             "versions": self.versions,

@@ -32,6 +32,7 @@ from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.shredding.slow_paths import slow_paths
 from parquet_variant.types import VariantType
 
 _ROWS = 20_000
@@ -81,6 +82,7 @@ class Sample:
     unshredded_bytes: int  # Compressed bytes of the sample without typed columns.
     shredded_bytes: int
     residual_ratio: float  # Compressed bytes per byte of residual.
+    slow_paths: list[str]  # Paths that DuckDB would read slowly under that schema, with the reasons.
 
 
 def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> VariantArray:
@@ -169,7 +171,14 @@ def sample_of(rows: VariantArray) -> Sample:
                     paths[path].typed_bytes = size
     plain = max(rows.to_unshredded().storage.field("value").nbytes, 1)
     return Sample(
-        len(rows), texts.nbytes, paths, result.schema.to_ddl(), unshredded, shredded, min(residual / plain, 1.0)
+        len(rows),
+        texts.nbytes,
+        paths,
+        result.schema.to_ddl(),
+        unshredded,
+        shredded,
+        min(residual / plain, 1.0),
+        slow_paths(result),
     )
 
 

@@ -73,7 +73,8 @@ def ingest(
         before it commits. ``"quarantine"``: the rows are written to ``_bad_records`` with the rule. ``"warn"``: they
         are written and counted in the result.
     readers
-        Engines for which paths must be fast to read without this library: ``"duckdb"`` (docs/interop.md).
+        Engines that read the files without this library: ``"duckdb"`` (fast paths at any size), ``"spark"`` (no types
+        that plain Spark cannot read); see docs/interop.md.
     sample
         Share of the lines that the schema is inferred from, above 0 and up to 1. The default is 8 MiB of text or one
         eighth of the input, whichever is more. The position of a line in its file decides whether it is in the sample,

@@ -27,14 +27,15 @@ def explain(result: InferenceResult) -> str:
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = ['{"id": 1, "tags": ["x", 2, 3]}'] * 20 + ['{"id": 2, "note": "rare"}']
-    >>> print(explain(infer(pv.parse_json(rows))))
+    >>> print(explain(infer(pv.parse_json(rows))))  # doctest: +NORMALIZE_WHITESPACE
     21 rows, 3 paths with values, 2 typed (auto): 488 B of 536 B encoded leave the residual, 48 B stay
-    $  object  100.0% typed  all object
+    $  object  100.0% typed  all object; the data is too small for more columns for DuckDB
     ├─ id  bigint  100.0% typed  saves 85 B  all bigint
     ├─ note  residual  4.8% residual (8 B)  95.2% missing  in 4.76% of the rows, under 15%
     └─ tags  array  95.2% typed  4.8% missing  all array
        └─ [*]  bigint  66.7% typed  33.3% residual (40 B)  saves 126 B  66.7% number, 33.3% string
-    DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; use readers=duckdb
+    DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; the
+    data is too small for more columns for DuckDB; use readers=duckdb
     """
     children_of: dict[VariantPath, list[Decision]] = {}
     for decision in result.decisions:

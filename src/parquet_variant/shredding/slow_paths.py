@@ -6,11 +6,10 @@ text of decisions to `explain`.
 
 from __future__ import annotations
 
-from parquet_variant.path import VariantPath, Wildcard
-from parquet_variant.shredding.policies.decision import InferenceResult
+from parquet_variant.path import Wildcard
+from parquet_variant.shredding.policies.completion import LEAST_ROW_SHARE
+from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
-# DuckDB rebuilds whole values for the 2,048 rows around a row with a residual: a smaller share of rows is negligible.
-_MIN_ROW_SHARE = 0.0001
 _SHOWN_KEYS = 3
 _REMEDY = "; use readers=duckdb"
 
@@ -21,8 +20,9 @@ def slow_paths(result: InferenceResult) -> list[str]:
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = pv.parse_json(['{"id": 1}'] * 20 + ['{"id": 2, "note": "rare"}'])
-    >>> print(*slow_paths(infer(rows)))
-    DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; use readers=duckdb
+    >>> print(*slow_paths(infer(rows)))  # doctest: +NORMALIZE_WHITESPACE
+    DuckDB 2.0 reads typed paths in $ slowly: the residual of $ has $.note in 4.8% of the rows; the
+    data is too small for more columns for DuckDB; use readers=duckdb
     >>> from parquet_variant.shredding.policies.auto import AutoPolicy
     >>> slow_paths(infer(rows, AutoPolicy(readers="duckdb")))
     []
@@ -37,14 +37,18 @@ def slow_paths(result: InferenceResult) -> list[str]:
         )
     for decision in result.decisions:
         if decision.type == "object" and not any(isinstance(step, Wildcard) for step in decision.path.segments):
-            lines += _slow_object(result, decision.path, "" if decision.path.segments else remedy)
+            lines += _slow_object(result, decision, remedy)
     return lines
 
 
-def _slow_object(result: InferenceResult, path: VariantPath, remedy: str) -> list[str]:
-    """Return the line of an object with typed paths and keys in its residual, if it is slow."""
+def _slow_object(result: InferenceResult, decision: Decision, remedy: str) -> list[str]:
+    """Return the line of an object with typed paths and keys in its residual, if it is slow.
+
+    The reason of the decision says what `AutoPolicy.completion` found: the cost, or why columns do not help.
+    """
+    path = decision.path
     children = [item for item in result.decisions if item.path.segments and item.path.parent == path]
-    residual = [child for child in children if not child.shredded and child.row_share >= _MIN_ROW_SHARE]
+    residual = [child for child in children if not child.shredded and child.row_share >= LEAST_ROW_SHARE]
     if not residual or len(residual) == len(children):
         return []
     residual.sort(key=lambda child: -child.row_share)
@@ -53,4 +57,7 @@ def _slow_object(result: InferenceResult, path: VariantPath, remedy: str) -> lis
     share = residual[0].row_share
     place = path.shorthand
     reason = f"the residual of {place} has {names}{more} in {share:.1%} of the rows"
-    return [f"DuckDB 2.0 reads typed paths in {place} slowly: {reason}{remedy}"]
+    words = next((part for part in decision.reason.split("; ") if "DuckDB" in part), None)
+    cost = f"; {words}" if words else ""
+    remedy = "" if words and "only in case" in words else remedy
+    return [f"DuckDB 2.0 reads typed paths in {place} slowly: {reason}{cost}{remedy}"]

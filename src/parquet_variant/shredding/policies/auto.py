@@ -10,17 +10,20 @@ cost. A minority type does no harm, because it is stored in a residual of its ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.costs import bytes_saved
+from parquet_variant.schema.spellings import node_name
+from parquet_variant.shredding.costs import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
 from parquet_variant.shredding.policies.column_types import ColumnType, best_column
+from parquet_variant.shredding.policies.completion import LEAST_ROW_SHARE, Completion, completions
 from parquet_variant.shredding.policies.decision import (
     Decision,
     Decisions,
@@ -34,13 +37,9 @@ from parquet_variant.shredding.profile_merge import ROWS
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import PrimitiveId
 
-_READERS = ("duckdb",)
+_READERS = ("duckdb", "spark")
 # Number of fields of an object for which columns are considered, per column of the budget, and at least.
 _CONSIDERED_PER_COLUMN, _LEAST_CONSIDERED = 4, 1000
-# Minimum share of rows of a top-level key if DuckDB reads the files: a row with a residual at the root makes DuckDB
-# ignore
-# the typed columns of the 2,048 rows around it.
-_LEAST_OF_ROOT = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,13 @@ class AutoPolicy:
         Maximum number of segments of a path; deeper values stay in the residual.
     maps
         Which objects are maps; a map is a separate residual, except for its most common keys.
+    completion
+        Maximum estimated growth of the file, as a share of its size, for columns of rare keys. They let other engines
+        read frequent paths from typed columns alone (docs/interop.md); 0 adds none.
     readers
-        Engines that read the files directly. ``"duckdb"`` also shreds rare top-level keys, with frequent paths below
-        them, and makes no column without a type (docs/interop.md).
+        Engines that read the files directly. ``"duckdb"`` adds columns of rare keys whatever they cost, with frequent
+        paths below top-level keys, and makes no column without a type. ``"spark"`` makes no column of a type that plain
+        Spark cannot read (uuid, time, timestamps in nanoseconds).
 
     Examples
     --------
@@ -85,6 +88,7 @@ class AutoPolicy:
     max_columns: int = 300
     max_depth: int = 50
     maps: MapRules = field(default_factory=MapRules)
+    completion: float = 0.01
     readers: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -101,6 +105,7 @@ class AutoPolicy:
         if profile.root is not None:
             walk.node(profile.root, VariantPath())
         walk.keep_the_best()
+        walk.complete()
         schema = schema_of_leaves(walk.leaves)
         return InferenceResult(schema, tuple(walk.decisions), self, profile.rows, predict(profile, schema))
 
@@ -128,7 +133,7 @@ class _Walk:
             return self.least_share, rows
         if len(path) == 1:
             self.of_root[path.segments[0]] = path_profile.rows
-            return min(_LEAST_OF_ROOT, self.least_share), rows
+            return min(LEAST_ROW_SHARE, self.least_share), rows
         return self.least_share, self.of_root[path.segments[0]]
 
     def node(self, path_profile: PathProfile, path: VariantPath) -> bool:
@@ -148,6 +153,8 @@ class _Walk:
         if column.name == "array":
             return self.array(path_profile, path, column)
         assert column.arrow is not None
+        if "spark" in self.policy.readers and is_unreadable_by_spark(column.arrow):
+            return self.untyped(path_profile, path, f"{mix(column)}; plain Spark cannot read columns of {column.name}")
         leaf = self.leaves[path] = ShreddingSchema.primitive(column.arrow)
         self.decisions.note(path, path_profile, column.name, column.share, bytes_saved(path_profile, leaf), mix(column))
         return True
@@ -220,6 +227,56 @@ class _Walk:
         self.decisions.note(path, path_profile, None, 0.0, 0, reason)
         return False
 
+    def complete(self) -> None:
+        """Add columns of rare keys to objects on the way to typed scalars, within the budgets of bytes and columns."""
+        budget = float("inf") if self.for_duckdb else self.policy.completion
+        has_untyped = any(leaf.kind == "variant" for leaf in self.leaves.values())
+        if not budget or has_untyped:
+            return  # one column without a type makes DuckDB ignore all typed columns
+        incomplete: list[VariantPath] = []
+        for completion in completions(self.profile, dict(self.leaves)):
+            path, count = completion.path, len(completion.keys)
+            if not count or any(path.segments[: len(above)] == above.segments for above in incomplete):
+                continue
+            words = f"{count:,} more column{'s' * (count > 1)} for DuckDB would add about {completion.share:.1%}"
+            if completion.share > 1:
+                words = "the data is too small for more columns for DuckDB"
+            if completion.twins is not None:
+                words = f"{' and '.join(completion.twins)} differ only in case, which DuckDB cannot tell apart"
+            elif completion.share <= budget and len(self.leaves) + count <= self.policy.max_columns:
+                budget -= completion.share
+                self.add_columns(completion)
+                continue
+            incomplete.append(path)
+            self.decisions = Decisions(
+                replace(decision, reason=f"{decision.reason}; {words}") if decision.path == path else decision
+                for decision in self.decisions
+            )
+
+    def add_columns(self, completion: Completion) -> None:
+        """Add the columns that complete an object, and replace the decisions about its rare keys."""
+        self.leaves |= completion.leaves
+        new: dict[VariantPath, Decisions] = {}
+        depth = len(completion.path) + 1
+        for path, leaf in completion.leaves.items():
+            key = VariantPath(path.segments[:depth])
+            for length in range(depth, len(path) + 1):
+                node_path = VariantPath(path.segments[:length])
+                path_profile = self.profile.get(node_path)
+                if path_profile is None:
+                    continue  # the elements of arrays that are all empty
+                node = leaf if length == len(path) else schema_of_leaves({VariantPath(path.segments[length:]): leaf})
+                name, share = node_name(node), typed_share(path_profile, node)
+                reason = f"completes {completion.path.shorthand} for engines that read whole values otherwise"
+                new.setdefault(key, Decisions()).note(
+                    node_path, path_profile, name, share, bytes_saved(path_profile, node), reason
+                )
+        decisions = Decisions()
+        for decision in self.decisions:
+            decisions.extend(new.pop(decision.path, [decision]))
+        decisions.extend(decision for rest in new.values() for decision in rest)
+        self.decisions = decisions
+
     def keep_the_best(self) -> None:
         """Remove the leaves over the budget, and the decisions for groups that become empty."""
         if len(self.leaves) <= self.policy.max_columns:
@@ -247,6 +304,15 @@ def _least_share(policy: AutoPolicy, profile: Profile) -> float:
         return policy.min_row_share
     frequent = float(shares[policy.least_columns - 1]) / rows
     return min(policy.min_row_share, max(frequent, policy.min_row_share / 4))
+
+
+def is_unreadable_by_spark(kind: pa.DataType) -> bool:
+    """Return whether plain Spark 4.3 refuses files with a column of a type.
+
+    >>> is_unreadable_by_spark(pa.uuid()), is_unreadable_by_spark(pa.timestamp("us"))
+    (True, False)
+    """
+    return kind == pa.uuid() or pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:
