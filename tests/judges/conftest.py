@@ -150,7 +150,7 @@ def iceberg_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergS
     with rest_catalog(root / "rest") as (uri, _):
         catalogs = {"h": {"type": "hadoop", "warehouse": str(root / "hadoop")}, "r": {"type": "rest", "uri": uri}}
         configuration = {
-            "spark.jars": _jars("iceberg-spark-runtime-4.1_2.13"),
+            "spark.jars": ",".join(jars("iceberg-spark-runtime-4.1_2.13")),
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.warehouse.dir": str(root / "spark"),
         }
