@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _data_directory(variable: str, default: str, *parts: str) -> Path:
-    """The directory that an environment variable (or its default beside the repository) names; skips if absent."""
+    """The directory that an environment variable (or its default next to the repository) names; skips if absent."""
     directory = Path(os.environ.get(variable) or ROOT / default).resolve().joinpath(*parts)
     if not directory.is_dir():
         pytest.skip(f"no test data in {directory}: set {variable} to where it is")

@@ -25,8 +25,8 @@ def environment(endpoint: str) -> dict[str, str]:
 class OnePutAtATime:
     """A WSGI application whose puts and deletes follow each other.
 
-    moto answers ``If-None-Match: *`` by a look and then a put: two that come at once may both be told that theirs is
-    the one, which S3 never does, and the first one's object is gone.
+    moto answers ``If-None-Match: *`` by a look and then a put: two concurrent requests may both
+    succeed, which S3 never does, and the first one's object is gone.
     """
 
     def __init__(self, application: Any) -> None:

@@ -113,7 +113,7 @@ def plain(kind):
     if pa.types.is_dictionary(kind):
         return kind.value_type
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, plain(each.type), each.nullable) for each in kind])
+        return pa.struct([pa.field(item.name, plain(item.type), item.nullable) for item in kind])
     if pa.types.is_map(kind):
         return pa.map_(kind.key_type, pa.field("value", plain(kind.item_type), kind.item_field.nullable))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):

@@ -42,7 +42,7 @@ def test_a_malformed_row_is_named_by_every_layout_that_reads_it() -> None:
 def test_bytes_that_go_as_text_are_values(kind: pa.DataType) -> None:
     """As of a Parquet file whose `value` says that it is text; row 1 is no UTF-8."""
     columns = [
-        pa.array(each, pa.binary()).view(pa.string()) for each in ([b"\x01\0\0"] * 2, [b"\x0c\x05", b"\x0c\xff"])
+        pa.array(item, pa.binary()).view(pa.string()) for item in ([b"\x01\0\0"] * 2, [b"\x0c\x05", b"\x0c\xff"])
     ]
     if pa.types.is_dictionary(kind):
         columns = [column.dictionary_encode() for column in columns]

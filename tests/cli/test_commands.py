@@ -204,9 +204,9 @@ def test_inspect_shows_types_and_shares(variant: Run, earthquakes: Path) -> None
 
 def test_inspect_compares_with_what_was_predicted(variant: Run, earthquakes: Path, usgs_sample: Path) -> None:
     report = variant("inspect", earthquakes, "--predict-from", usgs_sample, "--json").json
-    shares = {each["path"]: each for each in report["predictions"]}
+    shares = {item["path"]: item for item in report["predictions"]}
     assert len(shares) == 30
-    assert all(each["predicted"] == pytest.approx(each["actual"]) for each in shares.values())
+    assert all(share["predicted"] == pytest.approx(share["actual"]) for share in shares.values())
     assert shares["$['properties']['alert']"]["actual"] == pytest.approx(12 / 1707)
     assert "$.properties.mag" in variant("inspect", earthquakes, "--predict-from", usgs_sample).out
 
@@ -332,7 +332,7 @@ def test_costs_of_a_choice(variant: Run, tmp_path: Path) -> None:
     )
     assert variant(*words, "--also", "$.k:string").out.startswith("$.k as string: would hold 9 of 9 values; ")
     assert "--also" in variant(*words, "--also", "k").error
-    paths = {each["path"]: each for each in variant(*words, "--explain", "--json").json["paths"]}
+    paths = {item["path"]: item for item in variant(*words, "--explain", "--json").json["paths"]}
     assert (paths["$['k']"]["typed"], paths["$['k']"]["missing"]) == (9, 1)
 
 

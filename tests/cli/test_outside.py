@@ -20,7 +20,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     pv.delta.write(str(table), {"v": pv.parse_json(['{"a": 1}'])})
     (log,) = table.glob("_delta_log/*.json")
     actions = [json.loads(line) for line in log.read_text().splitlines()]
-    (add,) = [each["add"] for each in actions if "add" in each]
+    (add,) = [action["add"] for action in actions if "add" in action]
     if request.param == "link":
         (table / add["path"]).unlink()
         (table / add["path"]).symlink_to(victim)

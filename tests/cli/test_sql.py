@@ -50,7 +50,7 @@ def test_spark_gives_the_same_answer(variant: Run, earthquakes: Path) -> None:
     assert variant(*words, "--engine", "spark").rows == rows
 
 
-def test_ordinary_columns_stand_beside_paths(variant: Run, tmp_path: Path) -> None:
+def test_ordinary_columns_are_next_to_paths(variant: Run, tmp_path: Path) -> None:
     table = {"day": pa.array([1, 2, 2]), "v": pv.parse_json(['{"a": 1}', '{"a": "x"}', '{"a": 3}'])}
     pv.parquet.write(tmp_path / "a.parquet", table, schema="a bigint")
     text = "SELECT day, sum(v:a::bigint) AS a FROM t WHERE day > 1 GROUP BY day"
@@ -110,7 +110,7 @@ def test_sql_alone_names_paths(variant: Run, tmp_path: Path) -> None:
     assert variant("query", text, "--json").rows == [{"x": "two", "y": 9}]
     assert variant("query", f"SELECT count(*) AS n FROM '{tmp_path}/a'", "--json").rows == [{"n": 2}]
     report = variant("query", text, "--json", "--explain").json
-    assert [each["needed_columns"] for each in report["tables"]] == [
+    assert [item["needed_columns"] for item in report["tables"]] == [
         ["v:k::int", "v:x::string"],
         ["v:k::int", "v:y::int"],
     ]

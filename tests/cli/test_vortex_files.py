@@ -32,10 +32,10 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_ingest_keeps_every_row(variant: Run, table: Path, usgs_sample: Path) -> None:
     if table.suffix == ".vortex":
         assert table.is_file()
-        assert [each.name for each in table.parent.iterdir()] == [table.name]
+        assert [item.name for item in table.parent.iterdir()] == [table.name]
         assert pv.vortex.read(table).is_shredded
     else:
-        assert {each.suffix for each in table.iterdir()} == {".vortex", ""}
+        assert {item.suffix for item in table.iterdir()} == {".vortex", ""}
     done = variant("cat", table)
     assert meanings(done.out.splitlines()) == meanings(usgs_sample.read_text().splitlines())
 
@@ -80,7 +80,7 @@ def test_bad_lines(variant: Run, tmp_path: Path) -> None:
     source = tmp_path / "a.ndjson"
     source.write_text('{"n": 1}\n{"n": \n')
     assert variant("ingest", source, tmp_path / "t.vortex", "--format", "vortex").code == 1
-    assert [each.name for each in tmp_path.iterdir()] == ["a.ndjson"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.ndjson"]
     quarantine = ["--format", "vortex", "--on-error", "quarantine"]
     assert "directory" in variant("ingest", source, tmp_path / "t.vortex", *quarantine).error
     assert variant("ingest", source, tmp_path / "t", *quarantine, "--json").json["bad_records"] == 1
@@ -106,10 +106,10 @@ def test_layouts(variant: Run, tmp_path: Path, layout: str, name: str) -> None:
     ingest = ["ingest", tmp_path / "a.ndjson", dest, "--format", "vortex", "--layout", layout]
     assert variant(*ingest).code == 0
     assert variant("cat", dest).rows == rows
-    told = variant("inspect", dest, "--json").json["columns"][0]
-    assert told["layouts"] == {layout: 1}
-    assert told["types"]["$['n']"] == (["integer"] if layout == "columnar" else ["bigint"])
-    assert list(told["in_bytes"]) == (["$['l']"] if layout == "variant" else [])
+    expected = variant("inspect", dest, "--json").json["columns"][0]
+    assert expected["layouts"] == {layout: 1}
+    assert expected["types"]["$['n']"] == (["integer"] if layout == "columnar" else ["bigint"])
+    assert list(expected["in_bytes"]) == (["$['l']"] if layout == "variant" else [])
     assert layout in variant("inspect", dest).out
     asked = ["query", dest, "--select", "n=$.n:bigint", "--where", "n > 500"]
     assert variant(*asked, "--json").rows == []

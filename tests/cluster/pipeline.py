@@ -43,7 +43,7 @@ def _executor(worker: int) -> int:
 
 
 class Accident:
-    """Something that happens once, in a step of a job: a progress that does it when so many tasks are done."""
+    """Something that happens once, in a step of a job: a progress that does it when a number of tasks are done."""
 
     def __init__(self, step: str, after: int, act: Any) -> None:
         self.step = step
@@ -120,17 +120,17 @@ def _where_the_package_is(spark: Any) -> list[str]:
 
 def _speculative(events: Path) -> int:
     """Tasks that were run twice because they were slow."""
-    told = (json.loads(line) for file in events.rglob("events_*") for line in file.open())
-    starts = (event["Task Info"] for event in told if event["Event"] == "SparkListenerTaskStart")
+    expected = (json.loads(line) for file in events.rglob("events_*") for line in file.open())
+    starts = (event["Task Info"] for event in expected if event["Event"] == "SparkListenerTaskStart")
     return sum(bool(task["Speculative"]) for task in starts)
 
 
 def run(address: str, archive: str, source: Path, root: Path, workers: list[int]) -> dict[str, Any]:
     """The pipeline, step by step."""
-    began, told = time.monotonic(), {}
+    began, expected = time.monotonic(), {}
 
     def tell(name: str, value: Any) -> None:
-        told[name] = value
+        expected[name] = value
         print(f"{time.monotonic() - began:6.1f} s  {name}: {value}", file=sys.stderr, flush=True)
 
     spark = _session(address, archive, root / "events")
@@ -156,7 +156,7 @@ def run(address: str, archive: str, source: Path, root: Path, workers: list[int]
     spark.stop()
     tell("accidents", [kill.happened, slow.happened, die.happened])
     tell("speculative", _speculative(root / "events"))
-    return told
+    return expected
 
 
 if __name__ == "__main__":

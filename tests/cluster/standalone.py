@@ -51,8 +51,8 @@ def cluster(directory: Path, workers: int = 2, memory: str = "1g") -> Iterator[C
             _start("worker.Worker", f"127.0.0.{1 + n}", directory / f"worker-{n}", started, *arguments)
             for n in range(workers)
         ]
-        for each in logs:
-            _wait_for(re.compile(_REGISTERED), each)
+        for item in logs:
+            _wait_for(re.compile(_REGISTERED), item)
         yield Cluster(address, [process.pid for process in started[1:]])
     finally:
         for process in reversed(started):

@@ -55,13 +55,13 @@ def test_rows_survive_what_befalls_a_cluster(tmp_path):
     print(said)
     assert done.returncode == 0, said[-4000:]
     assert "Traceback" not in said
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert all("/environment/" in place and str(tmp_path) in place for place in told["package"])
-    counts = {told[name] for name in ("ingest", "slow ingest", "read", "delta", "delta append")}
+    message = json.loads(done.stdout.splitlines()[-1])
+    assert all("/environment/" in place and str(tmp_path) in place for place in message["package"])
+    counts = {message[name] for name in ("ingest", "slow ingest", "read", "delta", "delta append")}
     assert counts == {len(lines)}
-    assert told["sum"] == sum(range(len(lines)))
-    assert told["accidents"] == [True, True, True]
-    assert told["speculative"] >= 1
+    assert message["sum"] == sum(range(len(lines)))
+    assert message["accidents"] == [True, True, True]
+    assert message["speculative"] >= 1
     expected = sorted(lines)
     for name in ("files", "slow", "copy"):
         assert _written(pv.parquet.read(tmp_path / name)) == expected, name

@@ -103,7 +103,7 @@ def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> N
     assert read == [1]
 
 
-def test_values_beside_typed_ones_are_ignored_where_the_specification_forbids_them() -> None:
+def test_values_next_to_typed_ones_are_ignored_where_the_specification_forbids_them() -> None:
     metadata, null = b"\x11\x01\x00\x01a", None
     group = pa.struct({"value": pa.binary(), "typed_value": pa.int64()})
     storage = pa.array(
@@ -188,7 +188,7 @@ def test_values_that_stand_under_nulls_are_not_there(seed: int) -> None:
     storage = _maybe(rng, pa.StructArray.from_arrays(columns, ["metadata", *(field.name for field in leaf.type)]))
 
     whole = pv.VariantArray.from_pylist(
-        [each and final.reconstruct(each, storage.type) for each in rows_of_array(storage)]
+        [item and final.reconstruct(item, storage.type) for item in rows_of_array(storage)]
     )
     for path in ("$", "$.a", "$.l", "$.l[0]", "$.l[*]"):
         for target in (VARIANT_STORAGE, pa.string(), pa.int64(), pa.list_(pa.int32())):
@@ -205,6 +205,6 @@ def _comparable(answer: pa.Array) -> list[Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
             return pv.Variant(value["metadata"], value["value"])
-        return [plain(each) for each in value] if isinstance(value, list) else value
+        return [plain(item) for item in value] if isinstance(value, list) else value
 
-    return [plain(each) for each in answer.to_pylist()]
+    return [plain(item) for item in answer.to_pylist()]

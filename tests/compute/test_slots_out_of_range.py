@@ -22,7 +22,7 @@ def _storage(typed: pa.Array) -> pv.VariantArray:
 
 
 def _decimals(kind: pa.DataType, *unscaled: int) -> pa.Array:
-    data = b"".join(each.to_bytes(16, "little", signed=True) for each in unscaled)
+    data = b"".join(item.to_bytes(16, "little", signed=True) for item in unscaled)
     return pa.Array.from_buffers(kind, len(unscaled), [None, pa.py_buffer(data)])
 
 

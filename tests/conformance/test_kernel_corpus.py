@@ -1,4 +1,4 @@
-"""No kernel reads past the end of its bytes: the corpora, and every small change of them, beside forbidden memory."""
+"""No kernel reads past the end of its bytes: the corpora, and every small change of them, next to forbidden memory."""
 
 from __future__ import annotations
 

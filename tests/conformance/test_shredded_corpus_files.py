@@ -80,7 +80,7 @@ def test_a_field_in_both_columns_is_an_error_or_by_request_the_shredded_one(case
         pv.parquet.rewrite(path(case), tmp_path / "a.parquet", layout="unshredded")
     assert (caught.value.reason, caught.value.file) == ("shredded-field-in-value", str(path(case)))
     assert not list(tmp_path.iterdir())
-    assert [each.reason for each in pv.parquet.validate(path(case)).violations] == ["field-in-both"]
+    assert [violation.reason for violation in pv.parquet.validate(path(case)).violations] == ["field-in-both"]
     values = expected(case)
     assert list(pv.parquet.read(path(case), on_conflict="typed")) == values
     answer = pv.parquet.extract(path(case), {key: f"$.{key}" for key in "ab"})
@@ -91,7 +91,9 @@ def test_a_field_in_both_columns_is_an_error_or_by_request_the_shredded_one(case
 
 def test_validate_finds_the_invalid_files():
     found = {case["case_number"]: pv.parquet.validate(path(case)).violations for case in READABLE}
-    assert {number: {each.reason for each in violations} for number, violations in found.items() if violations} == {
+    assert {
+        number: {violation.reason for violation in violations} for number, violations in found.items() if violations
+    } == {
         case["case_number"]: {VIOLATIONS[case["case_number"]]} for case in READABLE if case["case_number"] in VIOLATIONS
     }
 

@@ -56,7 +56,7 @@ def _mortal(life: Life, monkeypatch) -> None:
     def linked(*arguments):
         life.step()
         link(*arguments)
-        life.step()  # it is committed, and nobody has been told
+        life.step()  # it is committed, but the writer has not returned
 
     monkeypatch.setattr(storage_module.os, "link", linked)
 

@@ -43,7 +43,7 @@ def test_two_ingests_that_make_one_table_both_get_their_rows_in(tmp_path, monkey
     monkeypatch.setattr(destination, "planned_table", planned)
     assert pv.ingest(first, table, mode=mode, format="delta").rows == 2
     assert _rows(table) == (["a1", "a2", "b1"] if mode == "append" else ["a1", "a2"])
-    assert [each["version"] for each in pv.delta.history(table)] == [1, 0]
+    assert [item["version"] for item in pv.delta.history(table)] == [1, 0]
 
 
 def test_a_table_that_somebody_else_made_meanwhile_is_an_error_where_it_must_be_new(tmp_path, monkeypatch):

@@ -121,10 +121,10 @@ def test_replace_partitions(tmp_path: Path) -> None:
     assert sorted(pv.delta.read_table(tmp_path)["n"].to_pylist()) == [1, 20, 30]
 
 
-@pytest.mark.parametrize(("asked", "told"), [("2020-02-03T00:00:00Z", "2020-02-03T00:00:00"), (-(10**30), "-")])
-def test_a_time_before_the_table_is_told_as_a_time(tmp_path: Path, asked: str | int, told: str) -> None:
+@pytest.mark.parametrize(("asked", "expected"), [("2020-02-03T00:00:00Z", "2020-02-03T00:00:00"), (-(10**30), "-")])
+def test_a_time_before_the_table_is_reported_as_a_time(tmp_path: Path, asked: str | int, expected: str) -> None:
     pv.delta.write(tmp_path, {"n": [1]})
-    with pytest.raises(TableError, match=f"no version as old as {told}.* UTC"):
+    with pytest.raises(TableError, match=f"no version as old as {expected}.* UTC"):
         pv.delta.snapshot(tmp_path, timestamp=asked)
 
 

@@ -162,9 +162,9 @@ def test_partition_values_that_text_spells_in_its_own_way(tmp_path: Path) -> Non
     pv.delta.write(tmp_path / "f", {"p": numbers, "n": [0, 1, 2, 3, 4, 5]}, partition_by="p")
     files = pv.delta.snapshot(tmp_path / "f").files["partitionValues"].to_pylist()
     # As Java spells them, which every reader takes.
-    assert {dict(each)["p"] for each in files} == {"NaN", "Infinity", "-Infinity", "-0.0", "1e+300", None}
+    assert {dict(file)["p"] for file in files} == {"NaN", "Infinity", "-Infinity", "-0.0", "1e+300", None}
     found = pv.delta.read_table(tmp_path / "f").sort_by("n")["p"].to_pylist()
-    assert [str(each) for each in found] == [str(each) for each in numbers]
+    assert [str(item) for item in found] == [str(number) for number in numbers]
 
 
 def test_a_partition_column_that_is_in_the_files_too_is_taken_from_the_log(tmp_path: Path) -> None:
@@ -301,12 +301,12 @@ def test_versions_by_in_commit_timestamps(tmp_path: Path) -> None:
     path = put(tmp_path, "a.parquet", {"v": storage(["1"])})
     on = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": "2"}
     head, columns = protocol(writer_only=("inCommitTimestamp",)), column("v", "variant")
-    for version, told in enumerate([None, None, 20_000, 30_000, 30_001]):
-        info = {"timestamp": 1, "operation": "WRITE"} | ({} if told is None else {"inCommitTimestamp": told})
+    for version, expected in enumerate([None, None, 20_000, 30_000, 30_001]):
+        info = {"timestamp": 1, "operation": "WRITE"} | ({} if expected is None else {"inCommitTimestamp": expected})
         more = [head, metadata(columns)] if version == 0 else [metadata(columns, **on)] if version == 2 else []
         file = commit(tmp_path, version, {"commitInfo": info}, *more, *([add(path)] if version == 0 else []))
         # As copied later: the files' own times say nothing of versions with their own.
-        os.utime(file, ns=(0, (version + 1) * 1_000_000_000 if told is None else 10**18))
+        os.utime(file, ns=(0, (version + 1) * 1_000_000_000 if expected is None else 10**18))
     found = {
         at: pv.delta.snapshot(tmp_path, timestamp=at).version for at in (1000, 2500, 20_000, 29_999, 30_000, 10**12)
     }
@@ -367,7 +367,7 @@ def test_a_checkpoint_is_not_written_for_a_table_that_cannot_be_written(tmp_path
     with pytest.raises(TableError, match="icebergCompatV2") as caught:
         pv.delta.checkpoint(tmp_path)
     assert caught.value.reason == "unsupported-feature"
-    assert [each.name for each in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]
+    assert [item.name for item in (tmp_path / "_delta_log").iterdir()] == [f"{0:020}.json"]
 
 
 @pytest.mark.parametrize("form", ["views", "large list views"])

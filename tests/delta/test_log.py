@@ -79,7 +79,7 @@ def test_a_timestamp_names_the_newest_version_that_is_not_younger(tmp_path: Path
     assert caught.value.reason == "no-such-version"
 
 
-def test_a_missing_commit_is_told_and_never_skipped(tmp_path: Path) -> None:
+def test_a_missing_commit_is_reported_and_never_skipped(tmp_path: Path) -> None:
     log = write_log(tmp_path, [PROTOCOL, METADATA], [add("b")], [add("c")])
     (log / f"{1:020}.json").unlink()
     with pytest.raises(TableError, match=f"{1:020}.json") as caught:
@@ -313,7 +313,7 @@ def test_a_damaged_log_is_an_error_or_read_but_never_a_crash(
         pv.delta.scan(found, {"a": "a"}, "a > 1").pruned.files.to_pylist()
 
 
-def test_a_missing_sidecar_is_told(expired: Path) -> None:
+def test_a_missing_sidecar_is_reported(expired: Path) -> None:
     rows = ({"checkpointMetadata": {"version": 2}}, *ROWS[:3], {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1}})
     pq.write_table(typed(rows), expired / f"{2:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet")
     expire(expired, 0, 1, 2)
@@ -405,10 +405,10 @@ def test_any_mix_of_fields_in_file_actions_is_read_alike(steps: list[tuple[bool,
 @pytest.mark.parametrize("size", [1, 150, 400, 1 << 20])
 def test_commits_read_in_pieces_give_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     first = [add(f"a{number}", partitionValues={"a": str(number)}) for number in range(9)]
-    # The metadata that tells the partition column comes after files that have values of it.
-    told = {"metaData": METADATA["metaData"] | {"partitionColumns": ["a"]}}
+    # The metadata that names the partition column comes after files that have values of it.
+    expected = {"metaData": METADATA["metaData"] | {"partitionColumns": ["a"]}}
     log = write_log(
-        tmp_path, [*first, PROTOCOL, told], [remove("a3"), add("b")], [{"txn": {"appId": "x", "version": 4}}]
+        tmp_path, [*first, PROTOCOL, expected], [remove("a3"), add("b")], [{"txn": {"appId": "x", "version": 4}}]
     )
     whole = log / f"{1:020}.json"
     whole.write_text(whole.read_text().rstrip("\n"))

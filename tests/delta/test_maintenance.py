@@ -51,7 +51,7 @@ def test_optimize_keeps_partitions_apart(make_table: Callable[..., Path]) -> Non
     ]
 
 
-def test_optimize_shreds_anew(make_table: Callable[..., Path]) -> None:
+def test_optimize_reshreds(make_table: Callable[..., Path]) -> None:
     table = make_table(5)
     pv.delta.optimize(table, schema="name string")
     (path,) = pv.delta.snapshot(table).files["path"].to_pylist()
@@ -84,10 +84,10 @@ def test_vacuum_keeps_what_is_needed_and_what_is_young(make_table: Callable[...,
     with pytest.raises(TableError) as caught:
         pv.delta.vacuum(table, retention=timedelta(hours=1))
     assert caught.value.reason == "retention-too-short"
-    told = pv.delta.vacuum(table, retention=timedelta(0), force=True, dry_run=True)
-    assert len(told) == 3
+    expected = pv.delta.vacuum(table, retention=timedelta(0), force=True, dry_run=True)
+    assert len(expected) == 3
     assert (table / "stray.parquet").exists()
-    assert pv.delta.vacuum(table, retention=timedelta(0), force=True) == told
+    assert pv.delta.vacuum(table, retention=timedelta(0), force=True) == expected
     assert not (table / "stray.parquet").exists()
     assert (table / "_hidden" / "file.parquet").exists()
     assert ids(table) == [77]
@@ -140,7 +140,7 @@ def test_every_time_of_the_history_finds_its_version(tmp_path: Path) -> None:
         assert pv.delta.snapshot(tmp_path, timestamp=entry["timestamp"]).version == entry["version"]
 
 
-def test_history_tells_what_happened(make_table: Callable[..., Path]) -> None:
+def test_history_lists_the_operations(make_table: Callable[..., Path]) -> None:
     table = make_table(5, 5)
     pv.delta.set_properties(table, {"delta.appendOnly": True})
     found = pv.delta.history(table)
@@ -206,7 +206,7 @@ def test_dropping_shredding_rewrites_every_file(make_table: Callable[..., Path])
     assert ids(table, version=1) == list(range(10))
 
 
-def test_optimize_shreds_anew_only_what_pays(tmp_path: Path) -> None:
+def test_optimize_reshreds_only_what_pays(tmp_path: Path) -> None:
     table = tmp_path / "t"
     old = [f'{{"n": {n}}}' for n in range(200)]
     new = [f'{{"n": {n}, "name": "name {n}"}}' for n in range(200)]

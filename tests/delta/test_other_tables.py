@@ -26,7 +26,7 @@ def actions(table: Path, version: int) -> list[dict[str, Any]]:
 
 
 def of(table: Path, version: int, key: str) -> list[dict[str, Any]]:
-    return [each[key] for each in actions(table, version) if key in each]
+    return [item[key] for item in actions(table, version) if key in item]
 
 
 def numbers(table: Any) -> list[int]:
@@ -126,7 +126,7 @@ def test_row_tracking_is_turned_on_where_rows_are(tmp_path: Path) -> None:
 # ---- in-commit timestamps
 
 
-def test_every_commit_tells_a_later_time(tmp_path: Path) -> None:
+def test_every_commit_has_a_later_time(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, rows(1))
     pv.delta.set_properties(tmp_path, {"delta.enableInCommitTimestamps": True})
     pv.delta.append(tmp_path, rows(2))
@@ -260,16 +260,16 @@ def test_change_data_of_new_rows_has_the_columns_that_are_made(tmp_path: Path) -
     merge.when_not_matched_insert({"n": "source.n", "k": "source.k"}).execute()
     pv.delta.replace_where(table, {"n": [8], "k": [8]}, "g = 16")
     pv.delta.replace_partitions(table, {"n": [11], "k": [11]})
-    told = pv.delta.changes(table, since=3).to_pylist()
-    news = [(each["k"], each["d"], each["g"], each["p"]) for each in told if each["_change_type"] == "insert"]
+    expected = pv.delta.changes(table, since=3).to_pylist()
+    news = [(item["k"], item["d"], item["g"], item["p"]) for item in expected if item["_change_type"] == "insert"]
     assert sorted(news) == [(5, "x", 10, 1), (6, "none", 12, 0), (8, "none", 16, 0), (11, "none", 22, 1)]
     rows = pv.delta.read_table(table).to_pylist()
     assert sorted((row["k"], row["d"], row["g"], row["p"]) for row in rows) == sorted(news)[1:]
 
 
-def identity_table(folder: Path, **told: Any) -> Path:
-    """A table with an identity column and another; `told` is of the first."""
-    metadata = {f"delta.identity.{name}": value for name, value in ({"start": 1, "step": 1} | told).items()}
+def identity_table(folder: Path, **expected: Any) -> Path:
+    """A table with an identity column and another; `expected` is of the first."""
+    metadata = {f"delta.identity.{name}": value for name, value in ({"start": 1, "step": 1} | expected).items()}
     return made(folder, column("id", "long", **metadata), column("n", "long"), features=("identityColumns",))
 
 
@@ -278,15 +278,15 @@ def identity_mark(table: Path) -> int | None:
 
 
 @pytest.mark.parametrize(
-    ("told", "wanted"),
+    ("expected", "wanted"),
     [
         ({}, [1, 2, 3]), ({"start": -5, "step": 10}, [-5, 5, 15]), ({"start": 7, "step": -3}, [7, 4, 1]),
         ({"highWaterMark": 40}, [41, 42, 43]), ({"start": 0, "step": 2, "highWaterMark": 5}, [6, 8, 10]),
         ({"start": 0, "step": -2, "highWaterMark": -5}, [-6, -8, -10]), ({"start": 9, "highWaterMark": 3}, [9, 10, 11]),
     ],
 )  # fmt: skip
-def test_values_of_identity_columns_are_made(tmp_path: Path, told: dict[str, int], wanted: list[int]) -> None:
-    table = identity_table(tmp_path / "t", **told)
+def test_values_of_identity_columns_are_made(tmp_path: Path, expected: dict[str, int], wanted: list[int]) -> None:
+    table = identity_table(tmp_path / "t", **expected)
     pv.delta.append(table, [{"n": [10, 20]}, {"n": [30]}])
     rows = sorted(pv.delta.read_table(table).to_pylist(), key=lambda row: row["n"])
     assert rows == [{"id": at, "n": n} for at, n in zip(wanted, (10, 20, 30), strict=True)]
@@ -424,13 +424,13 @@ def test_changes_tell_what_happened(tmp_path: Path, vectors: bool, feed: bool) -
     pv.delta.optimize(tmp_path)
     found = pv.delta.changes(tmp_path, since=0)
     variants = pv.VariantArray.from_arrow(found, column="v").to_pylist()
-    told = sorted(
+    expected = sorted(
         zip(found["_commit_version"].to_pylist(), found["_change_type"].to_pylist(), found["k"].to_pylist(),
-            [each["n"] for each in variants], strict=True)
+            [variant["n"] for variant in variants], strict=True)
     )  # fmt: skip
     state: dict[int, int] = {}
     for version in range(5):
-        these = [each for each in told if each[0] == version]
+        these = [item for item in expected if item[0] == version]
         for _, kind, k, n in these:
             if kind in ("delete", "update_preimage"):
                 assert state.pop(k) == n
@@ -440,7 +440,7 @@ def test_changes_tell_what_happened(tmp_path: Path, vectors: bool, feed: bool) -
                 state[k] = n
     assert state == {2: 20, 4: 4, 9: 9}
     if feed:
-        assert [each[1:] for each in told if each[0] == 2] == [
+        assert [item[1:] for item in expected if item[0] == 2] == [
             ("update_postimage", 2, 20), ("update_preimage", 2, 2)
         ]  # fmt: skip
         assert list((tmp_path / "_change_data").glob("*.parquet"))
@@ -453,8 +453,8 @@ def test_changes_of_partitions_whose_removed_files_tell_no_values(tmp_path: Path
     (gone,) = [row["path"] for row in of(tmp_path, 0, "add") if row["partitionValues"] == {"p": "a"}]
     remove = {"remove": {"path": gone.replace("=", "%3D"), "deletionTimestamp": 1, "dataChange": True}}
     (tmp_path / "_delta_log" / f"{1:020}.json").write_text(json.dumps(remove) + "\n")
-    told = pv.delta.changes(tmp_path, since=1).select(["p", "n", "_change_type"]).to_pylist()
-    assert told == [{"p": "a", "n": 1, "_change_type": "delete"}]
+    expected = pv.delta.changes(tmp_path, since=1).select(["p", "n", "_change_type"]).to_pylist()
+    assert expected == [{"p": "a", "n": 1, "_change_type": "delete"}]
 
 
 def test_changes_tell_the_time_by_which_versions_are_found(tmp_path: Path) -> None:
@@ -463,16 +463,16 @@ def test_changes_tell_the_time_by_which_versions_are_found(tmp_path: Path) -> No
     pv.delta.append(tmp_path, {"n": [3]})
     for version, seconds in ((0, 1_000), (1, 5_000), (2, 3_000)):
         os.utime(tmp_path / "_delta_log" / f"{version:020}.json", (seconds, seconds))
-    told = {row["n"]: row["_commit_timestamp"] for row in pv.delta.changes(tmp_path, since=0).to_pylist()}
-    assert {n: at.timestamp() for n, at in told.items()} == {1: 1_000.0, 2: 5_000.0, 3: 5_000.001}
-    assert all(pv.delta.snapshot(tmp_path, timestamp=at).version == n - 1 for n, at in told.items())
+    expected = {row["n"]: row["_commit_timestamp"] for row in pv.delta.changes(tmp_path, since=0).to_pylist()}
+    assert {n: at.timestamp() for n, at in expected.items()} == {1: 1_000.0, 2: 5_000.0, 3: 5_000.001}
+    assert all(pv.delta.snapshot(tmp_path, timestamp=at).version == n - 1 for n, at in expected.items())
     pv.delta.set_properties(tmp_path, {"delta.enableInCommitTimestamps": True})
     pv.delta.append(tmp_path, {"n": [4]})
     (at,) = set(pv.delta.changes(tmp_path, since=4)["_commit_timestamp"].to_pylist())
     assert at.timestamp() * 1000 == of(tmp_path, 4, "commitInfo")[0]["inCommitTimestamp"]
 
 
-def test_every_commit_of_a_table_that_tracks_rows_tells_that_it_kept_their_ids(tmp_path: Path) -> None:
+def test_every_commit_of_a_table_that_tracks_rows_records_that_it_kept_their_ids(tmp_path: Path) -> None:
     properties = {"delta.enableRowTracking": True, "delta.enableDeletionVectors": True}
     pv.delta.write(tmp_path, {"n": [1, 2, 3]}, properties=properties)
     pv.delta.delete(tmp_path, "n = 2")

@@ -163,7 +163,7 @@ def test_files_are_compressed_as_the_table_says(tmp_path: Path) -> None:
 # ---- type widening, read
 
 
-def test_a_codec_of_another_writer_that_is_not_known_is_told_by_its_property(tmp_path: Path) -> None:
+def test_a_codec_of_another_writer_that_is_not_known_is_reported_by_its_property(tmp_path: Path) -> None:
     pv.delta.write(tmp_path, {"n": [1]}, properties={"delta.parquet.compression.codec": "snappy"})
     log = tmp_path / "_delta_log" / f"{0:020}.json"
     log.write_text(log.read_text().replace('"snappy"', '"LZO"'))
@@ -215,14 +215,14 @@ def test_whole_numbers_that_the_preview_widened_to_fewer_digits(tmp_path: Path, 
         pq.write_table(pq.read_table(file).cast(plain), file)
     log = tmp_path / "_delta_log"
     actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
-    (metadata,) = (each["metaData"] for each in actions if "metaData" in each)
+    (metadata,) = (action["metaData"] for action in actions if "metaData" in action)
     schema = json.loads(metadata["schemaString"])
     for field, (old, new, *_) in zip(schema["fields"], kinds.values(), strict=True):
         field |= {"type": new, "metadata": {"delta.typeChanges": [{"fromType": old, "toType": new}]}}
     metadata["schemaString"] = json.dumps(schema)
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [feature], "writerFeatures": [feature]}
     widened = [{"protocol": protocol}, {"metaData": metadata}]
-    (log / f"{2:020}.json").write_text("".join(json.dumps(each) + "\n" for each in widened))
+    (log / f"{2:020}.json").write_text("".join(json.dumps(item) + "\n" for item in widened))
     if feature == "typeWidening":
         with pytest.raises(TableError, match=r"column 'b' .* not supported"):
             pv.delta.read_table(tmp_path)

@@ -182,7 +182,7 @@ def test_files_are_pruned_before_any_is_opened(make_table: Callable[..., Path], 
     assert len(pv.delta.scan(table, columns, where).tasks(1)) == left
 
 
-def test_explain_tells_what_was_pruned_and_why(make_table: Callable[..., Path]) -> None:
+def test_explain_reports_what_was_pruned_and_why(make_table: Callable[..., Path]) -> None:
     table = make_table(10, 10, 10, partition_by=["p"])
     report = pv.delta.scan(table, {"id": "$.id:long"}, "p = 'p1' and id >= 20").explain()
     assert (report.files_total, report.files_by_partition, report.files_by_statistics) == (6, 3, 2)

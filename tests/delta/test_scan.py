@@ -291,7 +291,7 @@ def test_unknown_columns_are_refused(make_table: Callable[..., Path], columns: d
     assert caught.value.reason == "unknown-column"
 
 
-def test_a_missing_data_file_is_told(make_table: Callable[..., Path]) -> None:
+def test_a_missing_data_file_is_reported(make_table: Callable[..., Path]) -> None:
     table = make_table(2)
     (file,) = table.glob("*.parquet")
     file.unlink()

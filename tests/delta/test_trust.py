@@ -206,7 +206,7 @@ def test_damaged_statistics_prune_nothing_and_raise_nothing(make_table: Any, tex
     assert pv.delta.extract(table, {"id": "$.id:long"}, "id >= 0")["id"].to_pylist() == list(range(10))
 
 
-def test_a_decimal_beside_a_bad_bound_stays_exact(tmp_path: Path) -> None:
+def test_a_decimal_next_to_a_bad_bound_stays_exact(tmp_path: Path) -> None:
     low, high = "12345678901234567.12345678901234567891", "12345678901234567.12345678901234567899"
     rows = {"d": pa.array([low, high]).cast(pa.decimal128(38, 20)), "x": pa.array([1.0, 2.0])}
     pv.delta.write(tmp_path, rows)

@@ -366,7 +366,7 @@ def test_what_would_be_lost_of_a_value_is_refused(tmp_path: Path, row: dict[str,
             tmp_path / "t", {name: value if isinstance(value, pa.Array) else [value] for name, value in row.items()}
         )
     assert caught.value.reason == reason
-    assert [each["s"] for each in pv.delta.read_table(tmp_path / "t").to_pylist()] == [{"n": 5}]
+    assert [item["s"] for item in pv.delta.read_table(tmp_path / "t").to_pylist()] == [{"n": 5}]
 
 
 _REQUIRED = pa.struct([pa.field("n", pa.int64(), nullable=False), pa.field("s", pa.string())])
@@ -396,7 +396,7 @@ def test_fields_that_must_not_be_null_below_what_may_be(tmp_path: Path, name: st
     pv.delta.optimize(tmp_path / "t")
     assert written()["s"].to_pylist() == [values[2], *values]
     changed = [row["s"] for row in pv.delta.changes(tmp_path / "t", since=1).to_pylist()]
-    assert all(each in (None, *values) for each in changed)
+    assert all(item in (None, *values) for item in changed)
     assert len(changed) == 5
 
 

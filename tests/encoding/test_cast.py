@@ -113,7 +113,7 @@ def test_as_null_type_only_null_can_be_given() -> None:
             cast_variant(Variant.from_python(value), pa.null())
 
 
-def test_dates_that_python_lacks_are_told_apart_from_failed_casts() -> None:
+def test_dates_that_python_lacks_are_distinguished_from_failed_casts() -> None:
     with pytest.raises(CastError) as caught:
         cast_variant(Variant.from_python("10000-01-01"), pa.date32())
     assert caught.value.reason == "out-of-python"

@@ -23,7 +23,7 @@ from parquet_variant.types import VariantType
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equal with equal types, NaN equal to NaN, digits of decimals told apart."""
+    """Equal with equal types, NaN equal to NaN, decimals with different digits unequal."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):

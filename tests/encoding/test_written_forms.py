@@ -28,7 +28,7 @@ def test_every_width(name_width: int, id_width: int, offset_width: int) -> None:
         assert other == _VALUE and hash(other) == hash(_VALUE)
         assert other.get("$.b['é']") == _VALUE["b"]["é"]
         assert other.to_python() == _VALUE.to_python()
-        # Made anew it is canonical again: same value, same bytes.
+        # Encoded again it is canonical: same value, same bytes.
         assert Variant.from_python([other])[0].value == Variant.from_python([_VALUE])[0].value
 
 

@@ -66,8 +66,10 @@ def messages_of(tree: ast.Module, makers: set[str]) -> list[Message]:
             is_error = is_raised or last.endswith(("Error", "Warning")) or last in makers or last == "warn"
             if not is_error:
                 continue
-            reason = next((ast.unparse(each.value).strip("'\"") for each in call.keywords if each.arg == "reason"), "")
-            arguments = [*call.args, *(each.value for each in call.keywords if each.arg not in _LOCATION)]
+            reason = next(
+                (ast.unparse(keyword.value).strip("'\"") for keyword in call.keywords if keyword.arg == "reason"), ""
+            )
+            arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg not in _LOCATION)]
             for argument in arguments:
                 for text in _templates(argument, texts):
                     if " " in text:

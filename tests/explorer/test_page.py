@@ -41,7 +41,7 @@ def _wait(done: Any) -> None:
 
 
 def _rows(browser: Any) -> list[str]:
-    """Read by one script: rows that are asked one by one may have been drawn anew in between."""
+    """Read by one script: rows that are asked one by one may have been drawn again in between."""
     return list(
         browser.execute_script("return Array.from(document.querySelectorAll('#grid .row .name'), (e) => e.innerText)")
     )

@@ -74,7 +74,7 @@ def test_a_delta_table_has_its_versions(tmp_path: Path) -> None:
     pv.delta.append(target, {"v": pv.parse_json(['{"n": 2}'])})
     document = pv.explore(target).to_dict()
     assert (document["kind"], document["rows"]) == ("delta", 2)
-    assert [each["version"] for each in document["versions"]] == [1, 0]
+    assert [item["version"] for item in document["versions"]] == [1, 0]
     assert pv.explore(target, version=0).to_dict()["rows"] == 1
 
 

@@ -51,7 +51,7 @@ def test_names_that_no_column_can_have_are_refused(name, tmp_path):
         with pytest.raises(pv.VariantError) as caught:
             call()
         assert caught.value.reason == "bad-name"
-    assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.parquet"]
 
 
 def test_files_are_not_sorted_by_nested_columns(tmp_path):

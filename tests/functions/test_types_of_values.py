@@ -30,7 +30,7 @@ def test_types_are_those_of_the_values(data: st.DataObject, column: list[pv.Vari
 
 
 @given(st.data(), columns, st.sampled_from(["$", "$.a", "$.a.b", "$[0]", "$.a[1]"]))
-def test_variantnull_is_told_from_null_and_missing(
+def test_variantnull_is_distinguished_from_null_and_missing(
     data: st.DataObject, column: list[pv.Variant | None], path: str
 ) -> None:
     array = pv.VariantArray.from_variants(column)

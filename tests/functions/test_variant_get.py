@@ -252,9 +252,9 @@ def test_nulls_of_every_kind_become_null_and_stay_apart_as_variants() -> None:
     array = pv.VariantArray.from_variants(
         [None, pv.Variant.from_python(None), *map(pv.Variant.from_python, ({}, {"a": None}, {"a": 1}, 5))]
     )
-    for each in (array, pv.shred_variant(array, pv.ShreddingSchema.from_ddl("a bigint"))):
-        assert pv.variant_get(each, "$.a", "int").to_pylist() == [None, None, None, None, 1, None]
-        assert [value and value.to_json() for value in pv.variant_get(each, "$.a")] == [
+    for item in (array, pv.shred_variant(array, pv.ShreddingSchema.from_ddl("a bigint"))):
+        assert pv.variant_get(item, "$.a", "int").to_pylist() == [None, None, None, None, 1, None]
+        assert [value and value.to_json() for value in pv.variant_get(item, "$.a")] == [
             None, None, None, "null", "1", None,
         ]  # fmt: skip
 
@@ -269,10 +269,10 @@ def test_numbers_do_not_depend_on_their_width() -> None:
 def test_a_slice_of_a_shredded_array_is_read_from_its_own_rows() -> None:
     array = pv.VariantArray.from_pylist([{"a": number, "b": [number, str(number)]} for number in range(10)])
     shredded = pv.shred_variant(array, pv.ShreddingSchema.from_ddl("a bigint, b array<string>"))
-    for each in (array[3:6], shredded[3:6]):
-        assert pv.variant_get(each, "$.a", "double").to_pylist() == [3.0, 4.0, 5.0]
-        assert pv.variant_get(each, "$.b[*]", "string").to_pylist() == [["3", "3"], ["4", "4"], ["5", "5"]]
-        assert pv.variant_get(each, "$.b[0]").to_pylist() == [3, 4, 5]
+    for item in (array[3:6], shredded[3:6]):
+        assert pv.variant_get(item, "$.a", "double").to_pylist() == [3.0, 4.0, 5.0]
+        assert pv.variant_get(item, "$.b[*]", "string").to_pylist() == [["3", "3"], ["4", "4"], ["5", "5"]]
+        assert pv.variant_get(item, "$.b[0]").to_pylist() == [3, 4, 5]
 
 
 @given(column=columns, index=st.integers(0, 5), path=paths, target=targets)
@@ -306,7 +306,7 @@ def _parts(one: Any) -> tuple[bytes, bytes]:
     return (one.metadata, one.value) if isinstance(one, pv.Variant) else one
 
 
-def test_malformed_bytes_are_told_with_row_and_offset() -> None:
+def test_malformed_bytes_are_reported_with_row_and_offset() -> None:
     good = pv.Variant.from_python({"a": 1})
     array = pv.VariantArray.from_variants([good, pv.Variant(good.metadata, good.value[:-1])])
     with pytest.raises(pv.VariantError) as caught:

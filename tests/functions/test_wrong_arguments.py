@@ -1,4 +1,4 @@
-"""What is given in the place of something else is told in our words."""
+"""Wrong arguments raise a `VariantError` that names the argument and says what to pass."""
 
 import re
 
@@ -25,7 +25,7 @@ def test_a_type_that_is_misspelt(name, near):
         pv.variant_get(pv.from_python([1]), "$", name)
 
 
-def test_a_type_that_is_like_none_is_told_all_of_them():
+def test_a_type_that_is_unknown_is_answered_with_all_of_them():
     with pytest.raises(pv.SchemaError, match=r"unknown type 'zzz': use boolean, .*decimal, array, struct, variant"):
         pv.ShreddingSchema.from_ddl("a zzz")
 
@@ -82,7 +82,7 @@ SCHEMA = pv.ShreddingSchema.from_ddl("a int")
         SCHEMA.get,
     ],
 )
-def test_what_is_no_path_is_told(use, path):
+def test_what_is_no_path_is_reported(use, path):
     with pytest.raises(pv.PathError, match=r"a path is a \w+: give a string"):
         use(path)
 
@@ -103,7 +103,7 @@ def test_a_path_is_made_of_its_text_by_its_class_too():
         lambda number: pv.parse_json("{}", max_size=number),
     ],
 )
-def test_what_is_no_number_is_told(use, number):
+def test_what_is_no_number_is_reported(use, number):
     with pytest.raises(pv.VariantError, match="give an integer from") as caught:
         use(number)
     assert caught.value.reason == "bad-option"
@@ -130,7 +130,7 @@ def test_what_is_no_number_is_told(use, number):
         lambda: SCHEMA.diff(["a"]),
     ],
 )
-def test_what_is_not_what_it_should_be_is_told_in_our_words(use):
+def test_what_is_not_what_it_should_be_raises_a_variant_error(use):
     with pytest.raises(pv.VariantError):
         use()
 

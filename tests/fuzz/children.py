@@ -1,6 +1,6 @@
 """Hostile suites in a process of their own, which may crash or hang without ending the tests.
 
-Owns how one is started, how long it may take, and what a failure tells. Leaves the cases to the children.
+Owns how one is started, how long it may take, and the report of a failure. Leaves the cases to the children.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def start_child(script: Path, *arguments: str, preload: Path | None = None) -> s
             command, capture_output=True, text=True, env=environment, timeout=300 + 3 * SECONDS, check=False
         )
     except subprocess.TimeoutExpired as expired:
-        told = (expired.stdout or b"")[-300:]
+        output = (expired.stdout or b"")[-300:]
         pytest.fail(
-            f"FUZZ_SEED={SEED}, {arguments}: no end after {expired.timeout:.0f} s; the last cases were {told!r}"
+            f"FUZZ_SEED={SEED}, {arguments}: no end after {expired.timeout:.0f} s; the last cases were {output!r}"
         )
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from fuzz.parquet_structs import changed_footer
 from fuzz.samples import damaged_bytes, damaged_text, documents, random_ddl
-from fuzz.seeds import told, tries
+from fuzz.seeds import random_source, tries
 
 
 def _ended(work: Callable[[], Any]) -> Any:
@@ -63,7 +63,7 @@ def parquet_files(part: str, folder: Path) -> None:
     path = folder / "v.parquet"
     for number in tries(part, {"footer": 60, "structs": 40, "pages": 25}[part]):
         print(number, flush=True)
-        with told(part, number) as source:
+        with random_source(part, number) as source:
             _write(source, path)
             data = path.read_bytes()
             split = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -85,7 +85,7 @@ def noise(folder: Path) -> None:
     path = folder / "v.parquet"
     for number in tries("noise", 200, share=0.25):
         print(number, flush=True)
-        with told("noise", number) as source:
+        with random_source("noise", number) as source:
             size = source.randrange(64)
             length = source.choice([0, size, size - 1, 2**31, 2**32 - 1, source.randrange(100)]) % 2**32
             path.write_bytes(b"PAR1" + source.randbytes(size) + length.to_bytes(4, "little") + b"PAR1")
@@ -125,7 +125,7 @@ def delta_logs(folder: Path) -> None:
     """Tables with damaged lines and statistics."""
     for number in tries("delta", 15):
         print(number, flush=True)
-        with told("delta", number) as source:
+        with random_source("delta", number) as source:
             table = folder / f"t{number}"
             for _ in range(2):
                 pv.delta.write(table, _table(source), mode="append")

@@ -16,7 +16,7 @@ from typing import Any
 
 from hypothesis import given, seed, settings
 
-__all__ = ["SECONDS", "SEED", "given_new", "told", "tries"]
+__all__ = ["SECONDS", "SEED", "given_new", "random_source", "tries"]
 
 SEED = int(os.environ["FUZZ_SEED"])
 SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)
@@ -28,7 +28,7 @@ def given_new(*strategies: Any) -> Callable[[Callable[..., None]], Callable[...,
 
 
 @contextmanager
-def told(suite: str, number: int) -> Iterator[random.Random]:
+def random_source(suite: str, number: int) -> Iterator[random.Random]:
     """The random source of one case; an error in it says how to see it again."""
     try:
         yield random.Random(f"{SEED} {suite} {number}")
@@ -38,7 +38,7 @@ def told(suite: str, number: int) -> Iterator[random.Random]:
 
 
 def tries(suite: str, cases: int, share: float = 1) -> Iterator[int]:
-    """Numbers of cases: so many, or until a share of the time is over; prints how many there were, and the seed."""
+    """Yield numbers of cases: a fixed number, or until a share of the time is over; print their count and the seed."""
     stop = time.monotonic() + share * SECONDS
     number = 0
     while time.monotonic() < stop if SECONDS and number > 1 else number < cases:

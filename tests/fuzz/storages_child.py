@@ -14,7 +14,7 @@ import pyarrow as pa
 import parquet_variant as pv
 from fuzz.operations import OPERATIONS, ended
 from fuzz.samples import damaged_array, damaged_bytes, random_array
-from fuzz.seeds import told, tries
+from fuzz.seeds import random_source, tries
 
 
 def _guard(on: bool) -> int:
@@ -29,7 +29,7 @@ def main(suite: str) -> None:
     """``storages``: damaged Arrow data; ``values``: damaged values and texts; ``prove``: write past the end."""
     faulthandler.enable(all_threads=False)
     for operation in OPERATIONS.values():  # compiled before the guard is on
-        with told("warm", 0) as source:
+        with random_source("warm", 0) as source:
             ended(operation, source, random_array(source, rows=3))
     _guard(True)
     if suite == "prove":
@@ -38,7 +38,7 @@ def main(suite: str) -> None:
         array = acquire("u1", 5000)
         ctypes.memset(array.ctypes.data + 5000, 0, 4096)
     for number in tries(suite, 30):
-        with told(suite, number) as source:
+        with random_source(suite, number) as source:
             print(number, flush=True)
             column = random_array(source)
             if suite == "storages":

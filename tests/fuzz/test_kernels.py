@@ -88,7 +88,7 @@ def _agree(found: Any, expected: Any, value: pv.Variant) -> bool:
 def _plain(found: Any) -> Any:
     """Variants, also in lists and as Arrow's structs, as what becomes of them as text."""
     if isinstance(found, list):
-        return [_plain(each) for each in found]
+        return [_plain(item) for item in found]
     if isinstance(found, dict) and found.keys() == {"metadata", "value"}:
         found = pv.Variant(**found)
     return outcome(found.to_json) if isinstance(found, pv.Variant) else found
@@ -291,7 +291,7 @@ def test_names_that_metadata_lacks_are_no_names_of_residuals() -> None:
 
 @pytest.mark.parametrize("slack", [0, 2, 9])
 def test_bytes_after_a_value_make_no_room_for_children_that_share(slack: int) -> None:
-    """Alone, in a column, as an element with others behind it, and beside a container that has bytes to spare."""
+    """Alone, in a column, as an element with others behind it, and next to a container that has bytes to spare."""
     shared = bytes.fromhex("03 02 00 00 02 0c01")  # two elements, both at offset 0
     spare = b"\x03\x01\x00" + bytes([2 + slack]) + b"\x0c\x01" + bytes(slack)
     outer = array_bytes([shared, spare, b"\x0c\x02"])

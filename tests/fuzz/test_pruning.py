@@ -1,7 +1,7 @@
 """What is skipped could not match: answers with and without statistics are the same, for files, row groups and tables.
 
 Random predicates over random rows whose types change from file to file; statistics in Delta's log damaged at random.
-What is damaged may say nothing, or something that cannot be read. It may not lie: a lie cannot be told from truth.
+What is damaged may say nothing, or something that cannot be read. It may not be wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 import parquet_variant as pv
 from fuzz.samples import random_ddl
-from fuzz.seeds import told, tries
+from fuzz.seeds import random_source, tries
 
 _TYPES = ["bigint", "int", "double", "decimal(20, 3)", "string", "boolean", "timestamp", "date"]
 _COLUMNS = {f"{name}{number}": (f"$.{name}", kind) for name in "abc" for number, kind in enumerate(_TYPES)} | {
@@ -76,7 +76,7 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
     if kind == "vortex":
         pytest.importorskip("vortex")
     for number in tries(f"pruning {kind}", 4):
-        with told(f"pruning {kind}", number) as source:
+        with random_source(f"pruning {kind}", number) as source:
             folder = tmp_path / f"{kind}{number}"
             folder.mkdir()
             ids = 0
@@ -103,8 +103,8 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                     cast = source.random() < 0.5
                     parts = [
                         [
-                            pv.vortex.scan(file, _COLUMNS, predicate, pushdown=each, cast=cast).to_table()
-                            for each in (True, False)
+                            pv.vortex.scan(file, _COLUMNS, predicate, pushdown=item, cast=cast).to_table()
+                            for item in (True, False)
                         ]
                         for file in sorted(folder.iterdir())
                     ]
@@ -112,7 +112,7 @@ def test_pruned_equals_unpruned(kind: str, tmp_path: Path, monkeypatch: pytest.M
                         _same(with_skipping, without, predicate)
                     continue
                 extract = pv.parquet.extract if kind == "parquet" else pv.delta.extract
-                found = [extract(folder, _COLUMNS, predicate, skipping=each) for each in (True, False)]
+                found = [extract(folder, _COLUMNS, predicate, skipping=item) for item in (True, False)]
                 _same(found[0], found[1], predicate)
             shutil.rmtree(folder)
 

@@ -11,7 +11,7 @@ import pytest
 
 import parquet_variant as pv
 from fuzz.samples import damaged_bytes, damaged_text
-from fuzz.seeds import told, tries
+from fuzz.seeds import random_source, tries
 from parquet_variant.cli.app import main
 from parquet_variant.compute.target_type import as_target
 from parquet_variant.delta.z85 import decode, encode
@@ -41,7 +41,7 @@ _WORDS = ["$", "[", "]", "*", "'", '"', "`", "::", ":", "(", ")", "<", ">", ",",
 def test_texts(kind: str) -> None:
     parse, samples = TEXTS[kind]
     for number in tries(kind, 300, share=0.25):
-        with told(kind, number) as source:
+        with random_source(kind, number) as source:
             for _ in range(10):
                 text = damaged_text(source, source.choice(samples), _WORDS)
                 try:
@@ -77,7 +77,7 @@ def test_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.parquet").write_bytes(damaged_bytes(random.Random(1), b"PAR1" * 5))
     places = [str(tmp_path / name) for name in ("a.parquet", "a.json", "bad.parquet", "none", "out")]
     for number in tries("arguments", 300):
-        with told("arguments", number) as source:
+        with random_source("arguments", number) as source:
             known = ("cat", "query", "inspect", "infer", "validate")
             words = [source.choice(known), source.choice(places)]
             words += [source.choice(_ARGUMENTS) for _ in range(source.randrange(4))]

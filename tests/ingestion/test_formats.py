@@ -27,7 +27,7 @@ def test_rows_in_documents_are_found_however_the_text_is_cut(
     pages: list[list[object]], other: object, size: int, pretty: bool
 ) -> None:
     documents = [{"": other, "d": {"items ": other, "items": page, "x": other}} for page in pages]
-    text = "\n".join(json.dumps(each, indent=2 if pretty else None) for each in documents).encode()
+    text = "\n".join(json.dumps(document, indent=2 if pretty else None) for document in documents).encode()
     splitter = WrappedSplitter(["d", "items"])
     lines = b"".join(splitter.feed(text[at : at + size]) for at in range(0, len(text), size)) + splitter.finish()
     assert [json.loads(line) for line in lines.splitlines()] == [element for page in pages for element in page]
@@ -157,7 +157,7 @@ def test_csv_is_the_same_however_it_is_cut(rows: list[tuple[str, str]], size: in
     blocks = iter([text[at : at + size] for at in range(0, len(text), size)])
     found = b"".join(part.data for part in CsvRows(CsvOptions()).read(blocks))
     objects = [json.loads(line, parse_float=str, parse_int=str) for line in found.splitlines()]
-    assert [tuple(each.values()) for each in objects] == rows
+    assert [tuple(item.values()) for item in objects] == rows
 
 
 def test_xml_elements_are_objects(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_csv_row_that_cannot_be_takes_no_other_with_it(tmp_path: Path) -> None
     assert pv.parquet.read(tmp_path / "out").to_pylist() == [{"a": 3, "b": "x"}]
     (file,) = Path(result.bad_records_path or "").iterdir()
     records = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(each["line"], each["reason"], each["text"]) for each in records] == [
+    assert [(record["line"], record["reason"], record["text"]) for record in records] == [
         (2, "bad-utf8", "1,\ufffd"),
         (3, "field-count", "2"),
         (5, "bad-utf8", "\ufffd"),

@@ -132,7 +132,7 @@ def test_sources_without_a_value_are_refused(tmp_path: Path, text: str) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_progress_is_told_for_every_step(tmp_path: Path, usgs_sample: Path) -> None:
+def test_progress_is_reported_for_every_step(tmp_path: Path, usgs_sample: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     pv.ingest(usgs_sample, tmp_path / "out", progress=lambda *step: seen.append(step))
     assert seen == [("infer the schema", 0, 1), ("infer the schema", 1, 1), ("write", 0, 1), ("write", 1, 1)]

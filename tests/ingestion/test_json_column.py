@@ -52,7 +52,7 @@ def test_a_column_of_every_kind_of_table(tmp_path: Path, kind: str) -> None:
     assert kind == "csv" or table.schema.field("ts").type == pa.timestamp("us")
 
 
-def test_bad_lines_beside_texts_that_a_writer_had_as_views(tmp_path: Path) -> None:
+def test_bad_lines_next_to_texts_that_a_writer_had_as_views(tmp_path: Path) -> None:
     pq.write_table(TABLE.append_column("text", pa.array(list("abcde"), pa.string_view())), tmp_path / "a.parquet")
     result = pv.ingest(tmp_path / "a.parquet", tmp_path / "out", json_column="payload", on_error="quarantine")
     assert (result.rows, result.bad_records) == (4, 1)
@@ -72,7 +72,7 @@ def test_data_frames(tmp_path: Path) -> None:
         pv.ingest(TABLE, tmp_path / "x")
 
 
-def test_bad_rows_keep_their_number_and_what_stands_beside_them(tmp_path: Path) -> None:
+def test_bad_rows_keep_their_number_and_what_is_next_to_them(tmp_path: Path) -> None:
     source = _write(tmp_path / "a.parquet", "parquet")
     result = pv.ingest(source, tmp_path / "out", json_column="payload", on_error="quarantine", split_bytes=300)
     assert (result.rows, result.bad_records) == (4, 1)
@@ -108,7 +108,7 @@ def test_rows_of_kafka_and_dictionaries_and_views(tmp_path: Path) -> None:
         assert _rows(tmp_path / str(at), "v") == [(1, {"z": 1}), (2, None)]
 
 
-def test_elements_of_a_column_are_rows_with_what_stands_beside_them(tmp_path: Path) -> None:
+def test_elements_of_a_column_are_rows_with_what_is_next_to_them(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2, 3], "payload": ['{"i": [1, 2]}', '{"i": [3]}', '{"i": []}']})
     pv.ingest(rows, tmp_path / "out", json_column="payload", root="$.i[*]")
     assert _rows(tmp_path / "out") == [(1, 1), (1, 2), (2, 3)]

@@ -25,7 +25,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir())
+    return sorted(item.name for item in folder.iterdir())
 
 
 @pytest.mark.parametrize("split_bytes", [None, 500])
@@ -51,7 +51,7 @@ def test_a_file_that_is_there_stays_unless_it_is_to_be_replaced(source: Path, tm
     assert len(pv.parquet.read(dest)) == 1000
 
 
-def test_bad_lines_lie_beside_the_file_or_end_the_job(source: Path, tmp_path: Path) -> None:
+def test_bad_lines_lie_next_to_the_file_or_end_the_job(source: Path, tmp_path: Path) -> None:
     with source.open("a") as file:
         file.write('{"n":\n')
     dest = tmp_path / "out" / "q.parquet"

@@ -106,7 +106,7 @@ def test_a_filter_opens_only_the_partitions_that_it_allows(source, tmp_path, whe
     monkeypatch.setattr(scanning, "open_file", lambda each, real=scanning.open_file: opened.append(each) or real(each))
     assert sorted(query.to_table().column("n").to_pylist()) == numbers
     # A filter on what is in the files may open more, never fewer.
-    assert len({each.path for each in opened}) <= files
+    assert len({item.path for item in opened}) <= files
     everything = pv.parquet.scan(dest, {"n": "$.n:int", "day": "day"}, where, skipping=False).to_table()
     assert sorted(everything.column("n").to_pylist()) == numbers
 

@@ -122,7 +122,7 @@ def test_lines_that_are_arrays_are_not_taken_for_one_array(tmp_path: Path, text:
     assert data == text.encode()
 
 
-def test_an_array_that_closes_where_a_block_ends_is_told_from_lines(tmp_path: Path) -> None:
+def test_an_array_that_closes_where_a_block_ends_is_distinguished_from_lines(tmp_path: Path) -> None:
     path = tmp_path / "lines.json"
     first = b"[" + b" " * ((1 << 20) - 2) + b"]"
     path.write_bytes(first + b"\n[2]\n")
@@ -272,7 +272,7 @@ PRETTY = '{\n  "a": 1,\n  "b": {"c": "}"}\n}\n'
         ("[1] [2]\n", [[1], [2]]),
     ],
 )
-def test_documents_are_told_from_lines(tmp_path: Path, text: str, values: list[object]) -> None:
+def test_documents_are_distinguished_from_lines(tmp_path: Path, text: str, values: list[object]) -> None:
     path = tmp_path / "documents.json"
     path.write_text(text)
     assert [value for _, value in numbered(path)] == values

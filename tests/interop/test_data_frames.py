@@ -152,7 +152,7 @@ def test_what_is_no_rows_is_refused(data: Any, tmp_path: Path) -> None:
         pv.parquet.write(tmp_path / "a.parquet", data)
 
 
-def test_objects_of_a_frame_that_have_no_arrow_type_are_told(tmp_path: Path) -> None:
+def test_objects_of_a_frame_that_have_no_arrow_type_are_reported(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     for column in ([1, "a"], [1j, 2j]):
         with pytest.raises(pv.SchemaError, match="Conversion failed for column o"):

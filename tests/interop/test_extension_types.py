@@ -52,7 +52,7 @@ def test_they_are_written_and_read(tmp_path: Path) -> None:
     assert found["x"].type == Celsius() and found["xs"].to_pylist() == [[1], [2], [None]]
     assert pv.parquet.extract(file, {"ids": "ids", "a": "$.a:int"}, "a > 9", column="v").num_rows == 0
     assert pv.parquet.extract(file, {"x": "x", "a": "$.a:int"}, "a > 1", column="v")["x"].to_pylist() == [2]
-    for _ in range(2):  # planned anew, and from what is kept
+    for _ in range(2):  # planned first, then from the cache
         answer = pv.sql(f"SELECT x, xs, ids, v:a::int AS a FROM '{file}' WHERE v:a::int > 1").to_arrow()
         assert answer["xs"].to_pylist() == [[2]]
     assert pv.sql(f"SELECT ids, xs FROM '{file}' WHERE v:a::int > 9").to_arrow().num_rows == 0

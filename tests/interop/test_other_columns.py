@@ -1,4 +1,4 @@
-"""Columns of any type beside a Variant come back as they were written."""
+"""Columns of any type next to a Variant are read as they were written."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def test_lists_of_nulls_come_back(files: ModuleType, values: list, kind: pa.Data
 
 
 @pytest.mark.parametrize("kind", [pa.duration("s"), pa.binary(2), pa.list_(pa.struct({"a": pa.duration("s")}))])
-def test_types_that_vortex_has_not_are_told(kind: pa.DataType) -> None:
+def test_types_that_vortex_has_not_are_reported(kind: pa.DataType) -> None:
     with pytest.raises(SchemaError, match="which Vortex does not support"):
         rows_written(pv.vortex, pa.table({"x": pa.nulls(2, kind)}))

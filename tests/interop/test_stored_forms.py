@@ -67,14 +67,14 @@ def test_lists_of_nulls_are_read(kind: pa.DataType, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writer", ["parquet", "delta"])
 @pytest.mark.parametrize("kind", [pa.month_day_nano_interval(), pa.dense_union([pa.field("a", pa.int8())])])
-def test_types_that_no_file_has_are_told(writer: str, kind: pa.DataType, tmp_path: Path) -> None:
+def test_types_that_no_file_has_are_reported(writer: str, kind: pa.DataType, tmp_path: Path) -> None:
     rows = {"x": pa.nulls(1, kind), "v": pv.parse_json(["1"])}
     with pytest.raises(pv.VariantError) as caught:
         (pv.parquet if writer == "parquet" else pv.delta).write(tmp_path / "t", rows)  # type: ignore[attr-defined]
     assert caught.value.reason == "unsupported-type"
 
 
-def test_a_decimal_too_wide_for_delta_is_told(tmp_path: Path) -> None:
+def test_a_decimal_too_wide_for_delta_is_reported(tmp_path: Path) -> None:
     rows = {"x": pa.nulls(1, pa.decimal256(60)), "v": pv.parse_json(["1"])}
     with pytest.raises(pv.VariantError) as caught:
         pv.delta.write(tmp_path / "t", rows)

@@ -46,7 +46,7 @@ def test_a_path_that_cannot_be_is_refused(take, path, monkeypatch, tmp_path, usg
         TAKERS[take](BAD[path])
     str(caught.value).encode()  # can be printed
     assert str(caught.value).isprintable()
-    assert [each.name for each in tmp_path.iterdir()] == ["examples"]
+    assert [item.name for item in tmp_path.iterdir()] == ["examples"]
 
 
 @pytest.mark.parametrize("path", [None, 3, b"a.parquet", io.BytesIO(b""), ["a.parquet", None], [[3]]])
@@ -81,7 +81,7 @@ def test_only_files_are_replaced(tmp_path):
         assert caught.value.reason == "bad-path"
     with pytest.raises(pv.VariantFileError):
         pv.parquet.write("", ARRAY)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.parquet", "folder", "pipe"]
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["a.parquet", "folder", "pipe"]
     assert (tmp_path / "pipe").is_fifo()
 
 

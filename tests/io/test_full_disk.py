@@ -61,11 +61,11 @@ NAMES = list(_ways(Path(), None))
 
 @pytest.mark.parametrize("size", [2, 30_000])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_full_disk_is_told_with_the_place_and_leaves_nothing(name, size, source, rows, tmp_path):
+def test_a_full_disk_is_reported_with_the_place_and_leaves_nothing(name, size, source, rows, tmp_path):
     if name.startswith("vortex"):
         pytest.importorskip("vortex", reason="vortex-data is not installed")
     dest = tmp_path / "out"
-    # A file of Vortex is made in a directory beside it; where there is no room for that, it is named.
+    # A file of Vortex is made in a directory next to it; where there is no room for that, it is named.
     place = rf"{tmp_path}/\.out" if (name, size) == ("vortex.write", 2) else str(dest)
     with _full(size), pytest.raises(pv.VariantError, match=place) as raised:
         _ways(source, rows)[name](dest)
@@ -74,7 +74,7 @@ def test_a_full_disk_is_told_with_the_place_and_leaves_nothing(name, size, sourc
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_place_that_may_not_be_written_is_told(name, source, rows, tmp_path):
+def test_a_place_that_may_not_be_written_is_reported(name, source, rows, tmp_path):
     if name.startswith("vortex"):
         pytest.importorskip("vortex", reason="vortex-data is not installed")
     # No directory can be made below a file, not even by root.

@@ -1,4 +1,4 @@
-"""The S3 server that the tests use answers conditional puts as S3 does: of those that come at once, one is told yes."""
+"""The S3 server that the tests use answers conditional puts as S3 does: of concurrent puts, one succeeds."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_of_conditional_puts_at_once_one_wins() -> None:
             return True
 
         for key in map(str, range(20)):
-            told = list(pool.map(put, [key] * 4, range(4)))
-            assert told.count(True) == 1
-            assert bytes(obstore.get(store, key).bytes()) == b"%d" % told.index(True)
+            expected = list(pool.map(put, [key] * 4, range(4)))
+            assert expected.count(True) == 1
+            assert bytes(obstore.get(store, key).bytes()) == b"%d" % expected.index(True)

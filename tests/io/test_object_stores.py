@@ -1,4 +1,4 @@
-"""Files and tables on an S3 server on loopback (moto), by names of Hadoop and of pyarrow, told only where it is."""
+"""Files and tables on an S3 server on loopback (moto), by names of Hadoop and of pyarrow."""
 
 from __future__ import annotations
 

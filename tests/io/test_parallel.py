@@ -17,7 +17,7 @@ from parquet_variant.io.parallel import available_cpus, cpu_quota, in_order, thr
 
 
 def own_threads() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("parquet-variant")]
+    return [item.name for item in threading.enumerate() if item.name.startswith("parquet-variant")]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

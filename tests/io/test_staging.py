@@ -186,7 +186,7 @@ class TestTrust:
         with pytest.raises(pv.VariantFileError, match="a symbolic link leads") as caught:
             pv.ingest(source, dest, partition_by="k=$.k", mode="append")
         assert caught.value.reason == "outside"
-        assert [each.name for each in other.iterdir()] == ["theirs.parquet"]
+        assert [item.name for item in other.iterdir()] == ["theirs.parquet"]
         assert not (dest / "_temporary").exists()
 
     def test_a_link_back_shows_no_file_twice(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a killed writer of one file leaves beside it is removed by the next, and a living writer's file never is."""
+"""The next writer removes what a killed writer left next to a file, and never the file of a living writer."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _temporary(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("work", [WRITE, REWRITE, ANNOTATE], ids=["write", "rewrite", "annotate"])
 def test_the_next_write_removes_what_a_killed_one_left(work, tmp_path):
     path = tmp_path / "a.parquet"
-    for each in (path, tmp_path / "a.parquet.old", tmp_path / "b.parquet"):
-        pv.parquet.write(each, pv.parse_json(['{"n": 1}']))
+    for item in (path, tmp_path / "a.parquet.old", tmp_path / "b.parquet"):
+        pv.parquet.write(item, pv.parse_json(['{"n": 1}']))
     left = _kill(path, work)
     assert len(left) == 1
     pv.parquet.write(tmp_path / "b.parquet", pv.parse_json(["2"]), mode="overwrite")
@@ -82,11 +82,11 @@ def test_a_writer_that_cannot_be_asked_for_is_dead_after_a_day(tmp_path):
         (tmp_path / name).touch()
     os.utime(tmp_path / others[0], (then, then))
     pv.parquet.write(path, pv.parse_json(["1"]))
-    assert [each.name for each in _temporary(tmp_path)] == sorted(names + others)
+    assert [item.name for item in _temporary(tmp_path)] == sorted(names + others)
     for name in names:
         os.utime(tmp_path / name, (then, then))
     pv.parquet.write(path, pv.parse_json(["1"]), mode="overwrite")
-    assert [each.name for each in _temporary(tmp_path)] == sorted(others)
+    assert [item.name for item in _temporary(tmp_path)] == sorted(others)
 
 
 def test_vacuum_removes_what_a_killed_commit_left_in_the_log(tmp_path):

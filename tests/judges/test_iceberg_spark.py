@@ -294,11 +294,11 @@ def _merge_ours(both: BothSides, number: int) -> None:
     merge.when_matched_delete("source.id % 2 = 0").when_matched_update(
         {"v": "source.v"}
     ).when_not_matched_insert_all().execute()
-    for each in (number, number + 1):
-        if each in both.expected and each % 2 == 0:
-            del both.expected[each]
+    for item in (number, number + 1):
+        if item in both.expected and item % 2 == 0:
+            del both.expected[item]
         else:
-            both.expected[each] = (both.expected.get(each, (f"k{each % 3}",))[0], value(each))
+            both.expected[item] = (both.expected.get(item, (f"k{item % 3}",))[0], value(item))
 
 
 def _optimize_ours(both: BothSides, _: int) -> None:

@@ -92,7 +92,7 @@ def test_threads_that_release_the_same_array_do_not_share_it() -> None:
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(release, [array] * 4))
         held = [acquire(np.int64, 40_000) for _ in range(20)]
-        assert len({each.ctypes.data for each in held}) == 20
+        assert len({item.ctypes.data for item in held}) == 20
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 4), (1,)])
@@ -133,7 +133,7 @@ def test_small_arrays_do_not_take_the_places_of_large_ones() -> None:
 
 
 def _takes(monkeypatch, *, held: int, asked: int) -> bool:
-    """Whether a block of so many bytes, the only one, is given to who asks for so many."""
+    """Return whether the only block, of a size, is returned to a request for another size."""
     monkeypatch.setattr(buffer_pool, "spare_blocks", [])
     array = acquire(np.uint8, held)
     address = array.ctypes.data

@@ -88,7 +88,7 @@ def first(vector: Int64s) -> int:
 
 
 @pytest.mark.parametrize(
-    ("argument", "told"),
+    ("argument", "expected"),
     [
         (np.zeros(3, np.int32), r"vector must be int64\[:\], not int32\[1d\]"),
         (np.zeros((3, 3), np.int64), r"not int64\[2d\]"),
@@ -98,8 +98,8 @@ def first(vector: Int64s) -> int:
         (None, "not NoneType"),
     ],
 )
-def test_an_argument_of_another_type_is_refused(argument: object, told: str) -> None:
-    with pytest.raises(TypeError, match=told):
+def test_an_argument_of_another_type_is_refused(argument: object, expected: str) -> None:
+    with pytest.raises(TypeError, match=expected):
         first(argument)
 
 
@@ -121,7 +121,7 @@ def test_numbers_that_are_no_integers_are_refused() -> None:
 
 def test_every_kind_of_argument_and_result_comes_through() -> None:
     @kernel
-    def told(
+    def expected(
         rows: _Rows, pair: tuple[int, bool], fixed: ReadOnlyInt64s, flags: Bools
     ) -> tuple[int, bool, tuple[int, int]]:
         rows.sizes[0] = len(fixed)
@@ -130,14 +130,14 @@ def test_every_kind_of_argument_and_result_comes_through() -> None:
     fixed = np.arange(5)
     fixed.flags.writeable = False
     rows = _Rows(np.zeros(2, np.int64), np.zeros((0, 3), np.int64), 10, owner=None)
-    assert told(rows, (100, True), fixed, np.zeros(0, np.bool_)) == (115, True, (0, 3))
+    assert expected(rows, (100, True), fixed, np.zeros(0, np.bool_)) == (115, True, (0, 3))
     assert rows.sizes.tolist() == [5, 0]
     with pytest.raises(TypeError, match="rows must be _Rows"):
-        told(tuple(rows), (100, True), fixed, np.zeros(0, np.bool_))
+        expected(tuple(rows), (100, True), fixed, np.zeros(0, np.bool_))
     with pytest.raises(TypeError, match=r"pair must be \(int, bool\)"):
-        told(rows, (100,), fixed, np.zeros(0, np.bool_))
+        expected(rows, (100,), fixed, np.zeros(0, np.bool_))
     with pytest.raises(TypeError, match=r"sizes must be int64\[:\], not read-only int64\[1d\]"):
-        told(_Rows(fixed, *rows[1:]), (100, True), fixed, np.zeros(0, np.bool_))
+        expected(_Rows(fixed, *rows[1:]), (100, True), fixed, np.zeros(0, np.bool_))
 
 
 def test_annotations_must_be_there_and_be_known() -> None:
@@ -177,9 +177,9 @@ def test_helpers_are_for_kernels_only() -> None:
         return more(twice(twice(number)))
 
     assert four_times(3) == 13
-    for each in (twice, more):
+    for item in (twice, more):
         with pytest.raises(TypeError, match="cannot be called from Python"):
-            each(3)
+            item(3)
 
 
 def test_numba_as_its_user_knows_it_is_left_alone() -> None:
@@ -245,7 +245,7 @@ def _made(scale: int, name: str = "scaled") -> Kernel:
     return made
 
 
-def test_objects_are_told_apart_by_all_that_they_are_made_of() -> None:
+def test_objects_are_distinguished_by_all_that_they_are_made_of() -> None:
     same = _fingerprint(_made(3))
     assert same == _fingerprint(_made(3))
     others = [_fingerprint(_made(4)), _fingerprint(_made(3, "other")), _fingerprint(_made(3), "aarch64")]
@@ -258,5 +258,5 @@ def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
 
     (content,) = build_objects(line_ends, (X86_64,))
     assert b"pv_json_scan_line_ends" in content
-    for told in (b"native_vectors.py", b"MemoryError", b"builtins"):
-        assert told not in content
+    for expected in (b"native_vectors.py", b"MemoryError", b"builtins"):
+        assert expected not in content

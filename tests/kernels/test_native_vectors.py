@@ -87,7 +87,7 @@ def test_memory_that_is_not_there_is_an_error() -> None:
 
 
 @given(st.lists(INTEGERS, max_size=200), st.integers(0, 5), st.integers(0, 5))
-def test_a_run_is_sorted_and_nothing_beside_it(values: list[int], before: int, after: int) -> None:
+def test_a_run_is_sorted_and_nothing_next_to_it(values: list[int], before: int, after: int) -> None:
     array = np.array([5] * before + values + [-5] * after, np.int64)
     sort_run(array, before, before + len(values))
     assert array.tolist() == [5] * before + sorted(values) + [-5] * after

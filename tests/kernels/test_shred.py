@@ -40,7 +40,7 @@ def test_shredding_is_the_reference(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_rows_that_contradict_themselves(data: st.DataObject) -> None:
-    """The value column of one row beside the typed columns of another: the kernel gives them to the reference."""
+    """The value column of one row next to the typed columns of another: the kernel gives them to the reference."""
     values = data.draw(st.lists(variants(max_leaves=6, layouts=False), min_size=2, max_size=4))
     schema = data.draw(shredding_schemas(values))
     shredded = pv.shred_variant(pv.VariantArray.from_variants(values), schema).storage

@@ -400,7 +400,7 @@ class TestDraftPathsNestedExample:
         assert row["paths"][2] is None
         assert draft_paths.reconstruct(row, DRAFT_ARRAY) == V(MIXED)
 
-    def test_null_elements_and_placeholders_are_told_apart(self) -> None:
+    def test_null_elements_and_placeholders_are_distinguished(self) -> None:
         value = V([None, {}, {"b": None}, {"a": []}, {"x": 1}, [None], [[]]])
         storage = paths_storage_type(DRAFT_ARRAY)
         [row] = rows_of_array(array_of_rows([draft_paths.shred_value(value, DRAFT_ARRAY)], storage))
@@ -419,7 +419,7 @@ class TestDraftPathsNestedExample:
             draft_paths.reconstruct(row, DRAFT_ARRAY)
         assert caught.value.reason == "array-size"
 
-    def test_a_residual_that_is_no_object_beside_shredded_fields_is_a_conflict(self) -> None:
+    def test_a_residual_that_is_no_object_next_to_shredded_fields_is_a_conflict(self) -> None:
         row = draft_paths.shred_value(V({"a": 1}), DDL("a bigint"))
         assert row is not None
         row |= {"metadata": V(7).metadata, "value": V(7).value}
@@ -550,7 +550,7 @@ class TestDraftObjectLeafTable:
         assert caught.value.reason == "shredded-field-in-value"
         assert draft_object.reconstruct(row, self.schema, "typed") == V({"a": 1, "b": 3})
 
-    def test_a_residual_that_is_no_object_beside_object_is_a_conflict(self) -> None:
+    def test_a_residual_that_is_no_object_next_to_object_is_a_conflict(self) -> None:
         row = {**self.row(1, None), "untyped_value": V(5).to_bytes()}
         with pytest.raises(ConflictError) as caught:
             draft_object.reconstruct(row, self.schema)

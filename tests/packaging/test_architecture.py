@@ -70,7 +70,7 @@ def test_the_table_has_every_layer() -> None:
 
 @pytest.mark.parametrize("journey", re.findall(r"^\*\*(.+?)\*\* \((?:.+)$", PAGE, re.MULTILINE))
 def test_a_journey_has_at_most_ten_stops(journey: str) -> None:
-    told = PAGE.split(f"**{journey}**")[1].split("\n**")[0].split("\n## ")[0]
-    stops = [int(number) for number in re.findall(r"^(\d+)\. ", told, re.MULTILINE)]
+    expected = PAGE.split(f"**{journey}**")[1].split("\n**")[0].split("\n## ")[0]
+    stops = [int(number) for number in re.findall(r"^(\d+)\. ", expected, re.MULTILINE)]
     assert stops == list(range(1, len(stops) + 1))
     assert 1 < len(stops) <= 10

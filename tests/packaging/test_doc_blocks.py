@@ -1,4 +1,4 @@
-"""Every block of code in README and docs runs, and gives what is written beside it.
+"""Every block of code in README and docs runs, and returns what is written next to it.
 
 A page's blocks run in order, in one directory and with one set of names. What a line gives is compared where its
 comment is a value. `console` blocks are commands after ``$ `` with what they print. A block that cannot run says why in
@@ -37,7 +37,7 @@ ROWS = ['{"id": 1, "kind": "a", "user": {"name": "Ann"}, "n": 1}', '{"id": 9, "k
 
 def _blocks(page: Path, kind: str) -> list[str]:
     found = BLOCK.finditer(page.read_text("utf-8"))
-    return [each["text"] for each in found if each["kind"] == kind and not each["why"] and "spark." not in each["text"]]
+    return [item["text"] for item in found if item["kind"] == kind and not item["why"] and "spark." not in item["text"]]
 
 
 PYTHON = [page for page in PAGES if _blocks(page, "python")]
@@ -73,8 +73,8 @@ def _values(code: str, names: dict[str, Any]) -> Iterator[tuple[int, Any, Any]]:
             result = eval(compile(ast.Expression(statement.value), "block", "eval"), names)
         if expected is not None:
             printed = out.getvalue().strip()
-            if result is None:  # printed: values stand beside each other
-                found = _literal(printed, tuple(_literal(each, each) for each in printed.split()))
+            if result is None:  # printed: values are next to each other
+                found = _literal(printed, tuple(_literal(item, item) for item in printed.split()))
                 yield statement.lineno, found, expected
             else:
                 yield statement.lineno, _plain(result), expected
@@ -121,16 +121,16 @@ def test_commands_are_there_with_their_options(page: Path) -> None:
             command = commands[name].commands[rest[0]] if name == "table" else commands[name]
             asked, _, said = re.sub(r"   .*#|  #", "   ", line).partition("   ")
             assert set(OPTION.findall(asked)) <= _options(command), line
-            assert set(OPTION.findall(said)) <= {option for each in _all(commands) for option in _options(each)}, line
+            assert set(OPTION.findall(said)) <= {option for item in _all(commands) for option in _options(item)}, line
 
 
 def _all(commands: dict[str, Any]) -> Iterator[Any]:
-    for each in commands.values():
-        yield from getattr(each, "commands", {"": each}).values()
+    for command in commands.values():
+        yield from getattr(command, "commands", {"": command}).values()
 
 
 def _options(command: Any) -> set[str]:
-    return {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
+    return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
 
 
 def _commands(page: Path) -> list[str]:

@@ -33,7 +33,7 @@ def test_json_before_any_ingest_is_explored(tmp_path: Path, usgs_sample: Path) -
     assert "<title>" in (tmp_path / "page.html").read_text("utf-8")
 
 
-def test_json_strings_become_a_variant_beside_the_other_columns(tmp_path: Path, usgs_sample: Path) -> None:
+def test_json_strings_become_a_variant_next_to_the_other_columns(tmp_path: Path, usgs_sample: Path) -> None:
     texts = usgs_sample.read_text("utf-8").splitlines()
     pq.write_table(pa.table({"n": range(len(texts)), "payload": texts}), tmp_path / "strings.parquet")
     said = run("migrate_json_strings.py", tmp_path / "strings.parquet", "payload", tmp_path / "events.parquet")
@@ -51,7 +51,7 @@ def test_jsonbench_counts_events(tmp_path: Path) -> None:
     assert said.count("100") == 3
 
 
-def test_messages_are_streamed_once_and_drift_is_told(spark: Any, tmp_path: Path, capsys: Any) -> None:
+def test_messages_are_streamed_once_and_drift_is_reported(spark: Any, tmp_path: Path, capsys: Any) -> None:
     stream = runpy.run_path(str(EXAMPLES / "stream_events.py"))["main"]
     logs, table, checkpoint = (tmp_path / name for name in ("logs", "table", "checkpoint"))
     logs.mkdir()

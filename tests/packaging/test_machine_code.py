@@ -215,8 +215,8 @@ def test_a_library_takes_nothing_but_memory_from_the_process(package: Path) -> N
     if shutil.which("nm") is None:
         pytest.skip("no nm here")
     for library in package.rglob("*.so"):
-        told = subprocess.run(["nm", "-D", "-u", library], capture_output=True, text=True, check=True).stdout
-        assert {line.split()[-1] for line in told.splitlines()} <= {
+        expected = subprocess.run(["nm", "-D", "-u", library], capture_output=True, text=True, check=True).stdout
+        assert {line.split()[-1] for line in expected.splitlines()} <= {
             *("malloc", "calloc", "realloc", "free"),
             *("memcpy", "memmove", "memset", "memcmp", "bcmp"),
         }

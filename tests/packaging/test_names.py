@@ -59,7 +59,7 @@ def test_keywords_that_mean_one_thing_have_one_form() -> None:
 
 def test_defaults_of_the_command_line_are_those_of_python() -> None:
     commands = build().commands
-    options = {each.name: each for each in commands["ingest"].params}
+    options = {param.name: param for param in commands["ingest"].params}
     for name in ("compression", "row_group_bytes", "sample", "threads", "on_error", "mode", "input_format"):
         default = options[name].default
         default = getattr(default, "value", default)
@@ -67,13 +67,13 @@ def test_defaults_of_the_command_line_are_those_of_python() -> None:
         # None leaves it to the function.
         assert default is None or default in ("fail", "error", "auto") or default == signature.default, name
     for command in ("optimize", "rewrite", "ingest"):
-        for each in commands[command].params:
-            assert not (each.name.endswith(("_bytes", "_mb")) and each.default is not None), (command, each.name)
+        for param in commands[command].params:
+            assert not (param.name.endswith(("_bytes", "_mb")) and param.default is not None), (command, param.name)
     assert pv.parquet.optimize.__kwdefaults__["file_bytes"] == pv.delta.optimize.__kwdefaults__["file_bytes"]
 
 
 def test_options_of_an_ingest_are_options_of_the_command() -> None:
-    words = {each.name for each in build().commands["ingest"].params}
+    words = {param.name for param in build().commands["ingest"].params}
     left_to_python = {"readers", "one_file", "annotation", "compact", "compression_level", "file_bytes", "split_bytes"}
     assert set(IngestOptions.__annotations__) - words == left_to_python
 
@@ -83,9 +83,9 @@ def test_reprs_fit_on_a_screen_and_notebooks_show_trees(tmp_path: Path, usgs_sam
     report = pv.parquet.inspect(tmp_path / "out")
     assert repr(result).startswith("<IngestResult 1,707 rows in 1 files in ")
     assert repr(pv.ShreddingSchema.from_ddl("a bigint")) == "<ShreddingSchema a bigint>"
-    for each in (result, result.schema, result.inference, report):
-        assert len(repr(each)) < 2000
-        assert "\n" not in repr(each)
+    for item in (result, result.schema, result.inference, report):
+        assert len(repr(item)) < 2000
+        assert "\n" not in repr(item)
     for tree in (result.schema, result.inference, report):
         html = tree._repr_html_()  # type: ignore[union-attr]
         assert html.startswith("<pre>")

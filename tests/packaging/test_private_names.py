@@ -20,12 +20,12 @@ def _is_private(name: str) -> bool:
 def _private_names(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("parquet_variant"):
-            yield from (each.name for each in node.names if _is_private(each.name))
+            yield from (item.name for item in node.names if _is_private(item.name))
         elif isinstance(node, ast.Attribute) and _is_private(node.attr):
             if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
                 yield ast.unparse(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
-            named = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            named = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             yield from (name for name in named if any(map(_is_private, name.split("."))))
 
 

@@ -1,4 +1,4 @@
-"""The README tells the truth: its commands exist, its Python runs, its output is what `make demo` prints."""
+"""The README is correct: its commands exist, its Python runs, its output is what `make demo` prints."""
 
 from __future__ import annotations
 

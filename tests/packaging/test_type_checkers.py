@@ -95,7 +95,7 @@ def test_pyright_knows_every_public_name_and_the_readme(tmp_path: Path) -> None:
     if not done.stdout.startswith("{"):
         pytest.skip(f"pyright cannot be had here: {(done.stderr or done.stdout).strip()[-200:]}")
     found = json.loads(done.stdout)["generalDiagnostics"]
-    errors = [(Path(each["file"]).name, each["message"]) for each in found if each["severity"] == "error"]
+    errors = [(Path(item["file"]).name, item["message"]) for item in found if item["severity"] == "error"]
     wrong = ["parse_jsn", "ingst", "raed"]
     assert len(errors) == len(wrong), errors
     assert all(file == "program.py" and f'"{name}"' in text for name, (file, text) in zip(wrong, errors, strict=True))

@@ -1,6 +1,6 @@
 """Every cast gives what Spark gives: each Variant type to each target type, in two time zones.
 
-Owns the table of values. What differs on purpose is listed in `DIFFERENT`, and told in docs/casts.md.
+Owns the table of values. What differs on purpose is listed in `DIFFERENT`, and documented in docs/casts.md.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _NESTED: list[Any] = [
 
 
 def values() -> Iterator[tuple[str, pv.Variant]]:
-    """Every value with a name that tells its type."""
+    """Every value with a name that contains its type."""
     table: list[tuple[VariantType, Any]] = [(VariantType.NULL, None), (VariantType.BOOLEAN, True)]
     table += [(VariantType.BOOLEAN, False)]
     table += [(kind, number) for kind, numbers in _INTEGERS.items() for number in numbers]

@@ -1,4 +1,4 @@
-"""Expressions of Delta tables' rules, as DuckDB evaluates them here, beside Spark: the same values, or refused."""
+"""Expressions of Delta tables' rules, as DuckDB evaluates them, compared with Spark: the same values, or refused."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ REFUSED = """
 
 
 def listed(text: str) -> list[str]:
-    return [each.strip() for line in text.splitlines() for each in line.split("; ") if each.strip()]
+    return [item.strip() for line in text.splitlines() for item in line.split("; ") if item.strip()]
 
 
 def made(text: str, kind: str) -> list[Any]:

@@ -69,7 +69,7 @@ def test_duckdb_reads_ours_in_structs_lists_and_maps(tmp_path):
     assert set(info.variants) == {("l", "list", "element"), ("m", "key_value", "value"), ("v",)}
     query = f"select l[1]::json::varchar, map_values(m)[1]::json::varchar, v::json::varchar from '{path}'"
     for found, row in zip(duckdb.sql(query).fetchall(), ROWS, strict=True):
-        assert [value(each) for each in found] == [value(row)] * 3
+        assert [value(item) for item in found] == [value(row)] * 3
     inner = tmp_path / "b.parquet"
     tagged = pa.field("x.y", storage.type, metadata=pv.VariantArray(storage).arrow_field.metadata)
     table = pa.table([struct.cast(pa.struct([tagged, pa.field("k", pa.string())]))], names=["s"])
@@ -95,7 +95,7 @@ def test_we_read_what_duckdb_shreds(options, tmp_path):
     array = pv.parquet.read(path)
     assert array.is_shredded
     # DuckDB makes doubles of decimals: equal as numbers here, since each fits a double.
-    assert [None if each is None else value(each.to_json()) for each in array] == [value(row) for row in rows]
+    assert [None if item is None else value(item.to_json()) for item in array] == [value(row) for row in rows]
     answer = pv.parquet.extract(path, {"i": "i", "a": "$.a:bigint", "e": "$.d.e:double"}, "a is not null")
     assert answer.to_pydict() == {"i": [0, 6], "a": [1, 2], "e": [1.5, 2.5]}
     dest = tmp_path / "ours.parquet"

@@ -78,7 +78,7 @@ def test_we_read_what_spark_shreds(spark, tmp_path):
             spark.conf.unset(key)
     array = pv.parquet.read(tmp_path / "spark")
     assert array.schema == pv.ShreddingSchema.from_ddl(forced)
-    assert [None if each is None else value(each.to_json()) for each in array] == [value(row) for row in ROWS]
+    assert [None if item is None else value(item.to_json()) for item in array] == [value(row) for row in ROWS]
     assert pv.parquet.validate(tmp_path / "spark").ok
     answer = pv.parquet.extract(tmp_path / "spark", {"i": "i", "a": "$.a:string", "e": "$.d.e:double"}, "i < 2")
     assert answer.to_pydict() == {"i": [0, 1], "a": ["1", "n/a"], "e": [1.5, None]}
@@ -118,13 +118,13 @@ def test_typed_columns_of_every_type_read_as_the_values_do(spark, tmp_path):
     }
     rows = []
     for number, (kind, values) in enumerate(columns.items()):
-        array = pv.VariantArray.from_pylist([{"a": each, "b": [each]} for each in values])
+        array = pv.VariantArray.from_pylist([{"a": item, "b": [item]} for item in values])
         for schema in (None, f"a {kind}, b array<{kind}>"):
             path = tmp_path / f"{number}-{'shredded' if schema else 'plain'}.parquet"
             info = pv.parquet.write(path, array, schema=schema)
             if schema:
                 assert info.statistics["v", "typed_value", "a", "value"].all_null, kind
-        rows += [(kind, each) for each in values]
+        rows += [(kind, item) for item in values]
 
     def texts(which):
         frame = spark.read.parquet(str(tmp_path / f"*-{which}.parquet"))

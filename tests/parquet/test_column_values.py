@@ -277,7 +277,7 @@ def test_queries_over_files_with_and_without_dictionaries(tmp_path):
         key = None if value is None else value["k"].get("x")
         counts[key] = counts.get(key, 0) + 1
     for first in ("a", "b"):
-        paths = [folder / f"{name}.parquet" for name in (first, *(each for each in "abc" if each != first))]
+        paths = [folder / f"{name}.parquet" for name in (first, *(item for item in "abc" if item != first))]
         found = pv.sql("SELECT v:k.x::string AS x, count(*) AS n FROM t GROUP BY x", t=[str(path) for path in paths])
         assert {row["x"]: row["n"] for row in found.to_pylist()} == counts
         texts = pv.sql("SELECT v:k.x::string AS x, v:s::string AS s FROM t WHERE x = 'k2'", t=[str(p) for p in paths])

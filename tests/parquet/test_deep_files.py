@@ -86,7 +86,7 @@ def test_deep_files_are_rewritten(tmp_path, kind, levels):
     assert pv.parquet.read(path).to_pylist() == values
 
 
-def test_deep_rows_are_read_beside_rows_that_are_appended(tmp_path):
+def test_deep_rows_are_read_next_to_rows_that_are_appended(tmp_path):
     values = write_deep(tmp_path / "table" / "deep.parquet", "objects", 60)
     lines = tmp_path / "lines.ndjson"
     lines.write_text("".join(json.dumps(value) + "\n" for value in values))

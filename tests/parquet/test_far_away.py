@@ -84,7 +84,7 @@ def test_of_a_large_file_the_footer_and_neighbours_come_together(store: Store) -
     assert len(store.ranges) <= 1 + 2 * groups
     store.forget()
     assert pv.parquet.extract("s3://lake/large.parquet", PATHS, "n < 0").num_rows == 0
-    assert len(store.ranges) == 1  # the footer tells
+    assert len(store.ranges) == 1  # the footer says so
 
 
 def test_a_query_asks_for_a_footer_no_more_than_twice(store: Store) -> None:

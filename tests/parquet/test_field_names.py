@@ -35,7 +35,7 @@ def assert_named(array):
     """The metadata has every name that the row needs, and no field that is nowhere."""
     assert pv.validate(array).num_rows == 0
     assert pv.to_json(array).to_pylist() == TEXTS
-    names = {name for each in array if each for name in pv.encoding.metadata.decode_metadata(each.metadata)}
+    names = {name for item in array if item for name in pv.encoding.metadata.decode_metadata(item.metadata)}
     assert "never" not in names
 
 

@@ -84,7 +84,7 @@ def test_annotating_twice_changes_nothing(tmp_path):
     assert len(before) - len(plain) == 7
     assert pv.parquet.annotate(path, ["v"]) == ("v",)
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.parquet"]
 
 
 def test_a_column_that_is_not_there_cannot_be_annotated(tmp_path):

@@ -1,4 +1,4 @@
-"""`optimize` on a directory: small files together, shredded anew where it pays, no row changed."""
+"""`optimize` on a directory: small files are joined and re-shredded where that saves space; no row changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_schema_that_fits_stays_and_dead_columns_too(folder: Path) -> None:
     assert not result.drift.pays
 
 
-def test_drift_that_pays_is_shredded_anew(folder: Path) -> None:
+def test_drift_that_pays_is_shredded_again(folder: Path) -> None:
     for number in range(5):
         columns = {"n": pa.array(range(300)), "v": pv.parse_json(texts(drifted=True))}
         pv.parquet.write(folder / f"day=2/f{number}.parquet", columns)

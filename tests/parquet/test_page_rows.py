@@ -91,6 +91,6 @@ def test_an_update_by_deletion_vectors_reads_the_pages_of_the_rows_that_change(t
     pv.delta.write(tmp_path, {"v": array}, properties={"delta.enableDeletionVectors": "true"})
     result = pv.delta.update(tmp_path, {"v:t": "'new'"}, "v:n::bigint >= 17 and v:n::bigint < 20")
     assert (result.rows_updated, result.files_added) == (3, 2)
-    found = {each["n"]: each["t"] for each in pv.delta.read(tmp_path).to_pylist()}
+    found = {value["n"]: value["t"] for value in pv.delta.read(tmp_path).to_pylist()}
     assert len(found) == 30_000
     assert [found[n] for n in (16, 17, 18, 19)] == [json.loads(rows[16])["t"], "new", "new", "new"]

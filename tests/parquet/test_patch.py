@@ -1,4 +1,4 @@
-"""Files written anew with other values in some rows: what a reader sees, and what was copied."""
+"""Files rewritten with other values in some rows: what a reader sees, and what was copied."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def test_a_patched_file_has_the_rows_of_a_file_that_was_written_whole(tmp_path: 
 def chunks(path: Path, group: int) -> dict[str, bytes]:
     """The bytes of the column chunks of a row group."""
     data, found = path.read_bytes(), {}
-    told = pq.read_metadata(path).row_group(group)
-    for index in range(told.num_columns):
-        chunk = told.column(index)
+    message = pq.read_metadata(path).row_group(group)
+    for index in range(message.num_columns):
+        chunk = message.column(index)
         start = chunk.dictionary_page_offset or chunk.data_page_offset
         found[chunk.path_in_schema] = data[start : start + chunk.total_compressed_size]
     return found

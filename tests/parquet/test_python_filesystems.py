@@ -62,4 +62,4 @@ def test_what_pyarrow_reads_is_in_memory(tmp_path: Path, inside: bool) -> None:
             2 * (rows - 101) if isinstance(found, pa.Table) and "a" in found.column_names else 2 * rows
         )
     assert threads
-    assert not [each for each in threads if isinstance(each, threading._DummyThread)]  # of pyarrow's
+    assert not [thread for thread in threads if isinstance(thread, threading._DummyThread)]  # of pyarrow's

@@ -173,7 +173,7 @@ def test_a_row_that_is_there_without_a_value_is_variant_null(tmp_path):
     pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / "a.parquet")
     found = pv.parquet.read(tmp_path / "a.parquet", column="v")
     assert pv.to_json(found).to_pylist() == ["null", None, "1"]
-    assert [None if each is None else each.to_json() for each in found] == ["null", None, "1"]
+    assert [None if item is None else item.to_json() for item in found] == ["null", None, "1"]
     assert found[0] == pv.Variant.from_python(None)
     assert pv.is_variant_null(found).to_pylist() == [True, False, False]
     assert pv.unshred_variant(pv.shred_variant(found, "bigint")) == found

@@ -107,7 +107,7 @@ def test_row_groups_bound_the_memory(tmp_path, monkeypatch):
     assert sum(sizes) == 400
 
 
-def test_broken_values_are_told_with_their_row(tmp_path):
+def test_broken_values_are_reported_with_their_row(tmp_path):
     good, bad = pv.Variant.from_python({"a": 1}), b"\x02\x09"
     rows = [{"metadata": good.metadata, "value": good.value}] * 7 + [{"metadata": good.metadata, "value": bad}]
     kind = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])

@@ -158,7 +158,7 @@ def test_columns_that_share_a_name_are_refused(tmp_path):
     assert pv.parquet.read_table(tmp_path / "a.parquet", ["y"]).to_pydict() == {"y": [3]}
 
 
-def test_nulls_everywhere_beside_bounds_are_no_statistics(tmp_path):
+def test_nulls_everywhere_next_to_bounds_are_no_statistics(tmp_path):
     """One of the two is wrong: no row is left out, and no column taken for nulls."""
     path = tmp_path / "a.parquet"
     pv.parquet.write(path, pv.VariantArray.from_pylist([{"a": n} for n in range(9)]), schema="a int")
@@ -168,7 +168,7 @@ def test_nulls_everywhere_beside_bounds_are_no_statistics(tmp_path):
     lie = encode_struct((3, I64, 9), (5, BINARY, struct.pack("<i", 8)))[:-1]
     path.write_bytes(path.read_bytes().replace(counted, lie))
     for where in ("a >= 5", "a is not null", None):
-        answers = [pv.parquet.extract(path, {"a": "$.a:int"}, where, skipping=each) for each in (True, False)]
+        answers = [pv.parquet.extract(path, {"a": "$.a:int"}, where, skipping=item) for item in (True, False)]
         assert answers[0].to_pylist() == answers[1].to_pylist() != [], where
 
 
@@ -177,7 +177,7 @@ def test_a_nan_in_a_dictionary_is_above_the_bounds(tmp_path, kind):
     floats = pa.array([1.0, float("nan"), None], kind).dictionary_encode()
     info = pv.parquet.write(tmp_path / "a.parquet", {"f": floats, "v": pv.parse_json(["1", "2", "3"])})
     assert info.may_hold_nan
-    answers = [pv.parquet.extract(tmp_path, ["f"], "f > 5", skipping=each).num_rows for each in (True, False)]
+    answers = [pv.parquet.extract(tmp_path, ["f"], "f > 5", skipping=item).num_rows for item in (True, False)]
     assert answers == [1, 1]
 
 

@@ -88,14 +88,14 @@ def statistics_hold(new: Path, reference: Path) -> None:
         chunks, expected = [group.column(number) for group in groups], two.column(number)
         assert sum(chunk.num_values for chunk in chunks) == expected.num_values
         known = [chunk.statistics for chunk in chunks]
-        assert sum(each.null_count for each in known) == expected.statistics.null_count
+        assert sum(item.null_count for item in known) == expected.statistics.null_count
         # Long bounds of a chunk are left out.
         there = [each for each, chunk in zip(known, chunks, strict=True) if each.null_count < chunk.num_values]
-        if not expected.statistics.has_min_max or not all(each.has_min_max for each in there):
+        if not expected.statistics.has_min_max or not all(item.has_min_max for item in there):
             continue
         if expected.physical_type == "BYTE_ARRAY":
-            assert min(raw(each.min_raw) for each in there) <= raw(expected.statistics.min_raw)
-            assert max(raw(each.max_raw) for each in there) >= raw(expected.statistics.max_raw)
+            assert min(raw(item.min_raw) for item in there) <= raw(expected.statistics.min_raw)
+            assert max(raw(item.max_raw) for item in there) >= raw(expected.statistics.max_raw)
         elif len(groups) == 1:
             assert repr(known[0].min_raw) == repr(expected.statistics.min_raw)
             assert repr(known[0].max_raw) == repr(expected.statistics.max_raw)
@@ -159,8 +159,8 @@ def statistics_hold_by_page(path: Path) -> None:
 def is_exact(path: Path) -> dict[str, bool]:
     """Whether the bounds of the columns of the first row group are said to be exact."""
     footer, _ = read_value(footer_bytes(io.BytesIO(path.read_bytes())), 0, STRUCT)
-    told = [chunk[3] for chunk in footer[4][0][1]]
-    return {b".".join(each[3]).decode(): each[12][7] and each[12][8] for each in told}
+    message = [chunk[3] for chunk in footer[4][0][1]]
+    return {b".".join(item[3]).decode(): item[12][7] and item[12][8] for item in message}
 
 
 def test_bounds_of_a_chunk_that_may_have_lost_its_extremes_are_not_said_to_be_exact(tmp_path: Path) -> None:

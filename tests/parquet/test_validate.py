@@ -24,7 +24,7 @@ BINARY = pa.binary()
 def obj(**fields):
     """A value over METADATA."""
     ids = {"email": 0, "event_ts": 1, "event_type": 2}
-    parts = [pv.Variant.from_python(each).value for each in fields.values()]
+    parts = [pv.Variant.from_python(field).value for field in fields.values()]
     offsets = [sum(map(len, parts[:n])) for n in range(len(parts) + 1)]
     return bytes([0x02, len(parts), *(ids[name] for name in fields), *offsets]) + b"".join(parts)
 
@@ -112,7 +112,11 @@ ELEMENT = pa.list_(pa.field("element", pair(pa.string()), nullable=False))
     ],
 )
 def test_rules_on_arrays(value, elements, reason, tmp_path):
-    typed = None if elements is None else [dict(zip(("value", "typed_value"), each, strict=True)) for each in elements]
+    typed = (
+        None
+        if elements is None
+        else [dict(zip(("value", "typed_value"), element, strict=True)) for element in elements]
+    )
     report = write(tmp_path / "a.parquet", [{"value": value, "typed_value": typed}], ELEMENT)
     assert [violation.reason for violation in report.violations] == ([reason] if reason else [])
 
@@ -198,7 +202,9 @@ def test_the_annotation_is_asked_for(tmp_path):
     fields = [META, pa.field("value", BINARY, nullable=False)]
     assert schema_reasons(tmp_path, fields, annotate=False) == ["no-annotation"]
     pv.parquet.write(tmp_path / "d.parquet", pv.VariantArray.from_pylist([1]), schema="int", layout="draft-object")
-    assert [each.reason for each in pv.parquet.validate(tmp_path / "d.parquet").violations] == ["draft-layout"]
+    assert [violation.reason for violation in pv.parquet.validate(tmp_path / "d.parquet").violations] == [
+        "draft-layout"
+    ]
 
 
 def test_violations_are_limited_and_counted(tmp_path):
@@ -208,7 +214,7 @@ def test_violations_are_limited_and_counted(tmp_path):
     assert (len(report.violations), report.omitted, report.ok) == (10, 40, False)
 
 
-def test_engines_that_will_not_read_it_are_told(tmp_path):
+def test_engines_that_will_not_read_it_are_reported(tmp_path):
     pv.parquet.write(
         tmp_path / "a.parquet", pv.VariantArray.from_pylist([{"\uff5e": 1, "\U0001f600": 2}]), schema="uuid"
     )
@@ -267,7 +273,7 @@ def test_large_lists_are_checked_like_lists(tmp_path):
         {"value": None, "typed_value": [{"value": b"\x05a", "typed_value": "a"}]},
     ]
     report = write(tmp_path / "a.parquet", rows, typed)
-    assert sorted((each.row, each.path, each.reason) for each in report.violations) == [
+    assert sorted((violation.row, violation.path, violation.reason) for violation in report.violations) == [
         (0, "$", "array-not-typed"),
         (1, "$[*]", "missing"),
         (2, "$[*]", "conflict"),
@@ -284,7 +290,10 @@ def test_every_violation_has_its_file_row_group_row_and_path(tmp_path):
         pq.write_table(pa.table({"v": pa.array(rows, kind)}), tmp_path / f"{name}.parquet", row_group_size=3)
         pv.parquet.annotate(tmp_path / f"{name}.parquet", ["v"])
     report = pv.parquet.validate(tmp_path)
-    found = [(each.file[-9:], each.row_group, each.row, each.path, each.reason) for each in report.violations]
+    found = [
+        (violation.file[-9:], violation.row_group, violation.row, violation.path, violation.reason)
+        for violation in report.violations
+    ]
     assert found == [
         ("a.parquet", 1, 5, "$", "field-in-both"),
         ("b.parquet", 0, 2, "$['event_type']", "truncated"),
@@ -305,7 +314,11 @@ def test_threads_find_the_same_and_in_order(tmp_path):
     pq.write_table(pa.table({"v": broken}), path, row_group_size=300)
     one, three = (pv.parquet.validate(path, column="v", threads=threads) for threads in (1, 3))
     assert one.to_dict() == three.to_dict()
-    assert [(each.row, each.row_group) for each in three.violations if each.row] == [(10, 0), (1500, 5), (2990, 9)]
+    assert [(violation.row, violation.row_group) for violation in three.violations if violation.row] == [
+        (10, 0),
+        (1500, 5),
+        (2990, 9),
+    ]
     less = pv.parquet.validate(path, column="v", limit=len(three.violations) - 1, threads=3)
     assert (less.violations, less.omitted) == (three.violations[:-1], 1)
     pv.parquet.write(path, good, row_group_bytes=10_000, mode="overwrite")
@@ -327,14 +340,14 @@ def test_row_groups_are_checked_in_threads_of_which_each_has_a_reader_of_its_own
         assert pv.parquet.validate(file, threads=4).ok
 
 
-def test_texts_outside_of_their_bounds_that_are_not_utf8_are_told(tmp_path):
+def test_texts_outside_of_their_bounds_that_are_not_utf8_are_reported(tmp_path):
     path = tmp_path / "a.parquet"
     array = pv.shred_variant(pv.parse_json([f'"{letter * 8}"' for letter in "az"]), "string")
     pv.parquet.write(path, array, compression="none")
     data = path.read_bytes()
     path.write_bytes(data.replace(b"z" * 8, b"z" * 7 + b"\xff", 1))
     report = pv.parquet.validate(path)
-    assert {each.reason for each in report.violations} >= {"wrong-statistics", "bad-utf8"}, str(report)
+    assert {violation.reason for violation in report.violations} >= {"wrong-statistics", "bad-utf8"}, str(report)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_sloppy_storage_becomes_what_the_specification_asks_for(tmp_path):
     )
     pv.parquet.write(path, pv.VariantArray(storage))
     assert pv.parquet.validate(path).ok
-    assert [None if each is None else each.to_json() for each in pv.parquet.read(path)] == [
+    assert [None if item is None else item.to_json() for item in pv.parquet.read(path)] == [
         '{"a":5}',
         "{}",
         "null",
@@ -162,7 +162,7 @@ def test_sloppy_storage_becomes_what_the_specification_asks_for(tmp_path):
         [encoded, pa.array([b"\x00", b"\x04", None], pa.binary())], ["metadata", "value"]
     )
     pv.parquet.write(path, pv.VariantArray(plain), mode="overwrite")
-    assert [each.to_json() for each in pv.parquet.read(path)] == ["null", "true", "null"]
+    assert [item.to_json() for item in pv.parquet.read(path)] == ["null", "true", "null"]
     assert pv.parquet.validate(path).ok
 
 
@@ -176,7 +176,7 @@ def without_some(rows, kind, draw):
 
     def typed(cells):
         if isinstance(cells, list):
-            return [draw(st.sampled_from([group(each), None])) for each in cells]
+            return [draw(st.sampled_from([group(cell), None])) for cell in cells]
         if isinstance(cells, dict):
             return {name: each and each | {"typed_value": typed(each["typed_value"])} for name, each in cells.items()}
         return cells

@@ -52,7 +52,7 @@ def test_a_path_with_its_type_is_a_column(text, column):
 
 
 @pytest.mark.parametrize("text", ["v:a::int > 5", "a.b > 5", "a['b'] > 5"])
-def test_other_notations_of_paths_are_told_how_it_is_written(text):
+def test_other_notations_of_paths_are_reported_how_it_is_written(text):
     with pytest.raises(PredicateError, match=r"a path is written \$\.a\.b:int"):
         parse_predicate(text)
 
@@ -134,12 +134,12 @@ def test_times_compare_exactly_in_every_unit(kind, second, nanos, op):
     per = _PER_SECOND[kind.unit]
     own = (day + second) * per + nanos * per // 10**9
     stored = [own - 1, own, own + 1, None]
-    stored = [None if each is None or (not day and not 0 <= each < 86_400 * per) else each for each in stored]
+    stored = [None if item is None or (not day and not 0 <= item < 86_400 * per) else item for item in stored]
     array = pa.array(stored, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
     literal = (day + second) * 10**9 + nanos
     signs = [
-        None if each is None else (each * (10**9 // per) > literal) - (each * (10**9 // per) < literal)
-        for each in stored
+        None if item is None else (item * (10**9 // per) > literal) - (item * (10**9 // per) < literal)
+        for item in stored
     ]
     date = "" if pa.types.is_time(kind) else "1969-12-27 "
     text = f"x {op} '{date}{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{nanos:09}'"

@@ -175,7 +175,7 @@ def test_what_is_pushed_down_loses_no_row(condition: str) -> None:
         assert all(keep is True for keep, take in zip(kept, answer, strict=True) if take)
 
 
-@pytest.mark.parametrize("condition", [each for each in CONDITIONS if "e0" not in each][:12])
+@pytest.mark.parametrize("condition", [item for item in CONDITIONS if "e0" not in item][:12])
 def test_simple_comparisons_are_pushed_down(condition: str) -> None:
     found = read_expression(condition, {"t": TableColumns(["v"])})
     assert "t" in found.pushdown

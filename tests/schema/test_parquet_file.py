@@ -46,7 +46,7 @@ def test_no_variant_column_and_unknown_names_are_errors(tmp_path: Path) -> None:
             ShreddingSchema.from_parquet(file, column)
 
 
-def test_what_the_specification_forbids_is_told_for_a_named_column(tmp_path: Path) -> None:
+def test_what_the_specification_forbids_is_reported_for_a_named_column(tmp_path: Path) -> None:
     storage = pa.struct({"metadata": pa.binary(), "value": pa.binary(), "typed_value": pa.uint32()})
     with pytest.raises(SchemaError) as caught:
         ShreddingSchema.from_parquet(write(tmp_path / "f.parquet", v=storage), "v")

@@ -181,7 +181,7 @@ class TestDiff:
         assert [(c.path, c.after, c.before) for c in a.diff(b)] == [(c.path, c.before, c.after) for c in b.diff(a)]
         assert (a.diff(b) == []) == (a == b)
 
-    def test_the_topmost_difference_is_told_once(self) -> None:
+    def test_the_topmost_difference_is_reported_once(self) -> None:
         changes = DDL("a struct<x: int, y: int>, b array<int>, c int").diff(
             DDL("a struct<x: int>, b array<string>, c struct<z: int>, d date")
         )

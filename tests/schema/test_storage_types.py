@@ -1,4 +1,4 @@
-"""Storage structs in and out: the final layout's rules, the drafts', and telling them apart; Arrow schemas."""
+"""Storage structs in and out: the final layout's rules, the drafts', and distinguishing them; Arrow schemas."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TestDrafts:
         ],
         ids=lambda given: given if isinstance(given, str) else "",
     )
-    def test_leaves_of_paths_are_told_from_objects(self, paths: pa.DataType, ddl: str) -> None:
+    def test_leaves_of_paths_are_distinguished_from_objects(self, paths: pa.DataType, ddl: str) -> None:
         assert ShreddingSchema.from_storage(pa.struct({"value": BINARY, "metadata": BINARY, "paths": paths})) == DDL(
             ddl
         )

@@ -59,10 +59,10 @@ class TestOnData:
         kept = predictions_from_json(predictions_to_json(result.predictions))
         assert kept == result.predictions == predict(profile, result.schema)
         compared = compare(kept, pv.parquet.inspect(tmp_path).columns[0].paths)
-        known = [each for each in compared if each.difference is not None]
+        known = [item for item in compared if item.difference is not None]
         assert len(known) > 10
-        for each in known:
-            assert each.actual == pytest.approx(each.predicted, abs=1e-9), str(each.path)
+        for item in known:
+            assert item.actual == pytest.approx(item.predicted, abs=1e-9), str(item.path)
 
     def test_more_cells_are_typed_than_with_the_rules_of_spark(self, variant_test_data: Path) -> None:
         profile = Profile.of_array(pv.parse_json(lines(variant_test_data, "windows_events.ndjson.zst", 30_000)))
@@ -71,7 +71,7 @@ class TestOnData:
         assert task is not None and task.type is not None
         assert spark.schema.get("$.Task").kind == "variant"
         typed = {
-            name: sum(each.typed for each in predict(profile, result.schema))
+            name: sum(item.typed for item in predict(profile, result.schema))
             for name, result in (("auto", auto), ("spark", spark))
         }
         assert typed["auto"] > typed["spark"]
@@ -116,7 +116,7 @@ class TestDrift:
         assert report.drifts == () and not report.pays
         assert str(report) == "no drift: the schema fits the data"
 
-    def test_hot_shifted_and_dead_paths_are_told_apart(self) -> None:
+    def test_hot_shifted_and_dead_paths_are_distinguished(self) -> None:
         values = [{"id": f"id-{n}", "nested": {"a": "x", "b": 1e9 * n, "new": n}, "tags": [n]} for n in range(50)]
         report = find_drift(self.table, Profile.of_array(rows(*values)))
         changes = {str(drift.path): (drift.change, drift.before, drift.after) for drift in report.drifts}

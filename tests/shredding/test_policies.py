@@ -144,7 +144,7 @@ class TestAuto:
 
     def test_object_and_array_conflict_keeps_the_majority(self) -> None:
         support = [{"version_added": "1"}] * 8 + [[{"version_added": "1"}, {"version_added": "2"}]] * 2
-        result = infer(rows(*[{"support": each} for each in support]))
+        result = infer(rows(*[{"support": item} for item in support]))
         assert result.schema.to_ddl() == "support struct<version_added: string>"
         assert reason(result, "$.support") == "80.0% object, 20.0% array"
 
@@ -246,9 +246,9 @@ class TestSpark:
                 spark.conf.unset(name) if value is None else spark.conf.set(name, value)
         found = pv.parquet.inspect(path).columns[0].paths
         ours = infer(pv.parse_json(texts), "spark").schema
-        assert {each.path for each in found} == {str(place) for place, _ in ours.walk()}
+        assert {item.path for item in found} == {str(place) for place, _ in ours.walk()}
         untyped = {str(place) for place, node in ours.walk() if node.kind == "variant"}
-        assert {each.path for each in found if set(each.types) == {"variant"}} == untyped
+        assert {item.path for item in found if set(item.types) == {"variant"}} == untyped
 
 
 class TestExplicit:
@@ -322,7 +322,7 @@ class TestTiles:
         # a and b are in 70 % each, together in 40 %.
         array = rows(*[{"a": 1, "b": 1}] * 4, *[{"a": 1}] * 3, *[{"b": 1}] * 3)
         tile = TilesPolicy().choose_rows(array).tiles[0]
-        assert [(tuple(map(str, each.paths)), each.share) for each in tile.itemsets] == [
+        assert [(tuple(map(str, itemset.paths)), itemset.share) for itemset in tile.itemsets] == [
             (("$['a']",), 0.7),
             (("$['b']",), 0.7),
         ]

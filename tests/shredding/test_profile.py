@@ -160,7 +160,7 @@ class TestCap:
 
 
 def rows_of_new_keys(rows: int, keys: int) -> list[str]:
-    """Rows of which each has keys of its own, as data-like as can be, beside three frequent paths."""
+    """Rows of which each has keys of its own, as data-like as can be, next to three frequent paths."""
     return [
         json.dumps(
             {"id": n, "type": f"t{n % 7}"}

@@ -107,7 +107,7 @@ def test_an_ingest_counts_them(tmp_path: Path) -> None:
     ]
     (tmp_path / "a.ndjson").write_text("\n".join(lines))
     result = pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", types={"$.at": "timestamp"}, detect_timestamps=True)
-    assert [(each.path, each.type, each.typed, each.untyped) for each in result.typed_strings] == [
+    assert [(string.path, string.type, string.typed, string.untyped) for string in result.typed_strings] == [
         ("$.at", "timestamp", 59, 1),
         ("any path", "date", 60, 0),
     ]
@@ -121,7 +121,7 @@ def test_an_ingest_counts_them(tmp_path: Path) -> None:
     assert "timestamp" in decided.decision("$.at").reason or decided.decision("$.at").shredded
 
 
-def test_csv_dates_are_typed_unless_told_otherwise(tmp_path: Path) -> None:
+def test_csv_dates_are_typed_unless_disabled(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("d,t\n2026-01-31,2026-01-31 10:00:00\n")
     found = pv.read_json(tmp_path / "a.csv", input_format="csv")[0]
     assert (found["d"].type, found["t"].type) == ("date", "timestamp_ntz")
@@ -258,7 +258,7 @@ def test_a_schema_hints_and_auto_type_strings_and_filters_skip_row_groups(tmp_pa
         result = pv.ingest(tmp_path / "a.ndjson", tmp_path / f"{number}", row_group_bytes=1 << 14, **options)
         assert result.schema is not None
         assert result.schema.to_ddl() == "n bigint, when timestamp"
-        assert {(each.path, each.typed, each.untyped) for each in result.typed_strings} == {
+        assert {(string.path, string.typed, string.untyped) for string in result.typed_strings} == {
             ("$.n", 2000, 0), ("$.when", 2000, 0)
         }  # fmt: skip
         scan = pv.parquet.scan(tmp_path / f"{number}", {"n": "$.n:bigint"}, "$.when:timestamp >= '2019-01-01'")
@@ -266,7 +266,7 @@ def test_a_schema_hints_and_auto_type_strings_and_filters_skip_row_groups(tmp_pa
         report = scan.explain()
         assert report.row_groups_read < report.row_groups_total
     suggested = pv.infer(tmp_path / "a.ndjson").suggested_types
-    assert [str(each) for each in suggested] == [
+    assert [str(item) for item in suggested] == [
         "all 2,000 strings at $.n are numbers: type them with --type '$.n:number!'",
         "all 2,000 strings at $.when are timestamps: type them with --type '$.when:timestamp!'",
     ]

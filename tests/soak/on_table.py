@@ -79,7 +79,7 @@ def _sql_set(values: dict[str, Any], side: str = "") -> dict[str, str]:
 
 
 def _tagged(op: Operation) -> str:
-    """The condition, with a name by which the commit can be told from all others."""
+    """The condition, with a name that identifies the commit."""
     return f"({sql_condition(op['where'])}) AND '{op['tag']}' <> ''"
 
 
@@ -172,7 +172,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: plain(each) for key, each in sorted(value.items())}
     if isinstance(value, list):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return Decimal(str(value)).normalize()
     return value

@@ -1,6 +1,6 @@
 """A table as a dict of rows, and random operations on it: what a Delta table is compared with.
 
-Owns operations as plain data (so that they can be printed, told by another process and done again), what each means for
+Owns operations as plain data (so that they can be printed, sent to another process and repeated), what each means for
 a dict of rows by key, and choosing them at random. Leaves doing them on a Delta table to `on_table`.
 """
 
@@ -56,7 +56,7 @@ def truth(condition: Any, row: Row, other: Row | None = None) -> bool | None:
     if kind == "not":
         inner = truth(rest[0], row, other)
         return None if inner is None else not inner
-    left, right = (truth(each, row, other) for each in rest)
+    left, right = (truth(item, row, other) for item in rest)
     decided = kind == "or"
     if decided in (left, right):
         return decided
@@ -369,7 +369,7 @@ def choose(chance: random.Random, kind: str, columns: dict[str, str], keys: list
     keys, fresh
         Keys that rows have, and some that no row ever had.
     tag
-        Told in new values, so that what was written tells by whom.
+        In new values, so that written values identify their writer.
     """
     rows = new_rows(chance, fresh, columns, tag)
     if kind in ("append", "overwrite", "replace_partitions"):

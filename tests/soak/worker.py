@@ -1,4 +1,4 @@
-"""One writer of a table under test: random operations until it is killed, each told before and after; a process.
+"""A writer process of a table under test: random operations until it is killed, announced before and after.
 
 Arguments: table, storage options as JSON, name of the worker, seed. Lines on stdout: ``begin`` with the operation as
 data, then ``done`` with its version, or ``failed``.

@@ -56,7 +56,7 @@ def test_the_pipeline_over_connect(tmp_path, usgs_sample):
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "ingest": 1707,
-        "told": True,
+        "expected": True,
         "delta": 1707,
         "error": ["unexpected-end", True, False],
         "optimize": 1,

@@ -241,7 +241,7 @@ def test_paths_variants_and_ordinary_columns_mix(source, events):
         .load(str(events))
     )
     row = frame.where("id = 107").selectExpr("n", "to_json(s)", "to_json(v)").collect()
-    assert [tuple(each) for each in row] == [(107.0, "[1]", '{"n":107,"s":[1]}')]
+    assert [tuple(item) for item in row] == [(107.0, "[1]", '{"n":107,"s":[1]}')]
 
 
 @pytest.mark.parametrize("pushdown", ["true", "false"])

@@ -104,7 +104,7 @@ def test_modes_and_versions(source, tmp_path):
     ("option", "value", "streams"),
     [("versionAsOf", "0", True), ("timestampAsOf", "x", True), ("startingVersion", "0", False)],
 )
-def test_options_of_streams_and_of_batches_are_told_apart(tmp_path, option, value, streams):
+def test_options_of_streams_and_of_batches_are_distinguished(tmp_path, option, value, streams):
     pv.delta.write(tmp_path / "t", {"v": pv.from_python([1])})
     source = VariantDataSource({"path": str(tmp_path / "t"), option: value})
     with pytest.raises(VariantError, match=option):

@@ -1,4 +1,4 @@
-"""Jobs of tasks: results in order, errors whole, progress told, the session left as it was."""
+"""Jobs of tasks: results in order, errors whole, progress reported, the session left as it was."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_a_task_error_arrives_as_it_was_raised(spark):
 
 
 def test_progress_begins_at_nothing_and_ends_at_all(spark):
-    told = []
-    SparkEngine(spark, lambda *step: told.append(step)).run("square", _square, [1, 2, 3])
-    assert told[0] == ("square", 0, 3)
-    assert told[-1] == ("square", 3, 3)
+    expected = []
+    SparkEngine(spark, lambda *step: expected.append(step)).run("square", _square, [1, 2, 3])
+    assert expected[0] == ("square", 0, 3)
+    assert expected[-1] == ("square", 3, 3)
     assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 
-def test_a_cancelled_job_is_told_in_one_line():
+def test_a_cancelled_job_is_reported_in_one_line():
     with pytest.raises(VariantError, match="was cancelled") as raised, from_spark_errors():
         raise RuntimeError("org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 22 cancelled\n\tat org.apache…")
     assert raised.value.reason == "cancelled"

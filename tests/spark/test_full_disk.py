@@ -82,8 +82,8 @@ def test_the_old_rows_stay(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["parquet", "delta"])
-def test_a_frame_that_is_written_tells_the_same(spark: Any, disk: Path, lines: tuple[Path, Path], form: Any) -> None:
-    one, many = (spark.read.text(str(each)) for each in lines)
+def test_a_frame_that_is_written_reports_the_same(spark: Any, disk: Path, lines: tuple[Path, Path], form: Any) -> None:
+    one, many = (spark.read.text(str(line)) for line in lines)
     dest = disk / f"{form}-written"
     pv.spark.write(one, dest, format=form, schema="n int")
     before = sorted(disk.rglob("*"))

@@ -31,13 +31,13 @@ def _files(directory: Path) -> set[str]:
 
 
 def test_the_sample_comes_back_and_is_the_same_as_in_process(spark, tmp_path, usgs_sample):
-    told = []
-    result = pv.spark.ingest(spark, usgs_sample, tmp_path / "spark", progress=lambda *step: told.append(step))
+    reported = []
+    result = pv.spark.ingest(spark, usgs_sample, tmp_path / "spark", progress=lambda *step: reported.append(step))
     local = pv.ingest(usgs_sample, tmp_path / "local")
     assert (result.rows, result.bytes_read, result.schema) == (local.rows, local.bytes_read, local.schema)
     assert _rows(tmp_path / "spark") == [_exact(line) for line in usgs_sample.read_text().splitlines()]
     assert _files(tmp_path / "spark") == {*result.files, "_SUCCESS"}
-    assert {step for step, *_ in told} == {"infer the schema", "write"}
+    assert {step for step, *_ in reported} == {"infer the schema", "write"}
 
 
 def test_the_schema_does_not_depend_on_the_number_of_tasks(spark, tmp_path, usgs_sample):
@@ -101,7 +101,7 @@ def test_bad_lines_are_quarantined_with_exact_line_numbers(spark, tmp_path, spli
     assert spark.read.parquet(str(tmp_path / "out")).count() == 2
 
 
-def test_bad_rows_of_a_frame_are_told_by_its_partitions(spark, tmp_path):
+def test_bad_rows_of_a_frame_are_reported_by_its_partitions(spark, tmp_path):
     frame = spark.range(0, 8, 1, 2).selectExpr("id", "if(id IN (1, 6), '{bad', concat('[', id, ']')) AS j")
     with pytest.raises(JsonError, match="row 2: unexpected 'bad'") as raised:
         pv.spark.ingest(spark, frame, tmp_path / "out", json_column="j")
@@ -110,8 +110,8 @@ def test_bad_rows_of_a_frame_are_told_by_its_partitions(spark, tmp_path):
     records = [
         json.loads(line) for file in Path(result.bad_records_path).iterdir() for line in file.read_text().splitlines()
     ]
-    told = sorted((record["file"], record["line"], record["columns"]["id"]) for record in records)
-    assert told == [("partition 0 of the DataFrame", 2, 1), ("partition 1 of the DataFrame", 3, 6)]
+    reported = sorted((record["file"], record["line"], record["columns"]["id"]) for record in records)
+    assert reported == [("partition 0 of the DataFrame", 2, 1), ("partition 1 of the DataFrame", 3, 6)]
     with pytest.raises(VariantError, match="column id is bigint, not strings"):
         pv.spark.ingest(spark, frame, tmp_path / "other", json_column="id")
     with pytest.raises(VariantError, match="no JSON value in the rows"):

@@ -41,15 +41,15 @@ def table(tmp_path):
         ({"where": "n % 2 = 0", "columns": '{"n": ["$.n", "int"]}'}, "table", "PredicateError"),
     ],
 )
-def test_a_wrong_read_is_told_in_one_line(reader, table, options, path, message):
+def test_a_wrong_read_is_reported_in_one_line(reader, table, options, path, message):
     with pytest.raises(Exception, match=message) as raised:
         reader.options(**options).load(*([] if path is None else [str(table.parent / path)])).count()
-    told = str(raised.value)
-    assert "Traceback" not in told
-    assert 'File "' not in told
+    reported = str(raised.value)
+    assert "Traceback" not in reported
+    assert 'File "' not in reported
 
 
-def test_a_wrong_write_is_told_in_one_line(spark, reader, tmp_path):
+def test_a_wrong_write_is_reported_in_one_line(spark, reader, tmp_path):
     frame = spark.range(3)
     with pytest.raises(Exception, match="candidates: none") as raised:
         frame.write.format("variant").mode("append").save(str(tmp_path / "out"))

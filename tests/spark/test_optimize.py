@@ -39,8 +39,8 @@ def _files(folder: Path) -> list[str]:
 def test_the_result_is_that_of_the_local_engine(spark, folder, options):
     before, here = _rows(folder), folder.with_name("here")
     shutil.copytree(folder, here)
-    told = []
-    found = pv.spark.optimize(spark, folder, progress=lambda *step: told.append(step), **options)
+    expected = []
+    found = pv.spark.optimize(spark, folder, progress=lambda *step: expected.append(step), **options)
     local = pv.parquet.optimize(here, **options)
     assert (found.files_removed, found.files_added, found.schema) == (6, 2, local.schema)
     assert (local.files_removed, local.files_added) == (6, 2)
@@ -49,7 +49,7 @@ def test_the_result_is_that_of_the_local_engine(spark, folder, options):
     schemas = {pv.ShreddingSchema.from_parquet(str(file)) for file in folder.rglob("*.parquet")}
     assert schemas == {found.schema}
     assert pv.parquet.read_table(folder).column("n").to_pylist() == pv.parquet.read_table(here).column("n").to_pylist()
-    assert told
+    assert expected
     assert pv.spark.optimize(spark, folder, **options).files_removed == 0
 
 

@@ -47,7 +47,7 @@ def test_what_is_there_is_kept_unless_it_may_go(spark, folder):
     assert pv.parquet.read(folder / "out").layout == "final"
 
 
-def test_a_broken_value_is_told_with_its_file_and_row(spark, tmp_path):
+def test_a_broken_value_is_reported_with_its_file_and_row(spark, tmp_path):
     rows = [pv.Variant.from_python(1), pv.Variant(b"\x11\0\0", b"\x02\x09")]
     pv.parquet.write(tmp_path / "a.parquet", pv.VariantArray.from_variants(rows))
     with pytest.raises(MalformedVariantError) as caught:

@@ -1,4 +1,4 @@
-"""S3 by Hadoop's names through Spark: a server on loopback (moto), told only where it is and by which keys."""
+"""S3 by Hadoop's names through Spark: a server on loopback (moto); only its address and keys are configured."""
 
 from __future__ import annotations
 

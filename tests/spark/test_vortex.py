@@ -40,4 +40,4 @@ def test_a_failed_ingest_leaves_nothing(spark, tmp_path):
     for name in ("directory", "one.vortex"):
         with pytest.raises(pv.JsonError):
             pv.spark.ingest(spark, source, tmp_path / name, format="vortex", schema="a int")
-    assert [each.name for each in tmp_path.iterdir()] == ["a.ndjson"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.ndjson"]

@@ -1,4 +1,4 @@
-"""Random queries over Variants, beside the same SQL over plain columns of the same values in DuckDB."""
+"""Random queries over Variants, compared with the same SQL over plain columns of the same values in DuckDB."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Writer:
 
     def pairs(self, pieces: Iterator[tuple[str, str]]) -> tuple[str, str]:
         found = list(pieces)
-        return ", ".join(each[0] for each in found), ", ".join(each[1] for each in found)
+        return ", ".join(item[0] for item in found), ", ".join(item[1] for item in found)
 
     def outputs(self, alias: str) -> tuple[str, str]:
         names = self.rng.sample(list(TYPES), 3)

@@ -150,7 +150,10 @@ def test_variants_in_lists_of_a_table() -> None:
     table = pa.table([lists, [1, 2, 3]], names=["l", "k"])
     found = pv.sql("SELECT k, e:n::int AS n FROM t, unnest(l) q(e) ORDER BY n", t=table).to_pylist()
     assert [(row["k"], row["n"]) for row in found] == [(1, 1), (1, 2), (3, 3)]
-    assert [json.loads(each) for each in pv.sql("SELECT l FROM t", t=table).to_pylist()[0]["l"]] == [{"n": 1}, {"n": 2}]
+    assert [json.loads(value) for value in pv.sql("SELECT l FROM t", t=table).to_pylist()[0]["l"]] == [
+        {"n": 1},
+        {"n": 2},
+    ]
     with pytest.raises(VariantError, match="holds Variants"):
         pv.sql("SELECT l = l FROM t", t=table)
 

@@ -1,4 +1,4 @@
-"""Queries of every shape, over every kind of table, beside the same SQL over plain columns of the same values in DuckDB."""
+"""Queries of every shape, over every kind of table, compared with the same SQL over plain columns of the same values in DuckDB."""
 
 from __future__ import annotations
 
@@ -454,4 +454,4 @@ def test_queries(bound: dict[str, dict[str, Any]], kind: str, part: int) -> None
             expected = comparable(connection.sql(theirs(query)).to_arrow_table())
             if answer != expected:
                 wrong.append((query, answer[:3], expected[:3]))
-    assert not wrong, "\n\n".join("\n".join(map(str, each)) for each in wrong)
+    assert not wrong, "\n\n".join("\n".join(map(str, item)) for item in wrong)

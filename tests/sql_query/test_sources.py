@@ -25,7 +25,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("in_directory", [False, True])
-def test_json_that_is_broken_is_told_as_json(tmp_path, name, in_directory):
+def test_json_that_is_broken_is_reported_as_json(tmp_path, name, in_directory):
     data, reason = BROKEN[name]
     (tmp_path / name).write_bytes(data)
     source = tmp_path if in_directory else tmp_path / name
@@ -36,7 +36,7 @@ def test_json_that_is_broken_is_told_as_json(tmp_path, name, in_directory):
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.decimal256(60), pa.list_(pa.float16())])
-def test_a_type_that_duckdb_has_not_is_told(tmp_path, kind):
+def test_a_type_that_duckdb_has_not_is_reported(tmp_path, kind):
     pv.parquet.write(tmp_path / "t", {"c": pa.nulls(1, kind), "v": pv.parse_json(["1"])})
     with pytest.raises(pv.VariantError, match="DuckDB has no type for c "):
         pv.sql("SELECT c FROM t", t=str(tmp_path / "t"))
@@ -54,7 +54,7 @@ def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "told"),
+    ("name", "data", "expected"),
     [
         ("a.parquet", b"", "it is empty"),
         ("a.parquet", b'{"a": 1}\n', "it is text"),
@@ -65,15 +65,15 @@ def test_a_parquet_file_under_the_name_of_json_is_read(tmp_path):
     ],
     ids=["empty", "json", "text", "gzip", "cut", "bytes"],
 )
-def test_what_is_no_parquet_file_is_told_by_what_it_is(tmp_path, name, data, told):
+def test_what_is_no_parquet_file_is_reported_by_what_it_is(tmp_path, name, data, expected):
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(pv.VariantFileError, match=told) as caught:
+    with pytest.raises(pv.VariantFileError, match=expected) as caught:
         pv.sql("SELECT count(*) FROM t", t=str(tmp_path / name)).to_arrow()
     assert caught.value.reason == "not-parquet"
     assert "variant ingest" in str(caught.value)
 
 
-# ---- a struct that looks like a Variant beside one that says that it is one
+# ---- a struct that looks like a Variant next to one that says that it is one
 
 PLAIN = pa.array([{"metadata": b"\x01\0\0", "value": b"\x0c\x07"}])
 

@@ -18,7 +18,7 @@ def test_zones_of_spark_are_zones_in_sql(zone, utc_hour):
     array = pv.parse_json(['{"t": "2020-06-01 00:00:00"}'])
     query = "SELECT v:t::timestamp AS a, cast('2020-06-01 00:00:00' AS timestamptz) AS b FROM t"
     row = pv.sql(query, t=array, zone=zone).to_arrow().to_pylist()[0]
-    assert [each.astimezone(dt.UTC).hour for each in row.values()] == [utc_hour] * 2
+    assert [item.astimezone(dt.UTC).hour for item in row.values()] == [utc_hour] * 2
 
 
 @pytest.mark.parametrize("zone", ["+18:01", "-00:30", "+15:00", "true", "\ud800", None])

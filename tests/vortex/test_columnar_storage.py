@@ -63,9 +63,9 @@ def test_nulls_in_discriminators_are_read_as_files_of_before_have_them():
 
     def ranks(there):
         kept, at = [], 0
-        for each in there.to_pylist():
-            kept.append(at if each else None)
-            at += each
+        for value in there.to_pylist():
+            kept.append(at if value else None)
+            at += value
         return pa.array(kept, pa.int64())
 
     old = with_nulls(storage_of(values))

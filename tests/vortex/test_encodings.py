@@ -101,8 +101,10 @@ def test_scalars_are_equal_over_all_encodings(data):
         for encoded in in_every_encoding(pv.VariantArray.from_variants(values), None).values()
     ]
     # A shredded column may keep an integer in another width.
-    told = {(each.state, each.value.to_json() if isinstance(each.value, pv.Variant) else repr(each)) for each in found}
-    assert len(told) == 1
+    expected = {
+        (item.state, item.value.to_json() if isinstance(item.value, pv.Variant) else repr(item)) for item in found
+    }
+    assert len(expected) == 1
     element = get_variant_element(pv.VariantArray.from_variants(values), path, target)[row]
     assert element.is_valid == (found[0].state == "value" or (target == "variant" and found[0].is_variant_null))
 
@@ -151,8 +153,8 @@ def test_encodings_declare_what_they_can_answer():
     array = pv.parse_json(['{"a": 1, "b": {"c": [1]}}'])
     schema = pv.ShreddingSchema.from_ddl("a bigint")
     every = in_every_encoding(array, schema)
-    told = {name: (answers(e, "$.a", "bigint"), answers(e, "$.b", "variant")) for name, e in every.items()}
-    assert told == {
+    expected = {name: (answers(e, "$.a", "bigint"), answers(e, "$.b", "variant")) for name, e in every.items()}
+    assert expected == {
         "unshredded": ("bytes", "bytes"),
         "final": ("columns-and-bytes", "bytes"),
         "columnar": ("columns", "decode"),

@@ -63,7 +63,7 @@ def test_rows_and_elements_without_a_value_are_written_as_variant_null(tmp_path,
     pv.vortex.write(tmp_path / "a.vortex", lacking, layout=layout)
     found = pv.vortex.read(tmp_path / "a.vortex")
     assert list(found) == list(lacking)
-    assert [each and each.to_json() for each in found] == ["null", '{"l":[1,null,null]}', '{"a":3}', None]
+    assert [item and item.to_json() for item in found] == ["null", '{"l":[1,null,null]}', '{"a":3}', None]
     if layout == "struct":
         top = dict(zip(found.storage.type.names, found.storage.flatten(), strict=True))["value"]
         assert top.to_pylist() == [b"\x00", None, None, None]
@@ -380,7 +380,7 @@ def test_vortexs_own_extraction_answers_as_ours(tmp_path, kind, dtype):
 
 
 @pytest.mark.parametrize("layout", ["variant", "struct", "columnar"])
-def test_a_variant_at_a_path_tells_what_is_there(tmp_path, layout):
+def test_a_variant_at_a_path_returns_what_is_there(tmp_path, layout):
     array = pv.parse_json(['{"a": 1}', '{"a": null}', '{"b": 1}', None])
     schema = None if layout == "columnar" else "a bigint"
     for rows in (array, array.take([0, 2, 3]), array.take([3])):

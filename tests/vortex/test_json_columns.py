@@ -107,7 +107,7 @@ def test_json_columns_through_files(layout, policy, tmp_path):
             "1",
         ]
     assert pv.vortex.read_table(path).column_names == ["id", "doc", "named"]
-    assert [each.has_texts for each in pv.vortex.inspect(path).columns] == [True, True]
+    assert [column.has_texts for column in pv.vortex.inspect(path).columns] == [True, True]
     pv.vortex.write(path, table.select(["doc"]), mode="overwrite")
     with pytest.raises(VariantError, match="exact=True") as refused:
         pv.vortex.read_json(path, exact=True)

@@ -1,7 +1,7 @@
 """A process that dies at any step of writing one Vortex file leaves the old file or the new one.
 
-Python tells of every file it opens to write, and of every directory, name and file it makes, changes or takes away: the
-process is killed before each of these. Afterwards nothing more happens (no `except`, no `finally` gets anything done).
+Python reports every file that it opens to write, and every directory, name and file that it makes, changes or removes:
+the process is killed before each of these. Afterwards nothing more happens, not even in `except` or `finally`.
 """
 
 import os
@@ -90,6 +90,6 @@ def test_the_next_write_removes_what_a_killed_one_left(tmp_path):
     path = tmp_path / "a.vortex"
     killed = subprocess.run([sys.executable, "-c", _DIES, str(path)], check=False)
     assert killed.returncode == 9
-    assert [each.name for each in tmp_path.iterdir()] == [".a.vortex.parts"]
+    assert [item.name for item in tmp_path.iterdir()] == [".a.vortex.parts"]
     pv.vortex.write(path, pv.parse_json(["2"]))
-    assert [each.name for each in tmp_path.iterdir()] == ["a.vortex"]
+    assert [item.name for item in tmp_path.iterdir()] == ["a.vortex"]

@@ -48,7 +48,7 @@ def test_a_file_that_stays_as_it_was_is_read_once(tmp_path, monkeypatch, reads, 
     assert not reads
 
 
-def test_a_file_that_was_written_anew_is_read_anew(tmp_path, monkeypatch):
+def test_a_file_that_was_written_again_is_read_again(tmp_path, monkeypatch):
     monkeypatch.setattr("parquet_variant.parquet.format.footer_cache.SETTLED_NS", 0)
     for day in range(1, 20):
         path = settled(tmp_path / "a.vortex", [f'{{"a": {day}}}'], day, schema="a bigint")
@@ -72,7 +72,7 @@ def test_a_file_that_changes_during_a_scan_is_an_error(tmp_path):
 def test_no_descriptor_stays_open(tmp_path):
     path = settled(tmp_path / "a.vortex", ROWS, schema="a bigint")
     answers(path)
-    held = [each.readlink() for each in Path("/proc/self/fd").glob("*") if each.is_symlink()]
+    held = [item.readlink() for item in Path("/proc/self/fd").glob("*") if item.is_symlink()]
     assert path not in held
 
 

@@ -43,7 +43,7 @@ def test_answers_are_those_of_parquet(files, columns, where):
     for options in ({}, {"pushdown": False}):
         found = pv.vortex.scan(files / "a.vortex", columns, where, **options).to_table()
         for name in columns:
-            pair = [pv.to_json(each[name]) if columns[name] == "$.rare" else each[name] for each in (found, wanted)]
+            pair = [pv.to_json(item[name]) if columns[name] == "$.rare" else item[name] for item in (found, wanted)]
             assert pair[0].to_pylist() == pair[1].to_pylist()
 
 

@@ -1,4 +1,4 @@
-"""Writes the malformed corpus beside itself: `<attack>.metadata`, `<attack>.value`, and `expected.json`.
+"""Write the malformed corpus next to this script: `<attack>.metadata`, `<attack>.value`, and `expected.json`.
 
 Owns what each attack is. Leaves what must happen to the tests. Run it after a change: ``python make_corpus.py``.
 """

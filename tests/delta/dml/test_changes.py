@@ -298,7 +298,7 @@ def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp
     properties = {"delta.enableVariantShredding": True}
     pv.delta.write(tmp_path / "t", columns(range(3000)), schema="id bigint, s struct<t: string>", properties=properties)
 
-    def told() -> tuple[dict[str, Any], dict[str, bytes]]:
+    def message() -> tuple[dict[str, Any], dict[str, bytes]]:
         (row,) = pv.delta.snapshot(tmp_path / "t").files.to_pylist()
         data = (tmp_path / "t" / row["path"]).read_bytes()
         group = pq.read_metadata(tmp_path / "t" / row["path"]).row_group(0)
@@ -309,10 +309,10 @@ def test_columns_that_an_update_does_not_set_keep_their_bytes_and_statistics(tmp
             found[chunk.path_in_schema] = data[start : start + chunk.total_compressed_size]
         return json.loads(row["stats"]), found
 
-    before, was = told()
+    before, was = message()
     merge = pv.delta.merge(tmp_path / "t", {"k": [7, 9], "n": [-5, -6]}, "target.k = source.k")
     merge.when_matched_update({"v:id": "source.n"}, "source.k = 7").when_matched_update({"k": "source.n"}).execute()
-    after, new = told()
+    after, new = message()
     assert {name for name in was if was[name] != new[name]} == {"k", "v.typed_value.id.typed_value"}
     assert before["minValues"].pop("k") == 0
     assert after["minValues"].pop("k") == -6

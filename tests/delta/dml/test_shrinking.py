@@ -22,7 +22,7 @@ DAY = datetime.datetime(2026, 1, 1)
 
 
 def batch(numbers: list[int]) -> pa.Table:
-    """Rows with a column that fills a page with each batch, beside small ones of many types."""
+    """Rows with a column that fills a page with each batch, next to small ones of many types."""
     rows = [json.dumps({"id": n, "s": {"t": f"t{n % 3}", "x": n / 7}, "odd": [n] if n % 2 else "x"}) for n in numbers]
     variants = pv.parse_json(pa.array([None if n % 13 == 0 else r for n, r in zip(numbers, rows, strict=True)]))
     structs = [None if n % 10 == 0 else {"a": n, "b": f"é{n}" * 9} for n in numbers]

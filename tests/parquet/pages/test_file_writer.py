@@ -115,12 +115,12 @@ def check_pages(sink, footer):
         for column in group[1]:
             metadata = column[3]
             locations = read_value(data, column[4], STRUCT)[0]
-            pages = [read_value(data, each[1], STRUCT) for each in locations[1]]
+            pages = [read_value(data, location[1], STRUCT) for location in locations[1]]
             ends = [end + header[3] for header, end in pages]
-            assert [each[1] + each[2] for each in locations[1]] == ends
+            assert [location[1] + location[2] for location in locations[1]] == ends
             details = [header.get(5) or header[8] for header, _ in pages]
-            assert sum(each[1] for each in details) == metadata[5]
-            assert sum(each[2] for each in locations[1]) <= metadata[7]
+            assert sum(detail[1] for detail in details) == metadata[5]
+            assert sum(location[2] for location in locations[1]) <= metadata[7]
             assert locations[1][0].get(3) == 0
             if 6 in column:
                 index, end = read_value(data, column[6], STRUCT)
