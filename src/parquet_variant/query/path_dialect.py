@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from sqlglot import TokenType, exp, parser
 
-from parquet_variant.path import WILDCARD, Segment
+from parquet_variant.errors import PathError
+from parquet_variant.path import WILDCARD, Segment, VariantPath
 
 _WORD = re.compile(r"[^\W\d]\w*")
 # Before these, a colon belongs to a slice.
@@ -100,6 +101,8 @@ class PathParser:
     def _path_key(self: Any) -> exp.Expr:
         """Parse a key after ``:`` or a dot: any word, also a keyword; other keys are quoted or in brackets."""
         token = self._curr
+        if self._match(TokenType.STAR):
+            return exp.JSONPathWildcard()  # every field, in a select list
         quoted = self.sql[token.start : token.start + 1] in ('"', "`") and bool(token.text)
         if not quoted and not _WORD.fullmatch(token.text or ""):
             self.raise_error("a key is expected: write a.b, a[0], a['b c']")
@@ -110,7 +113,10 @@ class PathParser:
         if self._match(TokenType.STAR):
             step: exp.Expr = exp.JSONPathSubscript(this=exp.JSONPathWildcard())
         elif self._match_set((TokenType.STRING, TokenType.IDENTIFIER)):
-            step = exp.JSONPathKey(this=self._prev.text)
+            try:
+                step = exp.JSONPathKey(this=key_in_brackets(self._prev.text))
+            except PathError as error:
+                self.raise_error(str(error))
         elif self._match(TokenType.NUMBER) and self._prev.text.isdecimal():
             step = exp.JSONPathSubscript(this=int(self._prev.text[:20]))
         elif self._match(TokenType.DASH):
@@ -157,8 +163,27 @@ def path_text(self: Any, node: exp.JSONExtract) -> str:
 
 
 def steps_of(node: exp.JSONExtract) -> tuple[Segment, ...]:
-    """Return the steps of a path after a colon."""
+    """Return the steps of a path after a colon.
+
+    Raises `PathError` for ``v:a.*``, which only a select list may have.
+    """
+    if any(isinstance(step, exp.JSONPathWildcard) for step in node.expression.expressions):
+        raise PathError("a path with .* stands for every field: it must be the last step, and an item of SELECT")
     return tuple(WILDCARD if isinstance(step.this, exp.Expr) else step.this for step in node.expression.expressions[1:])
+
+
+def key_in_brackets(text: str) -> str:
+    r"""Return the key of ``v['…']``, in which a backslash begins an escape, as in the paths of other arguments.
+
+    Raises `PathError` for an invalid escape.
+
+    >>> key_in_brackets("tab\\u0009t"), key_in_brackets("it's")
+    ('tab\tt', "it's")
+    """
+    if "\\" not in text:
+        return text
+    quoted = re.sub(r"\\.|'", lambda match: "\\'" if match[0] == "'" else match[0], text, flags=re.DOTALL)
+    return str(VariantPath.parse(f"$['{quoted}']").segments[0])
 
 
 def with_steps(column: str, steps: Sequence[Segment]) -> str:
@@ -170,7 +195,13 @@ def with_steps(column: str, steps: Sequence[Segment]) -> str:
     text = ""
     for step in steps:
         if isinstance(step, str):
-            text += f".{step}" if step.isidentifier() else "['" + step.replace("'", "''") + "']"
+            text += f".{step}" if step.isidentifier() else f"['{_escaped(step)}']"
         else:
             text += f"[{step}]" if isinstance(step, int) else "[*]"
     return f"{column}:{text.removeprefix('.')}" if text else column
+
+
+def _escaped(key: str) -> str:
+    """Return a key for SQL's quotes: quotes are doubled, and backslashes and control characters are escaped."""
+    escaped = str(VariantPath((key,)))[3:-2]
+    return re.sub(r"\\(.)", lambda match: "''" if match[1] == "'" else match[0], escaped)

@@ -15,7 +15,7 @@ from sqlglot import exp
 from parquet_variant.choices import SqlEngine
 from parquet_variant.compute.target_type import wildcard_count
 from parquet_variant.path import WILDCARD, Segment, VariantPath
-from parquet_variant.query.path_dialect import steps_of
+from parquet_variant.query.path_dialect import key_in_brackets, steps_of
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, to_sql, written
 from parquet_variant.query.sql_types import sql_type, sql_type_named
@@ -104,7 +104,7 @@ def _subscript(node: exp.Bracket, engine: SqlEngine) -> Segment:
     (index, *more) = node.expressions
     if not more and isinstance(index, exp.Literal):
         if index.is_string:
-            return index.name
+            return key_in_brackets(index.name)
         if index.name.isdecimal():
             return int(index.name[:20])
     if not more and isinstance(index, exp.Column) and index.this.quoted and not index.table:

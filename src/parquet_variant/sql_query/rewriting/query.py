@@ -22,8 +22,10 @@ from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, writt
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import is_variant
+from parquet_variant.sql_query.rewriting.comparisons import key_of
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
 from parquet_variant.sql_query.rewriting.select_list import SelectList
+from parquet_variant.sql_query.rewriting.set_operations import by_sort_keys
 from parquet_variant.sql_query.rewriting.syntax import (
     asks_for_bounds,
     explode_by_joins,
@@ -98,7 +100,9 @@ class _Rewriter:
             if isinstance(inner, exp.Table):
                 inner = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
         self.result = inner
+        holder = exp.Paren(this=inner)  # a set operation of Variants is replaced by another query
         self.rewritten.outputs = self.query(inner, Scope({}))
+        inner = holder.this
         if isinstance(tree, exp.Summarize) and any(output.kind is not None for output in self.rewritten.outputs or ()):
             raise SqlError(
                 "SUMMARIZE cannot summarize a Variant: select typed columns, as in SUMMARIZE SELECT v:a::int FROM t"
@@ -147,10 +151,16 @@ class _Rewriter:
             scope.ctes[recursive.alias.lower()] = _rename_outputs(outputs, recursive.args.get("alias"))
         added = self.query(node.expression, scope)
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
-        if variants and (node.args.get("distinct") or not isinstance(node, exp.Union)):
+        compares = variants and (node.args.get("distinct") or not isinstance(node, exp.Union))
+        if compares and self._by_keys(node, outputs, added) and recursive is None and outputs is not None:
+            self._modifiers(node, scope, outputs)
+            values = ExpressionRewriter(self, scope)
+            node.replace(by_sort_keys(node, outputs, lambda column: key_of(values, column)))
+            return outputs
+        if compares:
             raise SqlError(
-                f"{node.key.upper()} cannot compare {variants[0]}, a Variant: cast it, as in {variants[0]}::string, or "
-                "write UNION ALL"
+                f"{node.key.upper()} cannot compare {variants[0]}, which is a Variant on one side or inside another "
+                f"type: cast it, as in {variants[0]}::string, or write UNION ALL"
             )
         if outputs is not None and added is not None and len(outputs) == len(added) and not node.args.get("by_name"):
             outputs = [
@@ -158,6 +168,15 @@ class _Rewriter:
             ]
         self._modifiers(node, scope, outputs)
         return outputs
+
+    def _by_keys(self, node: exp.SetOperation, outputs: Outputs, added: Outputs) -> bool:
+        """Return whether a set operation can compare Variants: both sides have them in the same places."""
+        if outputs is None or added is None or len(outputs) != len(added) or self.engine != "duckdb":
+            return False
+        kinds = [(a.kind, b.kind) for a, b in zip(outputs, added, strict=True)]
+        return bool(node.args.get("distinct") and not node.args.get("by_name")) and all(
+            (a is None) == (b is None) and (a is None or (is_variant(a) and is_variant(b))) for a, b in kinds
+        )
 
     def _modifiers(self, node: exp.Expr, scope: Scope, outputs: Outputs) -> None:
         """Rewrite ORDER BY, LIMIT and OFFSET of a set operation or subquery, which name its outputs."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from parquet_variant.path import VariantPath
 from parquet_variant.query.duckdb_engine import aggregate_names
+from parquet_variant.query.path_dialect import steps_of
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_terms import read_term
 from parquet_variant.sql_query.kinds import Kind, is_variant
@@ -49,7 +51,7 @@ class SelectList(ExpressionRewriter):
         outputs: list[OutputColumn] | None = []
         items = []
         names: list[str] = []
-        for item in node.expressions:
+        for item in chain.from_iterable(map(self._fields, node.expressions)):
             star = self._star(item)
             if star is not None:
                 items.append(item)
@@ -237,6 +239,39 @@ class SelectList(ExpressionRewriter):
                 key.replace(exp.Literal.number(names.index(key.name) + 1))
 
     # ---- stars
+
+    def _fields(self, item: exp.Expr) -> list[exp.Expr]:
+        """Return the items that ``v:a.*`` stands for: the known fields of objects; other items as is."""
+        path = item.expression if isinstance(item, exp.JSONExtract) else None
+        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star) and item.table:  # v.*
+            tables = {relation.alias.lower() for relation in self.scope.visible()}
+            column = exp.column(item.args["table"].copy())
+            if item.table.lower() in tables or not self.is_variant(column):
+                return [item]
+            path = exp.JSONPath(expressions=[exp.JSONPathRoot(), exp.JSONPathWildcard()])
+            text = f"{item.table}.*"
+            item = exp.JSONExtract(this=column, expression=path, variant_extract=True)
+            item.meta["text"] = text
+        if not isinstance(path, exp.JSONPath) or not isinstance(path.expressions[-1], exp.JSONPathWildcard):
+            return [item]
+        steps = path.expressions[:-1]
+        hit = self.scope.resolve(item.this) if isinstance(item.this, exp.Column) else None
+        use = None if hit is None or hit.fields else hit.relation.use
+        text = written(item, self.engine)
+        if hit is None or use is None:
+            raise SqlError(f"{text} needs a Variant column of a table in FROM: list the fields instead")
+        above = exp.JSONExtract(this=item.this, expression=exp.JSONPath(expressions=steps), variant_extract=True)
+        node = use.table.schema_of(hit.column.name or "").get(VariantPath(steps_of(above)))
+        if node is None or node.kind != "object" or not node.fields:
+            raise SqlError(f"{text}: no object with fields is known at this path; list the fields instead")
+        return [
+            exp.JSONExtract(
+                this=item.this.copy(),
+                expression=exp.JSONPath(expressions=[*(step.copy() for step in steps), exp.JSONPathKey(this=key)]),
+                variant_extract=True,
+            )
+            for key, _ in node.fields
+        ]
 
     def _star(self, item: exp.Expr) -> list[OutputColumn] | bool | None:
         """Return the outputs of ``*`` or ``t.*``; False if they are not known; None for any other expression."""
