@@ -124,3 +124,59 @@ def test_a_change_with_a_misspelled_path_fails(sh: Sh) -> None:
         assert "matches no row" in done.err
         assert "did you mean v:user.name?" in done.err
         assert sh(f"variant {command} --where \"v:user.name::string = 'nobody'\"").code == 0
+
+
+def test_sets_of_values_without_casts(sh: Sh, source: str) -> None:
+    both = "SELECT v:kind FROM t WHERE v:mag > 10 UNION SELECT v:kind FROM t ORDER BY kind DESC LIMIT 2"
+    assert [line.strip('"') for line in sh(f'variant query {source} "{both}"').lines[2:]] == ["view", "click"]
+    left = "SELECT v:mixed, v:kind FROM t EXCEPT SELECT v:mixed, v:kind FROM t WHERE v:user.id > 2 ORDER BY 1"
+    assert len(sh(f'variant query {source} "{left}"').lines) == 5
+    common = sh(f'variant query {source} "SELECT v:mixed FROM t INTERSECT SELECT v:user.id FROM t"')
+    assert len(common.lines[2:]) == 15
+
+
+def test_the_fields_of_an_object(sh: Sh, source: str) -> None:
+    done = sh(f'variant query {source} "SELECT v:user.*, v:kind FROM t ORDER BY id LIMIT 1" --json')
+    assert {name: str(value) for name, value in json.loads(done.out).items()} == {
+        "id": "0",
+        "name": "u0",
+        "kind": "click",
+    }
+    assert sh(f'variant query {source} "SELECT v.* FROM t LIMIT 1"').lines[0].split() == [
+        "items",
+        "kind",
+        "mag",
+        "mixed",
+        "user",
+    ]
+    assert "list the fields" in sh(f'variant query {source} "SELECT v:kind.* FROM t"').err
+
+
+def test_functions_as_users_of_duckdb_know_them(sh: Sh) -> None:
+    rows = pa.array(['{"a":[{"b":"hello","c":null}]}', '{"a":[{"b":"x"}],"b":42,"c":{"d":"world"}}'])
+    import parquet_variant as pv
+
+    for query, expected in {
+        "variant_keys(v, 'c')": [None, ["d"]],
+        "variant_keys(v, ['', 'c'])": [[["a"], None], [["a", "b", "c"], ["d"]]],
+        "variant_keys(v:a)": [[], []],
+        "variant_array_length(v, ['a', 'c'])": [[1, None], [1, 0]],
+        "array_size(v:c)": [None, None],
+        "variant_exists(v, 'a[0].c')": [True, False],
+        "variant_extract_string(v, 'c')": [None, '{"d":"world"}'],
+        "variant_contains(v, 'hello')": [True, False],
+        "variant_contains(v, parse_json('{}'))": [True, True],
+        "nullif(v:b, 42)": [None, None],
+        "TRY_CAST(v:c.d AS BIGINT)": [None, None],
+        'v:c = parse_json(\'{"d": "world"}\')': [None, True],
+    }.items():
+        result = pv.sql(f"SELECT {query} AS x FROM t", t=pv.parse_json(rows))
+        assert result.to_arrow()["x"].to_pylist() == expected, query
+    grouped = pv.sql("SELECT variant_group_array(x) AS a FROM (VALUES (1), (NULL), (2)) t(x)")
+    assert grouped.to_pylist() == [{"a": "[1,null,2]"}]
+
+
+def test_keys_with_escapes(sh: Sh, tmp_path: Path) -> None:
+    (tmp_path / "keys.ndjson").write_text('{"tab\\tt": 5, "a\\\\b": 6, "o\'k": 7}\n')
+    query = "SELECT v:['tab\\u0009t'] a, v['tab\\tt'] b, v:['a\\\\\\\\b'] c, v:['o''k'] d FROM t"
+    assert sh(f'variant query keys.ndjson "{query}"').lines[2:] == ["5 5 6 7"]

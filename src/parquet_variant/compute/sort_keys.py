@@ -9,23 +9,27 @@ compare element by element, objects by their fields in the order of their names.
 from __future__ import annotations
 
 from decimal import Context, Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.json_text import json_column
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, walk
-from parquet_variant.kernels.arrow_buffers import from_numpy
-from parquet_variant.types import VariantType
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.types import TYPES, VariantType
 
 _T = VariantType
+_NUMBERS = (_T.INT8, _T.INT16, _T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE, _T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16)
 _CLASSES: dict[Any, int] = {
     _T.NULL: 0x08,
     _T.BOOLEAN: 0x10,
-    **dict.fromkeys((_T.INT8, _T.INT16, _T.INT32, _T.INT64, _T.FLOAT, _T.DOUBLE), 0x18),
-    **dict.fromkeys((_T.DECIMAL4, _T.DECIMAL8, _T.DECIMAL16), 0x18),
+    **dict.fromkeys(_NUMBERS, 0x18),
     _T.STRING: 0x20,
     _T.BINARY: 0x28,
     _T.DATE: 0x30,
@@ -43,6 +47,11 @@ _EXACT = Context(prec=60)
 _INVERTED = bytes(255 - byte for byte in range(256))
 _EXPONENT_BIAS = 1 << 15
 _SHORT_STRING = 1  # the basic type, in the two lowest bits of a value, of a string of up to 63 bytes
+_INVERTED_BYTES = np.frombuffer(_INVERTED, np.uint8)
+_EMPTY_METADATA = b"\x11\x00\x00"
+# The first bytes of numbers: the type of a primitive is in the six highest bits.
+_NUMBER_HEADERS = [header << 2 for kind in _NUMBERS for header in TYPES[kind].ids]
+_NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
 _MICROSECOND_TYPES = (_T.TIMESTAMP, _T.TIMESTAMP_NTZ)
 
 
@@ -58,23 +67,76 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     """
     storage = values.to_unshredded().storage
     encoded = storage.field("value").cast(pa.large_binary()).dictionary_encode()
-    distinct = encoded.dictionary.to_pylist()
-    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     valid = storage.is_valid().to_numpy(zero_copy_only=False)
+    distinct = encoded.dictionary.to_pylist()
+    headers = np.array([value[0] if value else 0 for value in distinct], np.uint8)
     # Keys of arrays and objects need the dictionary of their row; those of scalars need the bytes of the value alone.
-    nested = np.array([value[:1] != b"" and value[0] & 3 >= 2 for value in distinct] or [False])
-    keys = [b"" if is_nested else _scalar_key(value) for value, is_nested in zip(distinct, nested, strict=False)]
+    nested = headers & 3 >= 2
+    keys = _number_keys(encoded.dictionary, np.isin(headers, _NUMBER_HEADERS))
+    for number in np.flatnonzero(~nested).tolist():
+        if keys[number] is None:
+            keys[number] = _scalar_key(distinct[number])
     result = [keys[index] if ok else None for index, ok in zip(indices.tolist(), valid.tolist(), strict=True)]
-    if nested.any():
-        rows = np.flatnonzero(valid & nested[indices])
-        keys_of_nested: dict[tuple[bytes, bytes], bytes | None] = {}
-        for row, value in zip(rows.tolist(), VariantArray(storage.take(from_numpy(rows))), strict=True):
-            assert value is not None
-            place = value.metadata, value.value
-            if place not in keys_of_nested:
-                keys_of_nested[place] = sort_key(value)
-            result[row] = keys_of_nested[place]
+    rows = np.flatnonzero(valid & nested[indices]) if len(distinct) else np.zeros(0, np.int64)
+    if len(rows):
+        metadata = storage.field("metadata").take(from_numpy(rows))
+        if not pa.types.is_dictionary(metadata.type):
+            metadata = metadata.dictionary_encode()
+        places = metadata.indices.to_numpy(zero_copy_only=False).astype(np.int64) * len(distinct) + indices[rows]
+        _, first, place_of_row = np.unique(places, return_index=True, return_inverse=True)
+        variants = VariantArray(storage.take(from_numpy(rows[first])))
+        nested_keys = [_nested_key(variant.metadata, variant.value) for variant in variants if variant is not None]
+        for row, place in zip(rows.tolist(), place_of_row.tolist(), strict=True):
+            result[row] = nested_keys[place]
     return pa.array(result, pa.binary())
+
+
+def _number_keys(values: pa.Array, are_numbers: npt.NDArray[np.bool_]) -> list[bytes | None]:
+    """Return the keys of the values that are numbers, made from their JSON; None for others, and for NaN."""
+    keys: list[bytes | None] = [None] * len(values)
+    numbers = np.flatnonzero(are_numbers)
+    if not len(numbers):
+        return keys
+    metadata = pa.DictionaryArray.from_arrays(
+        from_numpy(np.zeros(len(numbers), np.int32)), pa.array([_EMPTY_METADATA], pa.binary())
+    )
+    storage = pa.StructArray.from_arrays([metadata, values.take(from_numpy(numbers))], ["metadata", "value"])
+    for number, key in zip(numbers.tolist(), number_keys(json_column(VariantArray(storage))).to_pylist(), strict=True):
+        keys[number] = key
+    return keys
+
+
+def number_keys(texts: pa.Array) -> pa.BinaryArray:
+    """Return the sort keys of numbers in JSON, with their class; null for other texts.
+
+    >>> keys = number_keys(pa.array(["1", "1.0", "-2e3", "-2000.5", "NaN", "0.0"])).to_pylist()
+    >>> keys[0] == keys[1] == bytes([0x18]) + number_key(1), keys[3] < keys[2] < keys[5] < keys[0], keys[4]
+    (True, True, None)
+    """
+    parts = pc.extract_regex(pc.cast(texts, pa.string()), _NUMBER)
+    sign, whole, fraction, exponent = (parts.field(name) for name in ("sign", "whole", "fraction", "exponent"))
+    digits = pc.utf8_ltrim(pc.binary_join_element_wise(whole, fraction, ""), "0")
+    shift = pc.cast(pc.if_else(pc.equal(exponent, ""), "0", pc.utf8_ltrim(exponent, "+")), pa.int64())
+    places = pc.add(pc.subtract(pc.binary_length(digits), pc.binary_length(fraction)), shift)
+    biased = to_numpy(pc.fill_null(places, 0)).astype(np.int64) + _EXPONENT_BIAS
+    positions = np.ascontiguousarray(biased.astype(">u2")).view(np.uint8)
+    places_bytes = pa.Array.from_buffers(pa.binary(2), len(texts), [None, pa.py_buffer(positions)]).cast(pa.binary())
+    shown = pc.cast(pc.utf8_rtrim(digits, "0"), pa.binary())
+    magnitude = pc.binary_join_element_wise(places_bytes, shown, pa.scalar(_LAST), pa.scalar(b""))
+    offsets, data = magnitude.buffers()[1:]
+    inverted = pa.Array.from_buffers(
+        pa.binary(), len(texts), [None, offsets, pa.py_buffer(_INVERTED_BYTES[np.frombuffer(data or b"", np.uint8)])]
+    )
+    number_class = bytes([_CLASSES[_T.INT8]])
+    heads = [pa.scalar(number_class + head) for head in (_NEGATIVE, _ZERO, _POSITIVE)]
+    negative, positive = (
+        pc.binary_join_element_wise(head, part, pa.scalar(b""))
+        for head, part in ((heads[0], inverted), (heads[2], magnitude))
+    )
+    keys = pc.if_else(pc.equal(sign, "-"), negative, positive)
+    keys = pc.if_else(pc.equal(digits, ""), heads[1], keys)
+    return pc.if_else(parts.is_valid(), keys, pa.scalar(None, pa.binary()))
 
 
 def sort_key(value: Variant) -> bytes | None:
@@ -132,10 +194,15 @@ def number_key(number: int | float | Decimal) -> bytes:
     return _NEGATIVE + magnitude.translate(_INVERTED) if sign else _POSITIVE + magnitude
 
 
+@lru_cache(maxsize=1 << 16)  # the engine calls with a few thousand rows at a time, which often repeat
+def _nested_key(metadata: bytes, value: bytes) -> bytes | None:
+    return sort_key(Variant(metadata, value))
+
+
 def _scalar_key(value: bytes) -> bytes | None:
     if value and value[0] & 3 == _SHORT_STRING and value[0] >> 2 == len(value) - 1:
         return _STRING_CLASS + value[1:]
-    return sort_key(Variant(b"\x11\x00\x00", value))
+    return sort_key(Variant(_EMPTY_METADATA, value))
 
 
 def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:

@@ -21,6 +21,7 @@ from parquet_variant.functions.is_variant_null import is_variant_null
 from parquet_variant.functions.parse_json import parse_json, try_parse_json
 from parquet_variant.functions.schema_of_variant import schema_of_variant, schema_of_variant_agg
 from parquet_variant.functions.to_json import to_json
+from parquet_variant.functions.value_edits import variant_normalize
 from parquet_variant.functions.variant_explode import variant_explode
 from parquet_variant.functions.variant_type import variant_type
 from parquet_variant.sql_query.batches import plain_variants
@@ -60,24 +61,20 @@ def _parse_strings(texts: Any, parse: Callable[..., Any]) -> pa.Array:
     return plain_variants(parse(one_chunk(texts).cast(pa.string())))
 
 
-def _keys(argument: Any) -> pa.Array:
+def _keys(argument: Any, otherwise: list[str] | None) -> pa.Array:
+    """Return the keys of objects; `otherwise` for other values."""
     rows = [
-        value.keys() if value is not None and value.type == VariantType.OBJECT else None
+        None if value is None else value.keys() if value.type == VariantType.OBJECT else otherwise
         for value in column_of(argument)
     ]
     return pa.array(rows, pa.list_(pa.string()))
 
 
-def _array_length(argument: Any) -> pa.Array:
-    return _length(argument, (VariantType.ARRAY,))
-
-
-def _cardinality(argument: Any) -> pa.Array:
-    return _length(argument, (VariantType.ARRAY, VariantType.OBJECT))
-
-
-def _length(argument: Any, kinds: tuple[VariantType, ...]) -> pa.Array:
-    lengths = [len(value) if value is not None and value.type in kinds else None for value in column_of(argument)]
+def _length(argument: Any, kinds: tuple[VariantType, ...], otherwise: int | None = None) -> pa.Array:
+    """Return the number of elements or fields of values of some types; `otherwise` for other values."""
+    lengths = [
+        None if value is None else len(value) if value.type in kinds else otherwise for value in column_of(argument)
+    ]
     return pa.array(lengths, pa.int64())
 
 
@@ -88,29 +85,36 @@ def _contains(haystacks: Any, needles: Any) -> pa.Array:
 
 
 def contains(haystack: Variant, needle: Variant) -> bool:
-    """Return whether a value has another one inside, as JSON containment in DuckDB and PostgreSQL.
+    """Return whether a value, or a value at any depth inside it, matches another one, as in DuckDB.
 
-    A scalar contains its equals; an array contains an element, and an array of its elements in any order; an object
-    contains an object of some of its fields.
+    A scalar matches its equals; an array matches an array of some of its elements in any order; an object matches an
+    object of some of its fields.
 
     >>> value = Variant.from_python({"a": [1, {"b": 2}], "c": None})
-    >>> parts = {"a": [1]}, {"a": [{"b": 2.0}]}, {"a": 2}, {"c": None}
+    >>> parts = 1, {"b": 2.0}, {"a": [{"b": 2}]}, {"a": 2}, {"c": None}, [], "a"
     >>> [contains(value, Variant.from_python(part)) for part in parts]
-    [True, True, False, True]
+    [True, True, True, False, True, True, False]
     """
+    pending = [haystack]
+    while pending:
+        value = pending.pop()
+        if _matches(value, needle):
+            return True
+        if value.type in (VariantType.OBJECT, VariantType.ARRAY):
+            pending += value.values() if value.type == VariantType.OBJECT else list(value)
+    return False
+
+
+def _matches(value: Variant, needle: Variant) -> bool:
+    """Return whether a value has the fields, the elements or the scalar of another one."""
     if needle.type == VariantType.OBJECT:
-        if haystack.type == VariantType.ARRAY:
-            return any(contains(element, needle) for element in haystack)
-        if haystack.type != VariantType.OBJECT:
-            return False
-        fields = dict(haystack.items())
-        return all(key in fields and contains(fields[key], part) for key, part in needle.items())
-    if haystack.type == VariantType.ARRAY:
-        elements = list(haystack)
-        if needle.type != VariantType.ARRAY:
-            return any(sort_key(element) == sort_key(needle) for element in elements)
-        return all(any(contains(element, part) for element in elements) for part in needle)
-    return haystack.type != VariantType.OBJECT and sort_key(haystack) == sort_key(needle)
+        fields = dict(value.items()) if value.type == VariantType.OBJECT else None
+        return fields is not None and all(key in fields and _matches(fields[key], part) for key, part in needle.items())
+    if needle.type == VariantType.ARRAY:
+        elements = list(value) if value.type == VariantType.ARRAY else None
+        return elements is not None and all(any(_matches(e, part) for e in elements) for part in needle)
+    is_scalar = value.type not in (VariantType.OBJECT, VariantType.ARRAY)
+    return is_scalar and sort_key(value) == sort_key(needle)
 
 
 def _group_array(lists: Any) -> pa.Array:
@@ -169,9 +173,14 @@ FUNCTIONS: dict[str, VariantFunction] = {
         lambda v: _as_plain_string(schema_of_variant(column_of(v))), (VARIANT,), "VARCHAR"
     ),
     "variant_type": VariantFunction(lambda v: variant_type(column_of(v)).cast(pa.string()), (VARIANT,), "VARCHAR"),
-    "variant_keys": VariantFunction(_keys, (VARIANT,), "VARCHAR[]"),
-    "variant_array_length": VariantFunction(_array_length, (VARIANT,), "BIGINT"),
-    "cardinality": VariantFunction(_cardinality, (VARIANT,), "BIGINT"),
+    "variant_keys": VariantFunction(lambda v: _keys(v, []), (VARIANT,), "VARCHAR[]"),
+    "object_keys": VariantFunction(lambda v: _keys(v, None), (VARIANT,), "VARCHAR[]"),
+    "variant_array_length": VariantFunction(lambda v: _length(v, (VariantType.ARRAY,), 0), (VARIANT,), "BIGINT"),
+    "array_size": VariantFunction(lambda v: _length(v, (VariantType.ARRAY,)), (VARIANT,), "BIGINT"),
+    "cardinality": VariantFunction(lambda v: _length(v, (VariantType.ARRAY, VariantType.OBJECT)), (VARIANT,), "BIGINT"),
+    "variant_normalize": VariantFunction(
+        lambda v: plain_variants(variant_normalize(column_of(v))), (VARIANT,), VARIANT
+    ),
     "variant_contains": VariantFunction(_contains, (VARIANT, VARIANT), "BOOLEAN"),
     "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("VARCHAR",), VARIANT),
     "try_parse_json": VariantFunction(lambda text: _parse_strings(text, try_parse_json), ("VARCHAR",), VARIANT),
@@ -191,12 +200,13 @@ OF_ONE_VARIANT = {
     "variant_type": "variant_type",
     "variant_typeof": "variant_type",
     "variant_keys": "variant_keys",
-    "object_keys": "variant_keys",
-    "json_object_keys": "variant_keys",
+    "object_keys": "object_keys",
+    "json_object_keys": "object_keys",
     "variant_array_length": "variant_array_length",
-    "array_size": "variant_array_length",
-    "array_length": "variant_array_length",
+    "array_size": "array_size",
+    "array_length": "array_size",
     "json_array_length": "variant_array_length",
+    "variant_normalize": "variant_normalize",
     "cardinality": "cardinality",
     "size": "cardinality",
 }

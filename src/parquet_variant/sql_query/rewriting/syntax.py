@@ -86,3 +86,19 @@ def select_rows_alone(query: exp.Expr) -> None:
         items = query.expressions
         if all(isinstance(item, exp.Star) and not any(item.args.values()) for item in items):
             query.set("expressions", [exp.Literal.number(1)])
+
+
+def path_argument(node: exp.Expr) -> exp.Expr | None:
+    """Return a path in quotes for ``variant_get``; None if an argument is not a path.
+
+    A path may omit ``$.``, as in DuckDB: ``'a'``, ``'a.b'``, and ``''`` for the value itself.
+
+    >>> path_argument(exp.Literal.string("a.b")).name, path_argument(exp.Literal.string("")).name
+    ('$.a.b', '$')
+    """
+    if not (isinstance(node, exp.Literal) and node.is_string):
+        return None
+    text = node.name
+    if text.startswith("$"):
+        return node
+    return exp.Literal.string("$" if not text else f"${text}" if text.startswith("[") else f"$.{text}")

@@ -41,7 +41,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
     check_distinct,
     unknown_name,
 )
-from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
+from parquet_variant.sql_query.rewriting.syntax import path_argument, select_rows_alone
 from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
 
 USE = "table_use"
@@ -52,6 +52,8 @@ _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
 _OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
 _NO_ELEMENTS = exp.Array(expressions=[])
 _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
+_EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
+_OTHER_FUNCTIONS = _EXTRACTS | {"variant_contains", "variant_exists", "to_json", "typeof"}
 _EXTREMES = {"min": "arg_min", "max": "arg_max"}
 
 
@@ -203,13 +205,20 @@ class ExpressionRewriter:
         if isinstance(node, exp.Ordered) or (isinstance(node, exp.Distinct) and self._is_counted(node)):
             self.children(node, convert=self.by_key)
             return node, None
+        if name == "approx_count_distinct":
+            self.children(node, convert=self.by_key)
+            return node, None
+        if name == "nullif" and is_variant(self.expression(node.expressions[0])[1]):
+            value, other = node.expressions
+            branch = exp.If(this=exp.EQ(this=value.copy(), expression=other), true=exp.Null())
+            return self.expression(exp.Case(ifs=[branch], default=value))
         if isinstance(node, exp.ArraySize) and is_variant(self.expression(node.this)[1]):
-            return self.call("variant_array_length", self.expression(node.this)[0]), None
+            return self.call("array_size", self.expression(node.this)[0]), None
         if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and is_variant(self.expression(node.this)[1]):
             raise self._arrow(node)
         if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
             return self._extreme(node, name or type(node).__name__.lower())
-        if name in OF_ONE_VARIANT or name in ("variant_contains", "variant_exists", "to_json", "typeof"):
+        if name in OF_ONE_VARIANT or name in _OTHER_FUNCTIONS:
             return self._function(node, name)
         if name in PARSERS and len(node.expressions) == 1:
             self.children(node, convert=partial(as_text, self))
@@ -217,7 +226,9 @@ class ExpressionRewriter:
             return self.call(name, text), VARIANT_STORAGE
         if name in AGGREGATES and len(node.expressions) == 1:
             value, kind = self.expression(node.expressions[0])
-            if not is_variant(kind):
+            if kind is None:
+                value = self._as_variant(value)
+            elif not is_variant(kind):
                 return None
             rows = exp.Anonymous(this="list", expressions=[value])
             return self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None
@@ -253,10 +264,19 @@ class ExpressionRewriter:
         first, *further = node.expressions
         if not is_variant(self.expression(first)[1]):
             return None
-        if further and name != "variant_contains":
-            if len(further) > 1 or not (isinstance(further[0], exp.Literal) and further[0].is_string):
+        if name == "variant_contains":
+            return self._contains(node, self.expression(first)[0], further), None
+        if further and isinstance(further[0], exp.Array):  # several paths
+            calls = [exp.Anonymous(this=name, expressions=[first.copy(), path]) for path in further[0].expressions]
+            return exp.Array(expressions=[self.expression(call)[0] for call in calls]), None
+        if further:
+            path = path_argument(further[0]) if len(further) == 1 else None
+            if path is None:
                 raise SqlError(f"{written(node, self.engine)}: the second argument of {name} is a path in quotes")
-            first = exp.Anonymous(this="variant_get", expressions=[first, further[0]])
+            kinds = [exp.Literal.string("string")] if name == "variant_extract_string" else []
+            first = exp.Anonymous(this="variant_get", expressions=[first, path, *kinds])
+        if name in _EXTRACTS:
+            return self.expression(first)
         value = self.expression(first)[0]
         if name == "variant_exists":
             return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
@@ -264,9 +284,12 @@ class ExpressionRewriter:
             return exp.Literal.string("VARIANT"), None
         if name == "to_json":
             return self.call("to_json", value), None
-        if name == "variant_contains":
-            return self._contains(node, value, further), None
-        return self.call(OF_ONE_VARIANT[name], value), None
+        function = OF_ONE_VARIANT[name]
+        return self.call(function, value), VARIANT_STORAGE if FUNCTIONS[function].returns_variant else None
+
+    def _as_variant(self, value: exp.Expr) -> exp.Expr:
+        """Return a rewritten value of the engine as a Variant."""
+        return self.call("parse_json", exp.cast(exp.Anonymous(this="to_json", expressions=[value]), "TEXT"))
 
     def _arrow(self, node: exp.JSONExtract | exp.JSONExtractScalar) -> SqlError:
         """Return the error for ``v->'a'`` and ``v->>'a'``, which are of JSON."""
@@ -283,8 +306,7 @@ class ExpressionRewriter:
             raise SqlError(f"{written(node, self.engine)}: variant_contains takes a Variant and the value to look for")
         needle, kind = self.expression(further[0])
         if kind is None:
-            as_text = exp.cast(exp.Anonymous(this="to_json", expressions=[needle]), "TEXT")
-            needle = self.call("parse_json", as_text)
+            needle = self._as_variant(needle)
         return self.call("variant_contains", value, needle)
 
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
