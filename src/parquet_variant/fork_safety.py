@@ -33,7 +33,7 @@ _FORK_SECONDS = 10.0
 
 
 class Lock(Protocol):
-    """What `threading.RLock` makes."""
+    """A lock, such as `threading.RLock()` returns."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Take the lock; return False if another thread holds it and `blocking` is False."""

@@ -1,1 +1,1 @@
-"""What public functions, queries and file formats share: inputs, casts, walks over columns, extraction of paths."""
+"""Code that public functions, queries and file formats share: inputs, casts, walks over columns, paths in columns."""

@@ -51,7 +51,7 @@ _SHOWN_DIGITS = 50
 
 @dataclass(frozen=True, slots=True)
 class Pass(Generic[Result]):
-    """What a pass computes: a result from the tape of some rows, and the combination of two results."""
+    """The computation of a pass: a result from the tape of some rows, and the combination of two results."""
 
     from_tape: Callable[[Tape], Result]
     combine: Callable[[Result, Result], Result]

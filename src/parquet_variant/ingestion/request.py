@@ -83,7 +83,7 @@ class IngestOptions(TextKeywords, total=False):
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How every task reads JSON text.
+    """The options by which every task reads JSON text.
 
     Parameters
     ----------

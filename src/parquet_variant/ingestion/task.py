@@ -42,7 +42,7 @@ Shredded: TypeAlias = ShreddedRows | VariantArray
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """What all tasks of a job need to write their rows.
+    """The plan by which all tasks of a job write their rows.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Where bytes come from and go to: filesystems, engines that run tasks, staged directories."""
+"""Reading and writing bytes: filesystems, engines that run tasks, staged directories."""

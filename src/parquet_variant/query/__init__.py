@@ -1,1 +1,1 @@
-"""What a query asks for and what statistics let it skip, whatever the format."""
+"""Requests of queries, and the data that statistics allow them to skip, for every format."""

@@ -69,7 +69,7 @@ class TableColumns:
 
 
 class ColumnMatch(NamedTuple):
-    """What a dotted name refers to: a column, and the fields of the struct in it."""
+    """The column that a dotted name refers to, and the fields of the struct in it."""
 
     column: str
     fields: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""How many Parquet levels a shredded Variant column may have.
+"""The limit of Parquet levels of a shredded Variant column.
 
 Owns the limit that every writer keeps. `ShreddingSchema` counts its levels and cuts what is deeper.
 

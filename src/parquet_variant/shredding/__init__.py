@@ -1,1 +1,1 @@
-"""What to shred: profiles of paths, policies that choose columns, drift, and statistics by path."""
+"""Choosing what to shred: profiles of paths, policies that choose columns, drift, and statistics by path."""

@@ -1,1 +1,1 @@
-"""What table formats share apart from their logs: schemas, rows, statistics, changes."""
+"""Code that table formats share, apart from their logs: schemas, rows, statistics, changes."""

@@ -1,4 +1,4 @@
-"""What writes of a table are given: rows in any form, and the option ``schema=``.
+"""The input of writes to a table: rows in any form, and the option ``schema=``.
 
 Owns the first batch of an iterable, all rows in memory, and shredding schemas by column. Single batches are
 converted by `interop.table_of`.

@@ -1,4 +1,4 @@
-"""How the rows of a table have drifted from the schemas that its files shred.
+"""The drift of a table's rows from the schemas of its files.
 
 Owns the profiles and schemas of the files of a table, which tasks collect, and the report of each Variant column.
 Leaves reading files to the table formats, and the judgement to `shredding.drift`.

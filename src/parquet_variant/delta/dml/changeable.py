@@ -1,7 +1,7 @@
 """Delta tables as `tables.changes` sees them: planning, files, and the commit of row changes.
 
-Owns what is Delta's about a change: deletion vectors, change data, row tracking, identity columns, statistics as JSON,
-and the transaction. Leaves the changes themselves to `tables.changes`.
+Owns the parts of a change that are specific to Delta: deletion vectors, change data, row tracking, identity columns,
+statistics as JSON, and the transaction. Leaves the changes themselves to `tables.changes`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from parquet_variant.tables.write_plan import TableWritePlan
 
 @dataclass(frozen=True)
 class DeltaChangePlan(ChangePlan[Add]):
-    """What every task of a change to a Delta table needs; can be pickled."""
+    """The plan of a change to a Delta table, for every task; can be pickled."""
 
     current: Snapshot  # The table without its list of files.
     write: WritePlan

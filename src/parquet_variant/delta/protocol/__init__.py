@@ -1,1 +1,1 @@
-"""What a table requires of its readers and writers: actions, features, properties, schema."""
+"""Requirements of a table for its readers and writers: actions, features, properties, schema."""

@@ -36,7 +36,7 @@ from parquet_variant.tables.storage import LocalStorage
 
 @dataclass(frozen=True)
 class DeltaScanReport(TableScanReport):
-    """How much of a table a scan reads.
+    """The files, row groups, columns and bytes of a table that a scan reads.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ def changed_metadata(table: LoadedTable, change: TableChange) -> TableMetadata:
 
 
 def write_metadata_file(table: LoadedTable, metadata: TableMetadata) -> str:
-    """Write the metadata of the next version to a file with a name of its own, and return its location."""
+    """Write the metadata of the next version to a file with a unique name, and return its location."""
     number = 0 if table.metadata_location is None else version_number(table.metadata_location) + 1
     location = f"{table.metadata_directory()}/{number:05}-{uuid.uuid4()}{metadata_suffix(table.metadata)}"
     table.files.write(location, metadata_bytes(table.metadata, metadata))

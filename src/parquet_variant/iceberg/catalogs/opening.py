@@ -1,4 +1,4 @@
-"""Which catalog and table a user means: a name with a catalog, a directory, or a metadata file.
+"""Finding the catalog and the table that a user names: by a name in a catalog, a directory, or a metadata file.
 
 Owns reading the arguments ``table`` and ``catalog`` of public functions.
 """

@@ -74,7 +74,7 @@ class RestCatalog(Catalog):
             body["location"] = metadata.location
         answer = self._request("POST", _TABLES, identifier, body, headers=_DELEGATION)
         staged = self._loaded(identifier, answer)
-        # The server assigned ids, UUID and location of its own: these are the table's.
+        # The server assigns ids, the UUID and the location.
         return replace(staged, metadata_location=None)
 
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:

@@ -1,7 +1,7 @@
 """Iceberg tables as `tables.changes` sees them: planning, files, and the commit of row changes.
 
-Owns what is Iceberg's about a change: deletion vectors in Puffin, row lineage, the modes and isolation levels of the
-table's properties. Leaves the changes themselves to `tables.changes`.
+Owns the parts of a change that are specific to Iceberg: deletion vectors in Puffin files, row lineage, and the modes
+and isolation levels of the table's properties. Leaves the changes themselves to `tables.changes`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from parquet_variant.tables.storage import Storage, open_storage
 
 @dataclass(frozen=True)
 class IcebergChangePlan(ChangePlan[TableFile]):
-    """What every task of a change to an Iceberg table needs; can be pickled."""
+    """The plan of a change to an Iceberg table, for every task; can be pickled."""
 
     current: Snapshot
     write: IcebergWritePlan

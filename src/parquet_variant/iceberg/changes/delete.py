@@ -32,8 +32,8 @@ def delete(
 ) -> ChangeResult:
     """Delete the rows for which a condition is true, in one commit.
 
-    Files that cannot match, by partition values and metrics, are never opened. Of the others, those with matches get a
-    deletion vector, or are rewritten without them where ``write.delete.mode`` is ``copy-on-write``.
+    Files that cannot match, by partition values and metrics, are not opened. Files with matches get a deletion
+    vector, or are rewritten without these rows if ``write.delete.mode`` is ``copy-on-write``.
 
     Parameters
     ----------
@@ -93,5 +93,5 @@ def table_to_change(
     branch: str,
     storage_options: Mapping[str, str] | None,
 ) -> Snapshot:
-    """Return the newest snapshot of the branch that a change is about."""
+    """Return the newest snapshot of the branch to change."""
     return snapshot(table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options)

@@ -1,4 +1,4 @@
-"""Changing how new files are partitioned and sorted; existing files stay as they are."""
+"""Changing the partitioning and the sort order of new files; existing files are not changed."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """What a manifest holds of one partition field; bounds are in their binary form."""
+    """The summary of one partition field over the files of a manifest; bounds are in their binary form."""
 
     contains_null: bool
     contains_nan: bool | None = None

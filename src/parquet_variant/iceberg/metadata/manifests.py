@@ -32,7 +32,7 @@ _FORMATS = {"parquet", "avro", "orc", "puffin"}
 
 
 class Content(IntEnum):
-    """What a file holds."""
+    """The content of a file."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -40,7 +40,7 @@ class Content(IntEnum):
 
 
 class Status(IntEnum):
-    """What a manifest entry says about its file."""
+    """The status of a file in a manifest entry."""
 
     EXISTING = 0
     ADDED = 1

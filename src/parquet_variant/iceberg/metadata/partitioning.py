@@ -42,7 +42,7 @@ class PartitionField:
 
 @dataclass(frozen=True)
 class PartitionSpec:
-    """How rows are divided into files."""
+    """The fields by which rows are divided into files."""
 
     id: int = 0
     fields: tuple[PartitionField, ...] = ()
@@ -205,7 +205,7 @@ class SortField:
 
 @dataclass(frozen=True)
 class SortOrder:
-    """How rows are sorted inside of a file; id 0 is unsorted."""
+    """The fields by which the rows of a file are sorted; id 0 means unsorted."""
 
     id: int = 0
     fields: tuple[SortField, ...] = ()

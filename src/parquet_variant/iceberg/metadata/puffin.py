@@ -26,7 +26,7 @@ Rows = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class WrittenVector:
-    """Where a deletion vector is in a Puffin file."""
+    """The place of a deletion vector in a Puffin file."""
 
     data_file: str
     offset: int

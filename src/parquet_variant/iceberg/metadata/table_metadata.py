@@ -224,7 +224,7 @@ class TableMetadata:
 
     @cached_property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
-        """The current schema, then the others from the newest to the oldest."""
+        """The current schema, then the other schemas from the newest to the oldest."""
         older = sorted((s for s in self.schemas.values() if s.id != self.schema.id), key=lambda s: -s.id)
         return (self.schema, *older)
 
@@ -284,7 +284,7 @@ class TableMetadata:
 
     @property
     def snapshot_log(self) -> list[tuple[int, int]]:
-        """When which snapshot became the current one: milliseconds and snapshot id, oldest first."""
+        """The times at which snapshots became current: milliseconds and snapshot id, oldest first."""
         try:
             return [(int(entry["timestamp-ms"]), int(entry["snapshot-id"])) for entry in self._list("snapshot-log")]
         except (KeyError, TypeError, ValueError) as error:

@@ -25,7 +25,7 @@ _LONGS = {"long", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamp
 _DAY_TICKS = {"timestamp": 86_400_000_000, "timestamp_ns": 86_400_000_000_000}
 _EPOCH = date(1970, 1, 1)
 _SECOND = timedelta(seconds=1)
-# Raises rather than rounds: a default or a partition value must stay what it is.
+# Raise instead of rounding, because a default or a partition value must be exact.
 _EXACT = Context(prec=80, traps=[Inexact])
 
 

@@ -62,7 +62,7 @@ def check_readable(file: TableFile) -> None:
 
 @contextmanager
 def data_file_errors(file: TableFile) -> Iterator[None]:
-    """Turn what goes wrong with a data file into an `IcebergError` that names it."""
+    """Raise errors about a data file as `IcebergError`s that name the file."""
     try:
         yield
     except FileNotFoundError:

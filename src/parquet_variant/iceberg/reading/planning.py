@@ -1,6 +1,6 @@
-"""Which data files a query needs: manifests by summaries, then files by partition values, then by metrics.
+"""Choosing the data files of a query: manifests by summaries, then files by partition values, then by metrics.
 
-Owns `plan_files`. A table of many files is planned manifest by manifest: only what is left is kept in memory.
+Owns `plan_files`. A table of many files is planned one manifest at a time; memory holds only files that may match.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parquet_variant.tables.pruning import FILES_AT_ONCE
 
 @dataclass
 class PlannedFiles:
-    """The data files that are left of a snapshot, and how many were pruned for which reason."""
+    """The data files of a snapshot that may hold a match, and the number of files that were pruned by each reason."""
 
     files: list[TableFile] = field(default_factory=list)
     total: int = 0
@@ -80,7 +80,7 @@ def _matching(
 
 
 def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile]) -> list[TableFile]:
-    """Return those of some files of a snapshot that may hold a match."""
+    """Return the files among `files` that may hold a match."""
     matches: list[TableFile] = []
     for spec_id in dict.fromkeys(file.file.spec_id for file in files):
         members = [file for file in files if file.file.spec_id == spec_id]

@@ -46,7 +46,7 @@ def read_table(
         The table and its snapshot; see `snapshot`.
     columns
         Names of top-level columns, in the order of the result; all by default. ``_row_id``,
-        ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can be named, too.
+        ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can also be named.
     threads
         Number of files that are read at the same time (default: one per CPU).
 
@@ -146,7 +146,7 @@ def rows_of_files(
 ) -> Iterator[pa.Table]:
     """Yield the rows of each file, in order.
 
-    No more files than one are in memory besides those that threads read.
+    Memory holds the files that the threads read, and one more.
     """
 
     def rows_of(file: TableFile) -> pa.Table:

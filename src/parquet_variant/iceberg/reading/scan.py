@@ -47,7 +47,7 @@ from parquet_variant.tables.scanning.table_scan import ColumnOfRows, TableScan
 
 @dataclass(frozen=True)
 class IcebergScanReport(TableScanReport):
-    """How much of a table a scan reads.
+    """The files, row groups, columns and bytes of a table that a scan reads.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def scan(
     allow_outside: bool = False,
     threads: int | None = None,
 ) -> IcebergScan:
-    """Plan a query by path over a table; files that cannot match are never opened.
+    """Plan a query by path over a table; files that cannot hold a match are not opened.
 
     Parameters
     ----------
@@ -182,15 +182,15 @@ def scan(
         The table and its snapshot; see `snapshot`.
     columns, where
         As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
-        ordinary column. ``_row_id``, ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can be named, too.
+        ordinary column. ``_row_id``, ``_last_updated_sequence_number``, ``_file`` and ``_pos`` can also be named.
     column
         The Variant column (dotted if it is inside of structs), if the table has several.
     skipping
-        Use statistics, of manifests and of files; the result is the same without.
+        Whether to use statistics of manifests and of files; the result is the same without them.
     zone
         The session time zone of casts.
     threads
-        Number of row groups that are read at the same time (default: one per CPU). Rows come in order.
+        Number of row groups to read at the same time (default: one per CPU). Rows are returned in order.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def extract(
     """Read paths of a table's Variant column as typed Arrow columns.
 
     Parameters, errors
-        As for `scan`, the options too.
+        As for `scan`, including the options.
 
     Returns
     -------

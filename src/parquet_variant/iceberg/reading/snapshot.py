@@ -1,4 +1,4 @@
-"""A snapshot of a table: which one is meant, its schema, and its manifests.
+"""A snapshot of a table: its choice, its schema, and its manifests.
 
 Owns `Snapshot` and time travel by snapshot id, time, branch and tag. Which files a query
 needs is decided in `planning`.
@@ -34,7 +34,7 @@ class Snapshot:
     schema
         The columns: the current ones, or those of the snapshot where an older one was asked for.
     branch
-        The branch that changes of this snapshot go to.
+        The branch to which changes of this snapshot are committed.
     """
 
     table: LoadedTable

@@ -1,4 +1,4 @@
-"""A data file of a snapshot with everything that it takes to read or change it.
+"""A data file of a snapshot, with all that is needed to read or change the file.
 
 Owns `TableFile`, the unit that plans, scans, write plans and row changes pass on.
 """

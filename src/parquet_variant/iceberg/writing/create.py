@@ -32,7 +32,7 @@ Names = Sequence[str] | str
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """What a user asks of a new table, apart from its columns."""
+    """The definition of a new table, apart from its columns."""
 
     partition_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class Replacement:
 
 
 def replacement(former: TableMetadata, arrow: pa.Schema, asked: TableDefinition) -> Replacement:
-    """Return what replaces a table: columns that stay the same keep their field ids."""
+    """Return the replacement of a table; unchanged columns keep their field ids."""
     ids = count(former.last_column_id + 1)
     drawn = schema_of_arrow(arrow)
     fields = tuple(_kept_or_new(f, former.schema, ids) for f in drawn.fields)

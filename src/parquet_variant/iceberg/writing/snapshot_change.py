@@ -1,4 +1,4 @@
-"""What a commit does to the files of a table.
+"""The changes that a commit makes to the files of a table.
 
 Owns `SnapshotChange`, which operations make and `commit` carries out.
 """
@@ -18,7 +18,7 @@ ReadsAdded: TypeAlias = "Callable[[Sequence[ManifestEntry]], bool]"
 
 @dataclass(frozen=True)
 class SnapshotChange:
-    """What a commit does to the files of a table.
+    """The changes that a commit makes to the files of a table.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class SnapshotChange:
     rewrites_manifests
         Whether all manifests of one kind are merged, their entries sorted by partition.
     touched
-        Data files of the base that must be as they were: those that are removed or get a vector.
+        Data files of the base that must be unchanged, because the change removes them or gives them a vector.
     reads_added
         Whether files that other commits added matter to this change; None if they never do.
     batch

@@ -93,7 +93,7 @@ class XmlOptions:
 
 @dataclass(frozen=True, slots=True)
 class TextLayout:
-    """How JSON values are arranged in a text.
+    """The arrangement of JSON values in a text, and the options of its format.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which lines a sample of an input contains: those whose first byte is in a chosen block of the text of the file.
+"""Sampling of inputs: a line is in the sample if its first byte is in a chosen block of the text of the file.
 
 The choice depends on the position in the file only, so that the sample is the same for any splits and chunks.
 """

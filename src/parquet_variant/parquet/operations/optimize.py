@@ -98,7 +98,7 @@ class ShreddedFile:
 
 @dataclass(frozen=True, slots=True)
 class FormatToOptimize:
-    """How `optimize_directory` finds, describes, profiles and merges the files of a format."""
+    """The functions by which `optimize_directory` finds, describes, profiles and merges the files of a format."""
 
     files: Callable[[str], Sequence[File]]  # The files of a directory.
     describe: Callable[[Any], ShreddedFile]

@@ -1,4 +1,4 @@
-"""What files prove about the paths of a Variant column: the one type of a path, and the keys that occur at all.
+"""Facts that files prove about the paths of a Variant column: the only type of a path, and the keys that occur.
 
 Owns conclusions that hold for every row of several files. Leaves the columns of a path to `projection`, and what
 statistics prove about one row group to `path_statistics`.

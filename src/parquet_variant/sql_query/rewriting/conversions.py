@@ -1,4 +1,4 @@
-"""How functions get Variants as arguments: as JSON, as text, or not at all; and the Arrow types of simple expressions.
+"""Conversion of Variants that are arguments of functions, to JSON or to text; and the types of simple expressions.
 
 Owns the tables of functions. Leaves the casts to `nested_casts`, and functions over Variants to `variant_functions`.
 """

@@ -1,4 +1,4 @@
-"""What the modules that rewrite parts of a query may ask of those above them.
+"""Interfaces through which the modules that rewrite parts of a query call the modules above them.
 
 Owns the two interfaces, so that no module imports the one that calls it.
 """

@@ -1,4 +1,4 @@
-"""What row changes need of a table format: `ChangeableTable` on the driver, and `ChangePlan` in every task.
+"""The interface of row changes to a table format: `ChangeableTable` on the driver, and `ChangePlan` in every task.
 
 Owns the interfaces and the records that pass between them. A format implements both; the operations are in
 `operations` and `merge_run`, the changes of one file in `file_changes` and `patching`.
@@ -37,7 +37,7 @@ PathBounds: TypeAlias = "Sequence[tuple[str, VariantPath, ValueBounds]]"
 
 @dataclass(frozen=True)
 class FileChange(Generic[File]):
-    """What a change does to one data file."""
+    """The effect of a change on one data file."""
 
     file: File
     is_changed: bool = False
@@ -88,7 +88,7 @@ class NoIdentities(IdentitySource):
 
 
 class ChangePlan(ABC, Generic[File]):
-    """What every task of a change needs to change one file; can be pickled.
+    """The plan by which every task of a change changes one file; can be pickled.
 
     Subclasses provide four attributes: `write`, the plan by which new files are written; `storage`; `uses_vectors`,
     whether deletion vectors mark deleted rows; `records_changes`, whether changed rows are also written as change data.

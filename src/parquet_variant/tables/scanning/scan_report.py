@@ -15,7 +15,7 @@ from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 @dataclass(frozen=True)
 class TableScanReport(Report):
-    """How much of a table a scan reads.
+    """The files, row groups, columns and bytes of a table that a scan reads.
 
     Parameters
     ----------
