@@ -355,7 +355,7 @@ def _evolved(
     catalog: CatalogOption,
     storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         schema = checked_schema(replace(change(metadata), id=max(metadata.schemas) + 1))
         if not schema.fields:
@@ -372,7 +372,7 @@ def _evolved(
             requires=assert_schema(metadata),
         )
 
-    after = change_metadata(table, made, catalog, storage_options)
+    after = change_metadata(table, make_change, catalog, storage_options)
     current = after.metadata.current_snapshot
     return CommitResult(None if current is None else current.id)
 

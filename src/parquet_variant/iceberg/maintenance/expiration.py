@@ -91,7 +91,7 @@ def expire_snapshots(
     cutoff = None if older_than is None else to_millis(older_than)
     before: list[TableMetadata] = []
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         check_deletable(metadata)
         before[:] = [metadata]
@@ -110,7 +110,7 @@ def expire_snapshots(
         return change_of(*updates, requires=requires)
 
     loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
-    after = change_metadata(Snapshot(loaded, None, loaded.metadata.schema), made)
+    after = change_metadata(Snapshot(loaded, None, loaded.metadata.schema), make_change)
     expired = tuple(number for number in before[0].snapshots if number not in after.metadata.snapshots)
     if not expired or not delete_files:
         return ExpireResult(expired, 0)

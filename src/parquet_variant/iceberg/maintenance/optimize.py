@@ -140,8 +140,8 @@ def optimize(
         table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
     )
     check_writable(current.metadata)
-    made = plan_write(current, file_bytes=file_bytes, options=options)
-    write = with_lineage(replace(made, shredding=schemas_by_column(schema, made.schema), rules=Rules()))
+    files_plan = plan_write(current, file_bytes=file_bytes, options=options)
+    write = with_lineage(replace(files_plan, shredding=schemas_by_column(schema, files_plan.schema), rules=Rules()))
     every_file = reshred or schema is not None or policy is not None or rewrite_all
     files = plan_files(current).files
     change = IcebergChangePlan(current.for_tasks(), write, uses_vectors=False)

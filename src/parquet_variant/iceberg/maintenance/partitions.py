@@ -57,7 +57,7 @@ def set_partitioning(
     """
     names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         spec = spec_of(
             names,
@@ -77,7 +77,7 @@ def set_partitioning(
             requires=[*assert_spec(metadata), *assert_schema(metadata)[1:2]],
         )
 
-    return _result(change_metadata(table, made, catalog, storage_options).metadata)
+    return _result(change_metadata(table, make_change, catalog, storage_options).metadata)
 
 
 def set_sort_order(
@@ -117,7 +117,7 @@ def set_sort_order(
     """
     names = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)
         if order.fields == metadata.sort_order.fields:
@@ -137,7 +137,7 @@ def set_sort_order(
             return change_of(*updates, requires=[requirement])
         return change_of({"action": "set-default-sort-order", "sort-order-id": existing.id}, requires=[requirement])
 
-    return _result(change_metadata(table, made, catalog, storage_options).metadata)
+    return _result(change_metadata(table, make_change, catalog, storage_options).metadata)
 
 
 def _result(metadata: TableMetadata) -> CommitResult:

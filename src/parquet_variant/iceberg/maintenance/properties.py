@@ -52,12 +52,12 @@ def set_properties(
     """
     checked = checked_properties(properties)
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         WriteProperties({**metadata.properties, **checked}).check()
         return change_of(properties_update(checked), requires=assert_uuid(metadata)) if checked else None
 
-    change_metadata(table, made, catalog, storage_options)
+    change_metadata(table, make_change, catalog, storage_options)
 
 
 def remove_properties(
@@ -92,14 +92,14 @@ def remove_properties(
     """
     removed = [names] if isinstance(names, str) else list(names)
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         present = [name for name in removed if name in metadata.properties]
         if not present:
             return None
         return change_of({"action": "remove-properties", "removals": present}, requires=assert_uuid(metadata))
 
-    change_metadata(table, made, catalog, storage_options)
+    change_metadata(table, make_change, catalog, storage_options)
 
 
 def upgrade(
@@ -133,7 +133,7 @@ def upgrade(
     3
     """
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         if metadata.version == NEWEST_VERSION:
             return None
         updates: list[dict[str, Any]] = []
@@ -142,4 +142,4 @@ def upgrade(
         updates.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
         return change_of(*updates, requires=assert_uuid(metadata))
 
-    change_metadata(table, made, catalog, storage_options)
+    change_metadata(table, make_change, catalog, storage_options)

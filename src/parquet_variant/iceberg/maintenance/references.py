@@ -1,4 +1,4 @@
-"""Branches and tags: made, moved and dropped; and the main branch rolled back."""
+"""Creating, moving and dropping branches and tags, and rolling back the main branch."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def drop_reference(
     ['main']
     """
 
-    def made(metadata: TableMetadata) -> TableChange:
+    def make_change(metadata: TableMetadata) -> TableChange:
         check_writable(metadata)
         if name == MAIN:
             raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
@@ -146,7 +146,7 @@ def drop_reference(
             raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
         return change_of({"action": "remove-snapshot-ref", "ref-name": name}, requires=assert_ref(metadata, name))
 
-    change_metadata(table, made, catalog, storage_options)
+    change_metadata(table, make_change, catalog, storage_options)
 
 
 def rollback(
@@ -188,7 +188,7 @@ def rollback(
     if (snapshot_id is None) == (timestamp is None):
         raise IcebergError("give either snapshot_id= or timestamp=", reason="bad-argument")
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         target = snapshot_id
         if target is None:
@@ -213,7 +213,7 @@ def rollback(
         )
         return change_of(set_reference(MAIN, moved), requires=assert_ref(metadata, MAIN))
 
-    after = change_metadata(table, made, catalog, storage_options)
+    after = change_metadata(table, make_change, catalog, storage_options)
     return CommitResult(None if after.metadata.current_snapshot is None else after.metadata.current_snapshot.id)
 
 
@@ -255,7 +255,7 @@ def fast_forward(
     2
     """
 
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         references = metadata.references
         for reference_name in (name, to):
@@ -269,7 +269,7 @@ def fast_forward(
         requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
         return change_of(set_reference(name, Reference(target, "branch")), requires=requires)
 
-    after = change_metadata(table, made, catalog, storage_options)
+    after = change_metadata(table, make_change, catalog, storage_options)
     return CommitResult(after.metadata.references[name].snapshot_id)
 
 
@@ -282,7 +282,7 @@ def _refer(
     catalog: CatalogOption,
     storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
-    def made(metadata: TableMetadata) -> TableChange | None:
+    def make_change(metadata: TableMetadata) -> TableChange | None:
         check_writable(metadata)
         former = metadata.references.get(name)
         if former is not None and former.type != kind:
@@ -297,5 +297,5 @@ def _refer(
             return None
         return change_of(set_reference(name, reference), requires=assert_ref(metadata, name))
 
-    after = change_metadata(table, made, catalog, storage_options)
+    after = change_metadata(table, make_change, catalog, storage_options)
     return CommitResult(after.metadata.references[name].snapshot_id)

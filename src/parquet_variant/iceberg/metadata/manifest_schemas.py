@@ -107,8 +107,8 @@ def entry_schema(spec: PartitionSpec, types: Sequence[PrimitiveType]) -> AvroSch
 
 def _partition_field(number: int, name: str, kind: PrimitiveType) -> AvroSchema:
     safe = safe_name(name)
-    made = _optional_field(number, safe, _avro_type(kind, number))
-    return made if safe == name else made | {"iceberg-field-name": name}
+    avro_field = _optional_field(number, safe, _avro_type(kind, number))
+    return avro_field if safe == name else avro_field | {"iceberg-field-name": name}
 
 
 def safe_name(name: str) -> str:

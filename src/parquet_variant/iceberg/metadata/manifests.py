@@ -283,7 +283,7 @@ def write_manifest(
         added_rows=counts.rows[Status.ADDED],
         existing_rows=counts.rows[Status.EXISTING],
         deleted_rows=counts.rows[Status.DELETED],
-        partitions=tuple(summary.made() for summary in summaries),
+        partitions=tuple(summary.make_change() for summary in summaries),
     )
     return WrittenManifest(data, file)
 
@@ -323,7 +323,7 @@ class _Summary:
             self.lower = value if self.lower is None or _key(value) < _key(self.lower) else self.lower
             self.upper = value if self.upper is None or _key(value) > _key(self.upper) else self.upper
 
-    def made(self) -> FieldSummary:
+    def make_change(self) -> FieldSummary:
         bounds = [None if raw is None else to_bytes(raw, self.kind) for raw in (self.lower, self.upper)]
         return FieldSummary(self.has_null, self.has_nan, bounds[0], bounds[1])
 

@@ -163,7 +163,7 @@ def spec_of(
     Raises `IcebergError`: reason ``"bad-partitioning"`` or ``"unknown-column"``.
     """
     ids = {(f.source_id, str(f.transform)): f.field_id for spec in former for f in spec.fields}
-    made: list[PartitionField] = []
+    new_fields: list[PartitionField] = []
     for text in fields:
         spec_field = SpecField.parse(text)
         place, column = schema.find(spec_field.column)
@@ -173,14 +173,14 @@ def spec_of(
             last_partition_id += 1
             field_id = last_partition_id
         name = spec_field.name or _field_name(".".join(place), spec_field.transform)
-        if any(f.name == name or f.field_id == field_id for f in made):
+        if any(f.name == name or f.field_id == field_id for f in new_fields):
             raise IcebergError(f"two partition fields are {text!r}: name each once", reason="bad-partitioning")
         if spec_field.transform.name != "identity" and schema.get(name) is not None:
             raise IcebergError(
                 f"the partition field {name!r} has the name of a column: rename the column", reason="bad-partitioning"
             )
-        made.append(PartitionField(column.id, field_id, name, spec_field.transform))
-    return PartitionSpec(spec_id, tuple(made))
+        new_fields.append(PartitionField(column.id, field_id, name, spec_field.transform))
+    return PartitionSpec(spec_id, tuple(new_fields))
 
 
 def _field_name(column: str, transform: Transform) -> str:
@@ -249,7 +249,7 @@ def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -
 
     Raises `IcebergError`: reason ``"unknown-column"`` or ``"bad-partitioning"``.
     """
-    made = []
+    new_fields = []
     for text in fields:
         match = _ORDER.fullmatch(text)
         assert match is not None
@@ -258,8 +258,8 @@ def sort_order_of(fields: Sequence[str], schema: Schema, *, order_id: int = 1) -
         _check_sortable(column.type, spec_field)
         descending = (match[2] or "").lower() == "desc"
         nulls_last = descending if match[3] is None else match[3].lower() == "last"
-        made.append(SortField(column.id, spec_field.transform, descending, nulls_last))
-    return SortOrder(order_id if made else 0, tuple(made))
+        new_fields.append(SortField(column.id, spec_field.transform, descending, nulls_last))
+    return SortOrder(order_id if new_fields else 0, tuple(new_fields))
 
 
 def _check_sortable(kind: IcebergType, spec_field: SpecField) -> None:

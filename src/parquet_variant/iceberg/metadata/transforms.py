@@ -1,4 +1,4 @@
-"""Partition transforms: applied to columns, and read backwards as the range of source values of a partition.
+"""Partition transforms: applied to columns, and inverted to the range of source values of a partition.
 
 Owns `Transform` (specification, "Partition Transforms"). Partition specs are in `partitioning`; pruning by ranges is in
 `reading.pruning`.
@@ -59,7 +59,7 @@ class Transform:
 
     @classmethod
     def parse(cls, text: str) -> Transform:
-        """Read the JSON form of a transform; an unknown one is kept as it is."""
+        """Read the JSON form of a transform; the text of an unknown transform becomes its name."""
         match = _WITH_PARAMETER.fullmatch(text)
         if match is not None and int(match[2]) > 0:
             return cls(match[1], int(match[2]))
@@ -174,7 +174,7 @@ def _integers(array: pa.Array) -> Any:
 
 
 def hash_values(array: pa.Array, source: PrimitiveType) -> Hashes:
-    """Return the hash of each value of an Arrow array (specification, Appendix B); that of null has no meaning."""
+    """Return the hash of each value of an Arrow array (specification, Appendix B); the hash of null has no meaning."""
     family = source.family
     if family == "date" or family in ("int", "long", "time", "timestamp", "timestamptz"):
         return hash_longs(_integers(array))

@@ -1,4 +1,4 @@
-"""The snapshots of a table, as its users look back on them."""
+"""The history of a table: its snapshots, newest first."""
 
 from __future__ import annotations
 

@@ -36,11 +36,13 @@ def check_writable(metadata: TableMetadata) -> None:
             file=metadata.location,
         )
     if metadata.document.get("encryption-keys"):
-        raise IcebergError("the table is encrypted: it cannot be written", reason="unsupported-feature")
+        raise IcebergError(
+            "the table is encrypted, and encrypted tables cannot be written", reason="unsupported-feature"
+        )
 
 
 def commit_snapshot(base: Snapshot, change: SnapshotChange) -> Snapshot:
-    """Commit a change that was planned on a snapshot, and return the snapshot that it made.
+    """Commit a change that was planned on a snapshot, and return the new snapshot.
 
     Other commits in between are allowed where they do not matter to the change.
     Raises `IcebergError`: reason ``"conflict"``, ``"too-many-retries"``, ``"unknown-outcome"`` or

@@ -1,7 +1,7 @@
 """The manifests of a new snapshot: kept, rewritten without removed files, merged, and added.
 
-Owns checking that files of the base are still as they were, and everything that turns the manifests of one snapshot
-into those of the next.
+Owns the check that files of the base are unchanged, and the step from the manifests of one snapshot to the manifests of
+the next snapshot.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FileKey = tuple[str, int | None]
 
 @dataclass
 class NextManifests:
-    """The manifests of a new snapshot, and what changed against its parent."""
+    """The manifests of a new snapshot, and the files that its parent has and the snapshot does not."""
 
     files: list[ManifestFile] = field(default_factory=list)
     removed: list[DataFile] = field(default_factory=list)  # Data files and delete files.
@@ -36,7 +36,7 @@ class NextManifests:
 
 @dataclass
 class ManifestWriter:
-    """Writes manifests of one commit; `locations` are all that it wrote, in any attempt."""
+    """A writer of the manifests of one commit; `locations` are those of all attempts."""
 
     table: LoadedTable
     metadata: TableMetadata  # With the schema and the specs that the commit adds.
@@ -72,7 +72,7 @@ class ManifestWriter:
 
 
 def file_key(file: DataFile) -> FileKey:
-    """Return what identifies a file of a snapshot: many deletion vectors can be in one Puffin file."""
+    """Return the key of a file of a snapshot: one Puffin file can hold many deletion vectors."""
     return file.path, file.content_offset
 
 
@@ -81,30 +81,30 @@ def next_manifests(base: Snapshot, parent: Snapshot, change: SnapshotChange, wri
 
     Raises `IcebergError`: reason ``"conflict"``.
     """
-    made = NextManifests()
+    result = NextManifests()
     if parent.snapshot_id != base.snapshot_id and not change.removes_all:
         _check_unchanged(base, parent, change)
     added = [*writer.added(change.added, deletes=False), *writer.added(change.vectors, deletes=True)]
     if change.is_replacement:
-        made.files = added
-        return made
-    rewriting = _Rewriting(parent, writer, made, removes_all=change.removes_all)
+        result.files = added
+        return result
+    rewriting = _Rewriting(parent, writer, result, removes_all=change.removes_all)
     rewriting.remove(change.removed, deletes=False)
     vectors = {file.referenced_data_file for file in change.vectors}
     gone = {entry.file.path for entry in change.removed}
     rewriting.remove([*change.removed_deletes, *_vectors_of(parent, vectors | gone, change)], deletes=True)
     remaining = rewriting.apply()
-    made.files = (
+    result.files = (
         _sorted_manifests(remaining, parent, writer)
         if change.rewrites_manifests
         else _merged(remaining, parent, writer)
     )
-    made.files += added
-    return made
+    result.files += added
+    return result
 
 
 def _vectors_of(parent: Snapshot, locations: set[str | None], change: SnapshotChange) -> list[ManifestEntry]:
-    """Return the deletion vectors that data files have in a snapshot; also position deletes of one of them alone."""
+    """Return the deletion vectors of data files in a snapshot, and position deletes of only one of these files."""
     if not locations or change.removes_all:
         return []
     listed = {file_key(entry.file) for entry in change.removed_deletes}
@@ -117,8 +117,8 @@ def _vectors_of(parent: Snapshot, locations: set[str | None], change: SnapshotCh
 class _Rewriting:
     """Removes files from the manifests of a snapshot."""
 
-    def __init__(self, parent: Snapshot, writer: ManifestWriter, made: NextManifests, *, removes_all: bool) -> None:
-        self.parent, self.writer, self.made, self.removes_all = parent, writer, made, removes_all
+    def __init__(self, parent: Snapshot, writer: ManifestWriter, result: NextManifests, *, removes_all: bool) -> None:
+        self.parent, self.writer, self.result, self.removes_all = parent, writer, result, removes_all
         self.keys: dict[bool, set[FileKey]] = {True: set(), False: set()}
 
     def remove(self, entries: Iterable[ManifestEntry], *, deletes: bool) -> None:
@@ -150,7 +150,7 @@ class _Rewriting:
         changed = []
         for entry in entries:
             if file_key(entry.file) in removed:
-                self.made.removed.append(entry.file)
+                self.result.removed.append(entry.file)
                 changed.append(replace(entry, status=Status.DELETED, snapshot_id=self.writer.snapshot_id))
             else:
                 changed.append(replace(entry, status=Status.EXISTING))
@@ -158,7 +158,7 @@ class _Rewriting:
 
 
 def _merged(manifests: list[ManifestFile], parent: Snapshot, writer: ManifestWriter) -> list[ManifestFile]:
-    """Return manifests with small ones of one kind merged, where there are as many as the table's properties say."""
+    """Merge small manifests of one kind if there are as many as the table's properties require."""
     properties = parent.properties
     if properties.get(_MERGE, "true").lower() != "true":
         return manifests
@@ -192,10 +192,10 @@ def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: M
     groups: dict[tuple[int, bool], list[ManifestFile]] = defaultdict(list)
     for manifest in manifests:
         groups[manifest.spec_id, manifest.is_deletes].append(manifest)
-    made = []
+    result = []
     for (spec_id, deletes), members in groups.items():
         if len(members) == 1 and not members[0].deleted_files:
-            made += members
+            result += members
             continue
         entries = [
             replace(entry, status=Status.EXISTING)
@@ -206,11 +206,11 @@ def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: M
         entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])
         pieces = max(1, round(sum(manifest.length for manifest in members) / target))
         size = -(-len(entries) // pieces)
-        made += [
+        result += [
             writer.write(entries[start : start + size], spec_id, deletes=deletes)
             for start in range(0, len(entries), size)
         ]
-    return made
+    return result
 
 
 def _bins(manifests: Sequence[ManifestFile], target: int) -> list[list[ManifestFile]]:

@@ -58,33 +58,33 @@ def manifest_metrics(
     `shredded`: the places of Variants that the file shreds. Each has a bound, if only an empty one, because some
       readers take a Variant for unshredded if it has none.
     """
-    made = ManifestMetrics()
+    result = ManifestMetrics()
     for position, (place, f) in enumerate(metric_leaves(schema.struct)):
         mode = properties.metrics_mode(".".join(place), position)
         limit = truncation(mode, ".".join(place))
         column = metrics.columns.get(place)
         is_shredded = place in shredded
         if is_shredded:
-            made.lower_bounds[f.id] = made.upper_bounds[f.id] = bounds_to_bytes({})
+            result.lower_bounds[f.id] = result.upper_bounds[f.id] = bounds_to_bytes({})
         if column is None or mode == "none":
             continue
-        made.value_counts[f.id] = metrics.rows
+        result.value_counts[f.id] = metrics.rows
         if column.nulls is not None:
-            made.null_value_counts[f.id] = column.nulls
+            result.null_value_counts[f.id] = column.nulls
         if f.type in (PrimitiveType("float"), PrimitiveType("double")) and not info.may_hold_nan:
-            made.nan_value_counts[f.id] = 0
+            result.nan_value_counts[f.id] = 0
         if mode == "counts":
             continue
         if f.type == VARIANT:
-            _set_variant_bounds(made, f.id, column.paths)
+            _set_variant_bounds(result, f.id, column.paths)
         elif isinstance(f.type, PrimitiveType) and column.lower is not None and column.upper is not None:
-            _set_bounds(made, f, column.lower, column.upper, limit)
+            _set_bounds(result, f, column.lower, column.upper, limit)
     sizes = _column_sizes(info)
     for path, number in parquet_places(schema.struct):
         size = sum(size for leaf, size in sizes.items() if leaf[: len(path)] == path)
         if size:
-            made.column_sizes[number] = size
-    return made
+            result.column_sizes[number] = size
+    return result
 
 
 def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, NestedField]]:
@@ -98,14 +98,18 @@ def metric_leaves(struct: StructType, place: Place = ()) -> list[tuple[Place, Ne
     return places
 
 
-def _set_variant_bounds(made: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
+def _set_variant_bounds(result: ManifestMetrics, number: int, paths: Mapping[VariantPath, ValueBounds]) -> None:
     both = {p: b for p, b in paths.items() if b.lower is not None and b.upper is not None}
     if both:
-        made.lower_bounds[number] = bounds_to_bytes({path: b.lower for path, b in both.items() if b.lower is not None})
-        made.upper_bounds[number] = bounds_to_bytes({path: b.upper for path, b in both.items() if b.upper is not None})
+        result.lower_bounds[number] = bounds_to_bytes(
+            {path: b.lower for path, b in both.items() if b.lower is not None}
+        )
+        result.upper_bounds[number] = bounds_to_bytes(
+            {path: b.upper for path, b in both.items() if b.upper is not None}
+        )
 
 
-def _set_bounds(made: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
+def _set_bounds(result: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: pa.Scalar, limit: int | None) -> None:
     assert isinstance(f.type, PrimitiveType)
     if f.type.family in ("geometry", "geography"):
         return
@@ -116,9 +120,9 @@ def _set_bounds(made: ManifestMetrics, f: NestedField, lower: pa.Scalar, upper: 
     if limit is not None:
         low, high = _truncate_lower_bound(low, limit), _truncate_upper_bound(high, limit)
     if low is not None:
-        made.lower_bounds[f.id] = to_bytes(low, f.type)
+        result.lower_bounds[f.id] = to_bytes(low, f.type)
     if high is not None:
-        made.upper_bounds[f.id] = to_bytes(high, f.type)
+        result.upper_bounds[f.id] = to_bytes(high, f.type)
 
 
 def _raw_value(scalar: pa.Scalar, kind: PrimitiveType) -> Any:

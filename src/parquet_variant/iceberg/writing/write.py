@@ -216,10 +216,10 @@ def append(
             )
             change = replace(change, updates=updates, requirements=tuple(assert_schema(base.metadata)))
     first, data = first_rows(data) if policy is not None else (None, data)
-    made = write_plan(
+    files_plan = write_plan(
         base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options, columns=columns
     )
-    return _write_and_commit(base, made, data, change)
+    return _write_and_commit(base, files_plan, data, change)
 
 
 def overwrite(
@@ -252,8 +252,8 @@ def overwrite(
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     first, data = first_rows(data) if policy is not None else (None, data)
-    made = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
-    return _write_and_commit(base, made, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
+    files_plan = write_plan(base, schema=schema, policy=policy, first=first, file_bytes=file_bytes, options=options)
+    return _write_and_commit(base, files_plan, data, SnapshotChange("overwrite", removes_all=True, batch=batch))
 
 
 def commit_files(
@@ -333,8 +333,8 @@ def plan(
     3
     """
     base = _base_snapshot(table, catalog, branch, storage_options)
-    made = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
-    return replace(made, job=job)
+    files_plan = write_plan(base, schema=schema, file_bytes=file_bytes, options=options)
+    return replace(files_plan, job=job)
 
 
 def write_plan(
@@ -351,20 +351,20 @@ def write_plan(
 
     `policy`, `first`: how columns without a schema are inferred, and from which rows.
     """
-    made = plan_write(base, file_bytes=file_bytes, options=options, columns=columns)
-    schemas = schemas_by_column(schema, made.schema)
+    files_plan = plan_write(base, file_bytes=file_bytes, options=options, columns=columns)
+    schemas = schemas_by_column(schema, files_plan.schema)
     if policy is not None and first is not None:
-        schemas = _inferred_schemas(made, first, policy) | schemas
-    return replace(made, shredding=schemas)
+        schemas = _inferred_schemas(files_plan, first, policy) | schemas
+    return replace(files_plan, shredding=schemas)
 
 
-def _inferred_schemas(made: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
+def _inferred_schemas(files_plan: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
     from parquet_variant.array.parts import one_chunk
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.tables.file_metrics import column_at
 
     schemas = {}
-    for place in made.columns.variant_places():
+    for place in files_plan.columns.variant_places():
         if place[0] in first.column_names:
             array = VariantArray.from_storage(one_chunk(column_at(first, place)))
             schemas[".".join(place)] = infer_shredding_schema(array.to_unshredded(), policy)
@@ -387,8 +387,8 @@ def _base_snapshot(
     return base
 
 
-def _write_and_commit(base: Snapshot, made: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
-    files = [file for file in made.write_files(data) if file.file.record_count]
+def _write_and_commit(base: Snapshot, files_plan: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
+    files = [file for file in files_plan.write_files(data) if file.file.record_count]
     with removed_on_failure(base, files):
         done = _committed(base, replace(change, added=tuple(file.file for file in files)))
     if not done.committed:
