@@ -253,3 +253,24 @@ def test_the_number_of_partitions_is_estimated_from_a_sample(tmp_path: Path) -> 
             warnings.simplefilter("error")
             with pytest.raises(UserWarning, match=r"about [\d,]+ partitions"):
                 pv.ingest(tmp_path / name, tmp_path / "out", partition_by="id=$.id:int")
+
+
+def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("".join(f'{{"id": {n}, "day": "2026-01-0{n % 3 + 1}"}}\n' for n in range(9)))
+    dest = tmp_path / "table"
+    pv.ingest(tmp_path / "a.ndjson", dest, partition_by="day=$.day:date")
+    pv.ingest(tmp_path / "a.ndjson", dest, mode="append")
+    assert sorted(path.name for path in dest.iterdir() if path.is_dir()) == [f"day=2026-01-0{n}" for n in (1, 2, 3)]
+    assert not list(dest.glob("*.parquet"))
+    (tmp_path / "b.ndjson").write_text('{"id": 1}\n')
+    (tmp_path / "c.ndjson").write_text('{"id": 1, "day": "monday"}\n')
+    for source, options, reason in [
+        ("b.ndjson", {}, "missing-column"),
+        ("c.ndjson", {}, "cast"),
+        ("a.ndjson", {"partition_by": "id=$.id:int"}, "bad-option"),
+    ]:
+        with pytest.raises(pv.VariantError) as caught:
+            pv.ingest(tmp_path / source, dest, mode="append", **options)
+        assert caught.value.reason == reason
+    assert pv.parquet.read(dest).to_pylist().count({"id": 4, "day": "2026-01-02"}) == 2
+    assert len(pv.parquet.read(dest)) == 18

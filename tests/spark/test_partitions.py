@@ -68,3 +68,15 @@ def test_what_cannot_partition_is_one_line(frame, tmp_path, by, message):
             str(tmp_path / "out")
         )
     assert not (tmp_path / "out").exists()
+
+
+def test_an_append_without_partition_columns_uses_those_of_the_directory(spark, tmp_path):
+    dest = str(tmp_path / "t")
+    frame = spark.sql("SELECT id, parse_json('{}') AS v FROM range(3)")
+    frame.write.format("variant").mode("append").option("partitionBy", "id").save(dest)
+    frame.write.format("variant").mode("append").save(dest)
+    assert sorted(path.name for path in (tmp_path / "t").iterdir() if path.is_dir()) == ["id=0", "id=1", "id=2"]
+    for other, options in [(frame.select("v"), {}), (frame.selectExpr("id", "1 AS k", "v"), {"partitionBy": "k"})]:
+        with pytest.raises(Exception, match="is partitioned by id"):
+            other.write.format("variant").mode("append").options(**options).save(dest)
+    assert sorted(row.id for row in pv.spark.read(spark, dest).collect()) == [0, 0, 1, 1, 2, 2]

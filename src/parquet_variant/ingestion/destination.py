@@ -41,6 +41,11 @@ class Destination:
         self._request, self._staging, self._write = request, staging, write
 
     @property
+    def request(self) -> IngestRequest:
+        """The request, completed by what the destination determines, such as its partition columns."""
+        return self._request
+
+    @property
     def bad_records_path(self) -> str:
         """The directory of quarantined lines."""
         return f"{self.dest.rstrip('/')}/{BAD_RECORDS}"

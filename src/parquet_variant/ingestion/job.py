@@ -92,6 +92,8 @@ class IngestJob:
         self._request = replace(request, sources=(), rows=None, text=_with_csv_types(request.text, self._files))
         self._source_names = tuple(map(without_secrets, request.sources)) or ("the rows",)
         self._destination = open_destination(self._request)
+        if self._destination is not None:
+            self._request = self._destination.request
 
     def run(self, engine: Engine, warn: Callable[[str], None] | None = None) -> IngestResult:
         """Run all steps and return the result; if a step fails, restore the destination. Raises as `pv.ingest` does.

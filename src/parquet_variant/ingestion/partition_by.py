@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import bad_option
+from parquet_variant.errors import VariantError, VariantFileError, bad_option
+from parquet_variant.io.hive import partition_texts
+from parquet_variant.parquet.format.files import locate
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.tables.partitions import split_by_partition
@@ -28,6 +30,22 @@ class PartitionBy:
     """The partition columns, as typed paths in the order of the directories; empty without partitions."""
 
     columns: tuple[Selected, ...] = ()
+    is_derived: bool = False
+    """Whether the columns are those of the directory, instead of an option: values of another type are errors."""
+
+    @classmethod
+    def appending_to(cls, dest: str, option: PartitionBy) -> PartitionBy:
+        """Return the partition columns of a directory: the option's, or the paths with the names of the directory's.
+
+        Raises `VariantError` with reason ``"bad-option"`` if the option names other columns than the directory has.
+        """
+        existing = existing_partitions(dest)
+        if existing is None:
+            return option
+        check_partition_names(option.names, tuple(existing), dest)
+        if option or not existing:
+            return option
+        return cls(tuple(Selected(name, VariantPath((name,)), kind) for name, kind in existing.items()), True)
 
     @classmethod
     def of(cls, paths: PartitionColumns) -> PartitionBy:
@@ -69,12 +87,14 @@ class PartitionBy:
         return [pa.field(column.name, column.type) for column in self.columns]
 
     def values(self, array: VariantArray) -> dict[str, pa.Array]:
-        """Return the columns of some rows. A value that cannot be cast is null, and null is a partition."""
-        from parquet_variant.functions.variant_get import try_variant_get
+        """Return the columns of some rows. A value that cannot be cast is null, and null is a partition.
 
-        return {
-            column.name: try_variant_get(array, column.path or VariantPath(), column.type) for column in self.columns
-        }
+        Raises `CastError` for a value that cannot be cast to the type of a derived column.
+        """
+        from parquet_variant.functions.variant_get import try_variant_get, variant_get
+
+        extract = variant_get if self.is_derived else try_variant_get
+        return {column.name: extract(array, column.path or VariantPath(), column.type) for column in self.columns}
 
     def split(
         self, array: VariantArray, columns: Mapping[str, Any]
@@ -84,6 +104,45 @@ class PartitionBy:
             yield from split_columns(self.values(array), columns)
         else:
             yield {}, dict(columns)
+
+
+def existing_partitions(dest: str) -> dict[str, pa.DataType] | None:
+    """Return the partition columns of a directory and their types; None if the directory contains no Parquet files."""
+    try:
+        sources = locate(dest)
+    except VariantFileError as error:
+        if error.reason in ("no-files", "no-such-file"):
+            return None
+        raise
+    return {name: value.type for name, value in sources[0].partition}
+
+
+def check_partition_names(
+    names: Sequence[str], existing: Sequence[str], dest: str, option: str = "partition_by="
+) -> None:
+    """Refuse partition columns other than those of the directory; no names are accepted by any directory."""
+    if names and tuple(names) != tuple(existing):
+        columns = f"partitioned by {', '.join(existing)}" if existing else "not partitioned"
+        raise bad_option(
+            f"{option} names {', '.join(names)}, but {dest} is {columns}: name the same columns, or write to "
+            "another directory"
+        )
+
+
+def check_derived_values(names: Sequence[str], folders: Sequence[Sequence[str]], dest: str) -> None:
+    """Refuse files of which none has a value of a derived partition column.
+
+    `folders`: the names of the directories of each new file.
+    """
+    values = [partition_texts(parts) for parts in folders]
+    for name in names:
+        if values and all(partitions.get(name) is None for partitions in values):
+            raise VariantError(
+                f"{dest} is partitioned by {name}, and no row has a value at $.{name}: name its path, as in "
+                f"partition_by={name}=$.path:type",
+                reason="missing-column",
+                file=dest,
+            )
 
 
 def split_columns(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.destination import Destination, FileDestination
+from parquet_variant.ingestion.partition_by import PartitionBy, check_derived_values
 from parquet_variant.ingestion.request import IngestRequest
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import SplitRows, TaskPlan, WrittenSplits
@@ -127,6 +129,19 @@ class ParquetFileDestination(FileDestination):
         return [self.dest.rpartition("/")[2]]
 
 
+class ParquetDirectory(Destination):
+    """A directory of Parquet files, which may be partitioned."""
+
+    def commit(self, written: Sequence[WrittenSplits]) -> list[str]:
+        """Make the files of all tasks visible, unless a partition column of the directory has no value in any row."""
+        partition_by = self._request.partition_by
+        if partition_by.is_derived:
+            names = [file.name.split("/")[:-1] for part in written for file in part.files]
+            folders = [parts for parts in names if parts[:1] != [BAD_RECORDS]]
+            check_derived_values(partition_by.names, folders, self.dest)
+        return super().commit(written)
+
+
 def open_parquet(request: IngestRequest) -> Destination | None:
     """Open the directory or file; return None if it holds data and the mode is ``"ignore"``.
 
@@ -135,7 +150,11 @@ def open_parquet(request: IngestRequest) -> Destination | None:
     if request.one_file:
         return ParquetFileDestination.open(request, write_task)
     staging = open_staging(request.dest, request.mode)
-    return None if staging is None else Destination(request, staging, write_task)
+    if staging is None:
+        return None
+    if request.mode == "append":
+        request = replace(request, partition_by=PartitionBy.appending_to(request.dest, request.partition_by))
+    return ParquetDirectory(request, staging, write_task)
 
 
 def write_task(

@@ -24,7 +24,7 @@ from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.arrow_variant import nested_variants
 from parquet_variant.spark.datasource.options import WriteOptions
-from parquet_variant.spark.datasource.partitioning import Partitioning
+from parquet_variant.spark.datasource.partitioning import Partitioning, appended_partitions
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
@@ -47,7 +47,10 @@ class _TaskWriter:
         self.options = options
         self.end = QuietEnd()
         self.frame = Frame(schema, options.column, options.schema)
-        self.partitioning = Partitioning(options.partition_by, schema, self.frame.column)
+        names = options.partition_by
+        if not overwrite:
+            names = appended_partitions(options.path, names, schema)
+        self.partitioning = Partitioning(names, schema, self.frame.column)
         self.staging: Staging = (staging if job is None else replace(staging, job=job)).begin()
 
     @one_line()

@@ -14,7 +14,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from parquet_variant.errors import VariantError
-from parquet_variant.ingestion.partition_by import PartitionBy, split_columns
+from parquet_variant.ingestion.partition_by import (
+    PartitionBy,
+    check_partition_names,
+    existing_partitions,
+    split_columns,
+)
 
 
 class Partitioning:
@@ -79,6 +84,28 @@ class Partitioning:
             return
         keys: dict[str, pa.Array] = {name: file_columns.pop(name) for name in self.names}
         yield from split_columns(keys, file_columns)
+
+
+def appended_partitions(dest: str, columns: Sequence[str], schema: StructType) -> Sequence[str]:
+    """Return the option ``partitionBy`` for an append to a directory; without the option, the directory's columns.
+
+    Raises `VariantError` with reason ``"bad-option"`` for other columns than those of the directory, and
+    ``"missing-column"`` if the DataFrame lacks a column of the directory.
+    """
+    existing = existing_partitions(dest)
+    if existing is None:
+        return columns
+    if columns:
+        check_partition_names([text.partition("=")[0] for text in columns], list(existing), dest, "option partitionBy")
+        return columns
+    missing = [name for name in existing if name not in schema.names]
+    if missing:
+        raise VariantError(
+            f"{dest} is partitioned by {', '.join(existing)}, and the DataFrame has no column {missing[0]!r}: add the "
+            f"column, or set the option partitionBy to {missing[0]}=$.path:type",
+            reason="missing-column",
+        )
+    return list(existing)
 
 
 def _bad_partitioning(message: str) -> VariantError:
