@@ -266,7 +266,7 @@ def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path:
     (tmp_path / "c.ndjson").write_text('{"id": 1, "day": "monday"}\n')
     for source, options, reason in [
         ("b.ndjson", {}, "missing-column"),
-        ("c.ndjson", {}, "cast"),
+        ("c.ndjson", {}, "bad-cast"),
         ("a.ndjson", {"partition_by": "id=$.id:int"}, "bad-option"),
     ]:
         with pytest.raises(pv.VariantError) as caught:

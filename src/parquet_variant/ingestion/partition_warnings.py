@@ -29,7 +29,7 @@ def partition_warnings(request: IngestRequest, tasks: Sequence[Sequence[Split]])
     `request`: the request of the ingest.
     `tasks`: the splits of every task.
     """
-    if not request.partition_by:
+    if not request.partition_by or request.partition_by.is_derived:
         return
     splits = [split for task in tasks for split in task]
     step = max(1, len(splits) // _SAMPLE_SPLITS)
