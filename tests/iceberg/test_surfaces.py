@@ -98,7 +98,20 @@ def test_commands_take_iceberg_tables(run: Callable[..., str], lines: Path, tmp_
     first = str(history[-1]["snapshot_id"])
     assert len(run("cat", table, "--version", first).splitlines()) == 20
     assert len(run("cat", table).splitlines()) == 15 + 6
+    left_behind = tmp_path / "t" / "data" / "left-behind.parquet"
+    left_behind.write_bytes(b"")
+    listed = run("vacuum", table, "--hours", "0", "--dry-run")
+    assert "4 snapshots would expire" in listed and "left-behind" not in listed
+    assert "left-behind" in run("vacuum", table, "--hours", "0", "--dry-run", "--force")
+    assert len(run("cat", table, "--version", first).splitlines()) == 20
     assert "4 snapshots expired" in run("vacuum", table, "--hours", "0")
+    assert left_behind.exists()
+    run("vacuum", table, "--hours", "0", "--force")
+    assert not left_behind.exists()
+    assert len(run("cat", table).splitlines()) == 21
+    run("optimize", table, "--drop-shredding")
+    newest = max((tmp_path / "t" / "data").rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    assert pv.ShreddingSchema.from_parquet(str(newest), "v") == pv.ShreddingSchema.variant()
     assert len(run("cat", table).splitlines()) == 21
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import parquet_variant as pv
 from chosen_steps import chosen_steps
 from parquet_variant.errors import IcebergError, TableError, VariantError
+from parquet_variant.iceberg.changes import changeable
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile
 from parquet_variant.iceberg.metadata.puffin import read_footer
 from parquet_variant.iceberg.reading.deletes import PATH_ID, POSITION_ID
@@ -247,6 +248,22 @@ def test_changes_of_rows_keep_row_ids(tmp_path: Path) -> None:
         assert after[9][0] > max(number for number, _ in before.values())
         assert (after[0][1], after[2][1], after[1][1]) == (1, 2, 4)
         assert 5 not in after
+
+
+def test_changes_of_large_tables_read_metrics_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = []
+    for limit in (10_000, 0):
+        monkeypatch.setattr(changeable, "METRICS_IN_MEMORY", limit)
+        table = tmp_path / str(limit)
+        pv.iceberg.write(table, events(range(3)))
+        for start in range(3, 30, 3):
+            pv.iceberg.append(table, events(range(start, start + 3)))
+        deleted = pv.iceberg.delete(table, "id = 4 AND v:n::int < 100")
+        merge = pv.iceberg.merge(table, events([1, 10, 40]), "target.id = source.id")
+        merged = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+        results.append((deleted.files_opened, merged.files_opened, merged.rows_updated, sorted(row_ids(table))))
+    assert results[0] == results[1]
+    assert results[0][:3] == (1, 2, 2)
 
 
 def row_ids(table: Path) -> dict[int, tuple[int, int]]:

@@ -15,7 +15,7 @@ _NAMES = {
     "iceberg.maintenance.evolution": "add_columns drop_column move_column rename_column set_default widen_column",
     "iceberg.maintenance.expiration": "ExpireResult expire_snapshots",
     "iceberg.maintenance.manifests": "RewriteManifestsResult rewrite_manifests",
-    "iceberg.maintenance.optimize": "OptimizeResult optimize",
+    "iceberg.maintenance.optimize": "OptimizeResult drop_shredding optimize",
     "iceberg.maintenance.orphans": "remove_orphan_files",
     "iceberg.maintenance.partitions": "set_partitioning set_sort_order",
     "iceberg.maintenance.properties": "remove_properties set_properties upgrade",

@@ -14,6 +14,7 @@ from parquet_variant.iceberg.maintenance.expiration import expire_snapshots as e
 from parquet_variant.iceberg.maintenance.manifests import RewriteManifestsResult as RewriteManifestsResult
 from parquet_variant.iceberg.maintenance.manifests import rewrite_manifests as rewrite_manifests
 from parquet_variant.iceberg.maintenance.optimize import OptimizeResult as OptimizeResult
+from parquet_variant.iceberg.maintenance.optimize import drop_shredding as drop_shredding
 from parquet_variant.iceberg.maintenance.optimize import optimize as optimize
 from parquet_variant.iceberg.maintenance.orphans import remove_orphan_files as remove_orphan_files
 from parquet_variant.iceberg.maintenance.partitions import set_partitioning as set_partitioning
@@ -64,6 +65,7 @@ __all__ = [
     "delete",
     "drop_column",
     "drop_reference",
+    "drop_shredding",
     "drop_table",
     "erase",
     "expire_snapshots",

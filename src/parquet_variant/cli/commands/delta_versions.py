@@ -28,7 +28,10 @@ def vacuum(
     catalog: Catalog = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete files of a Delta table that no recent version needs; expire snapshots of an Iceberg table."""
+    """Delete files that no recent version of a table needs; snapshots of an Iceberg table expire.
+
+    Files that no snapshot of an Iceberg table names are deleted after three days, or after --hours with --force.
+    """
     from datetime import timedelta
 
     from parquet_variant.cli.options.tables import table_package
@@ -42,7 +45,7 @@ def vacuum(
         raise typer.BadParameter(f"invalid --hours {hours}: {error}") from None
     package, options = table_package(table, catalog)
     if options:
-        return _expire(package, table, retention, options, refused=dry_run or force, as_json=as_json)
+        return _expire(package, table, retention, options, dry_run=dry_run, force=force, as_json=as_json)
     files = vacuum(table, retention=retention, dry_run=dry_run, force=force)
     if as_json:
         print_json({"files": files, "deleted": not dry_run})
@@ -54,22 +57,33 @@ def vacuum(
 
 
 def _expire(
-    package: Any, table: str, retention: timedelta | None, options: Any, *, refused: bool, as_json: bool
+    package: Any,
+    table: str,
+    retention: timedelta | None,
+    options: Any,
+    *,
+    dry_run: bool,
+    force: bool,
+    as_json: bool,
 ) -> int:
-    """Expire snapshots of an Iceberg table and print how many."""
+    """Expire snapshots of an Iceberg table, remove orphan files, and print what was removed."""
     from datetime import UTC, datetime
 
     from parquet_variant.cli.output import print_json
     from parquet_variant.parquet.report_text import counted
 
-    if refused:
-        raise typer.BadParameter("--dry-run and --force are not supported for Iceberg tables")
     older_than = None if retention is None else datetime.now(UTC) - retention
-    result = package.expire_snapshots(table, older_than=older_than, **options)
+    result = package.expire_snapshots(table, older_than=older_than, dry_run=dry_run, **options)
+    orphans = package.remove_orphan_files(table, older_than=older_than if force else None, dry_run=dry_run, **options)
     if as_json:
-        print_json({"snapshots": list(result.snapshots), "files_deleted": result.files_deleted})
-    else:
-        print(f"{counted(len(result.snapshots), 'snapshot')} expired, {counted(result.files_deleted, 'file')} deleted")
+        files = [*result.files, *orphans]
+        print_json({"snapshots": list(result.snapshots), "files": files, "deleted": not dry_run})
+        return 0
+    for name in (*result.files, *orphans) if dry_run else ():
+        print(name)
+    verbs = ("would expire", "would be deleted") if dry_run else ("expired", "deleted")
+    count = len(result.files) + len(orphans)
+    print(f"{counted(len(result.snapshots), 'snapshot')} {verbs[0]}, {counted(count, 'file')} {verbs[1]}")
     return 0
 
 

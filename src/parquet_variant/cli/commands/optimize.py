@@ -87,7 +87,7 @@ def command(
         elif catalog is not None or is_iceberg(table):
             result = _of_iceberg(table, catalog, progress, schema, options, drop_shredding=drop_shredding)
         elif drop_shredding:
-            raise typer.BadParameter("--drop-shredding is for Delta tables: use rewrite --layout unshredded")
+            raise typer.BadParameter("--drop-shredding is for tables: use rewrite --layout unshredded")
         else:
             run = _on_spark if engine == "spark" else _in_process
             result = run(table, progress, schema=read_schema(schema), column=column, **options)
@@ -100,10 +100,12 @@ def _of_iceberg(
 ) -> Any:
     from parquet_variant.cli.options.readers import read_schema
     from parquet_variant.cli.options.tables import read_catalog
+    from parquet_variant.iceberg import drop_shredding as drop
     from parquet_variant.iceberg import optimize
 
     if drop_shredding:
-        raise typer.BadParameter("--drop-shredding is not supported for Iceberg tables")
+        file_bytes = options["file_bytes"]
+        return drop(table, file_bytes=file_bytes, progress=progress, catalog=read_catalog(catalog), threads=None)
     table_options = {name: options[name] for name in ("file_bytes", "reshred", "policy", "min_saving", "dry_run")}
     return optimize(
         table,

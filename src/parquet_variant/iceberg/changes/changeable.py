@@ -7,7 +7,7 @@ and isolation levels of the table's properties. Leaves the changes themselves to
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,7 @@ from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType as IcebergStruct
 from parquet_variant.iceberg.reading.data_files import live_rows, open_data_file, read_file
-from parquet_variant.iceberg.reading.planning import files_among, plan_files
+from parquet_variant.iceberg.reading.planning import files_among, parts_with_metrics, plan_files
 from parquet_variant.iceberg.reading.pruning import QueryColumns, column_bounds
 from parquet_variant.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot
@@ -53,6 +53,9 @@ from parquet_variant.tables.pruning import keys_between
 from parquet_variant.tables.scanning.table_scan import TableScan
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.storage import Storage, open_storage
+
+# The metrics of this many files are kept in memory; those of more files are read from the manifests when needed.
+METRICS_IN_MEMORY = 20_000
 
 
 @dataclass(frozen=True)
@@ -172,8 +175,25 @@ class IcebergTable(ChangeableTable[TableFile]):
 
     @cached_property
     def files(self) -> list[TableFile]:
-        """All data files."""
-        return plan_files(self.current, metrics=True).files
+        """All data files; those of a large table are without metrics, which `prune` reads again."""
+        return plan_files(self.current, metrics=self._is_small).files
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether the metrics of all files may be in memory at the same time."""
+        counts = [
+            (manifest.added_files or 0) + (manifest.existing_files or 0)
+            for manifest in self.current.manifests
+            if not manifest.is_deletes
+        ]
+        return sum(counts) <= METRICS_IN_MEMORY
+
+    def _parts(self, files: list[TableFile], columns: frozenset[int]) -> Iterator[list[TableFile]]:
+        """Yield files with the metrics of some columns, a part at a time."""
+        if self._is_small:
+            yield files
+        else:
+            yield from parts_with_metrics(self.current, files, columns)
 
     @property
     def _properties(self) -> WriteProperties:
@@ -191,7 +211,11 @@ class IcebergTable(ChangeableTable[TableFile]):
     def prune(self, files: list[TableFile], predicate: Predicate, query: TableScan[Any]) -> list[TableFile]:
         """See `ChangeableTable.prune`."""
         by_name = {selected.name: selected for selected in query.selection}
-        return files_among(self.current, QueryColumns(predicate, by_name, query.place), files)
+        columns = QueryColumns(predicate, by_name, query.place)
+        ids = columns.field_ids(self.current.schema)
+        parts = (files_among(self.current, columns, part) for part in self._parts(files, ids))
+        matching = {file.path for part in parts for file in part}
+        return [file for file in files if file.path in matching]
 
     def may_hold_keys(self, files: list[TableFile], needed: NeededColumn, name: str, keys: Any, zone: str) -> Mask:
         """See `ChangeableTable.may_hold_keys`."""
@@ -200,8 +224,13 @@ class IcebergTable(ChangeableTable[TableFile]):
         if selected.output is None:
             return np.ones(len(files), dtype=bool)
         columns = QueryColumns(None, {name: selected}, query.place)
-        lower, upper = column_bounds(columns, name, self.current.schema, [file.file for file in files])
-        return keys_between(lower, upper, keys, len(files))
+        possible: set[str] = set()
+        f = columns.field(selected, self.current.schema)
+        for part in self._parts(files, frozenset() if f is None else frozenset({f.id})):
+            lower, upper = column_bounds(columns, name, self.current.schema, [file.file for file in part])
+            mask = keys_between(lower, upper, keys, len(part))
+            possible |= {file.path for file, may_hold in zip(part, mask, strict=True) if may_hold}
+        return np.array([file.path in possible for file in files], dtype=bool)
 
     def filtered(self, files: list[TableFile], mask: Mask) -> list[TableFile]:
         """See `ChangeableTable.filtered`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from parquet_variant.errors import IcebergError
@@ -16,7 +16,14 @@ from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.table_metadata import MAIN, Reference, SnapshotInfo, TableMetadata, now_ms
-from parquet_variant.iceberg.metadata.updates import TableChange, Update, assert_ref, assert_uuid, change_of
+from parquet_variant.iceberg.metadata.updates import (
+    TableChange,
+    Update,
+    apply_change,
+    assert_ref,
+    assert_uuid,
+    change_of,
+)
 from parquet_variant.iceberg.reading.snapshot import Snapshot, to_millis
 from parquet_variant.iceberg.writing.commit import check_writable
 from parquet_variant.iceberg.writing.properties import WriteProperties
@@ -38,10 +45,13 @@ class ExpireResult:
         Ids of the snapshots that were removed.
     files_deleted
         Number of files that were deleted: data, delete files, manifests and manifest lists.
+    files
+        Their locations.
     """
 
     snapshots: tuple[int, ...]
     files_deleted: int
+    files: tuple[str, ...] = ()
 
 
 def expire_snapshots(
@@ -50,6 +60,7 @@ def expire_snapshots(
     older_than: int | str | datetime | None = None,
     retain_last: int | None = None,
     delete_files: bool = True,
+    dry_run: bool = False,
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> ExpireResult:
@@ -69,6 +80,8 @@ def expire_snapshots(
         Number of snapshots of each branch to keep in any case, instead of the table's.
     delete_files
         Delete the files; otherwise they become orphans.
+    dry_run
+        Only return what would be removed.
 
     Returns
     -------
@@ -110,14 +123,20 @@ def expire_snapshots(
         return change_of(*updates, requires=requires)
 
     loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
-    after = change_metadata(Snapshot(loaded, None, loaded.metadata.schema), make_change)
+    if dry_run:
+        change = make_change(loaded.metadata)
+        metadata = loaded.metadata if change is None else apply_change(loaded.metadata, change, None)
+        after = replace(loaded, metadata=metadata)
+    else:
+        after = change_metadata(Snapshot(loaded, None, loaded.metadata.schema), make_change)
     expired = tuple(number for number in before[0].snapshots if number not in after.metadata.snapshots)
     if not expired or not delete_files:
         return ExpireResult(expired, 0)
     gone = [before[0].snapshots[number] for number in expired]
     unneeded = files_of(after, gone, before[0]) - files_of(after, after.metadata.snapshots.values(), after.metadata)
-    after.files.delete(sorted(unneeded))
-    return ExpireResult(expired, len(unneeded))
+    if not dry_run:
+        after.files.delete(sorted(unneeded))
+    return ExpireResult(expired, len(unneeded), tuple(sorted(unneeded)))
 
 
 def check_deletable(metadata: TableMetadata) -> None:

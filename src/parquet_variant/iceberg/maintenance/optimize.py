@@ -30,6 +30,7 @@ from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write import removed_on_failure
 from parquet_variant.iceberg.writing.write_plan import plan_write, with_lineage
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.tables.file_metrics import column_at
@@ -203,6 +204,52 @@ def _content(
         array = VariantArray.from_storage(one_chunk(column_at(plain, place)))
         content.add_profile(".".join(place), Profile.of_array(array))
     return content
+
+
+def drop_shredding(
+    table: str | os.PathLike[str] | Snapshot,
+    *,
+    file_bytes: int | None = None,
+    branch: str = MAIN,
+    catalog: CatalogOption = None,
+    storage_options: Mapping[str, str] | None = None,
+    threads: int | None = 1,
+    progress: Progress | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Rewrite all files with unshredded Variants, in one commit that changes no row.
+
+    Files that are appended later are shredded again, unless their schema says otherwise.
+
+    Parameters
+    ----------
+    table, file_bytes, branch, catalog, storage_options, threads, progress, **options
+        As for `optimize`.
+
+    Returns
+    -------
+    OptimizeResult
+
+    Raises
+    ------
+    IcebergError
+        As `optimize`.
+
+    Examples
+    --------
+    >>> import tempfile, parquet_variant as pv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pv.iceberg.write(folder, {"v": pv.parse_json(['{"n": 1}'])})
+    ...     pv.iceberg.drop_shredding(folder).files_added
+    1
+    """
+    current = snapshot(
+        table, catalog=catalog, branch=None if branch == MAIN else branch, storage_options=storage_options
+    )
+    schema = {".".join(place): ShreddingSchema.variant() for place in current.schema.variant_places()}
+    return optimize(
+        current, file_bytes=file_bytes, schema=schema, branch=branch, threads=threads, progress=progress, **options
+    )
 
 
 def _packs(

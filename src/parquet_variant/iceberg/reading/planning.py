@@ -5,7 +5,7 @@ Owns `plan_files`. A table of many files is planned one manifest at a time; memo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -77,6 +77,26 @@ def _matching(
     by_metrics = matching_by_metrics(query, snapshot.schema, [entry.file for entry in candidates])
     planned.by_statistics += int(len(candidates) - by_metrics.sum())
     yield from (entry for entry, keep in zip(candidates, by_metrics, strict=True) if keep)
+
+
+def parts_with_metrics(
+    snapshot: Snapshot, files: Sequence[TableFile], columns: frozenset[int]
+) -> Iterator[list[TableFile]]:
+    """Yield files with their metrics of some columns, a part at a time and in any order.
+
+    Files of the snapshot are looked up in its manifests; other files have their metrics already.
+    """
+    wanted = {file.path: file for file in files}
+    for manifest in snapshot.manifests:
+        if manifest.is_deletes or not manifest.may_be_live:
+            continue
+        entries = (
+            entry for entry in snapshot.entries(manifest, columns) if entry.is_live and entry.file.path in wanted
+        )
+        while part := list(islice(entries, FILES_AT_ONCE)):
+            yield [TableFile(entry, wanted.pop(entry.file.path).deletes) for entry in part]
+    if wanted:
+        yield list(wanted.values())
 
 
 def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile]) -> list[TableFile]:
