@@ -36,3 +36,30 @@ def test_the_stream_of_the_guide_runs(spark, tmp_path, monkeypatch):
     finally:
         names["query"].stop()
     assert (tmp_path / "events/_delta_log").is_dir()
+
+
+def test_the_recipes_run(spark, tmp_path):
+    text = (_README.parent / "docs/guides/spark-recipes.md").read_text()
+    names: dict = {"spark": spark}
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    paths = (
+        "landing",
+        "bronze",
+        "silver",
+        "latest",
+        "history",
+        *(f"checkpoints/{job}" for job in ("bronze", "silver", "latest")),
+    )
+    try:
+        for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            for path in paths:
+                code = code.replace(f'"{path}"', f'"{tmp_path / path}"').replace(
+                    f"path '{path}'", f"path '{tmp_path / path}'"
+                )
+            exec(code, names)
+    finally:
+        spark.sql("DROP VIEW IF EXISTS history_view")
+        spark.sql("DROP TABLE IF EXISTS silver_events")
+    assert sorted((row.kind, row.n) for row in names["counts"]) == [("k0", 34), ("k1", 33), ("k2", 33)]
+    assert len(pv.delta.read(tmp_path / "latest")) == 3
+    assert (names["regions"], names["before"], names["after"]) == (1, 100, 105)

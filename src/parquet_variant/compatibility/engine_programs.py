@@ -7,6 +7,7 @@ Arrow IPC file, and prints a JSON object: ``{"version", "seconds", "types"}``, `
 """
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import sys
@@ -225,8 +226,7 @@ def _version(engine: str) -> str | None:
     """Return the version of an engine; None if it is not installed."""
     module, package = ENGINES[engine]
     try:
-        __import__(module)
-        return importlib.metadata.version(package)
+        return None if importlib.util.find_spec(module) is None else importlib.metadata.version(package)
     except ImportError:
         return None
 

@@ -398,7 +398,7 @@ _EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 _CATALOG = "catalog."
 _NO_TABLES = (
     "Spark does not pass the path of a catalog table to a Python data source, so that such a table cannot be read: use "
-    "CREATE TEMPORARY VIEW name USING variant OPTIONS (path '...')"
+    "pv.spark.register_table(spark, name, path), or CREATE TEMPORARY VIEW name USING variant OPTIONS (path '...')"
 )
 
 
