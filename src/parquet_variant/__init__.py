@@ -86,7 +86,7 @@ register_methods(
         "Contract.to_json_schema": "contracts.json_schema:to_json_schema",
         "Contract.from_odcs": "contracts.odcs:from_odcs",
         "Contract.to_odcs": "contracts.odcs:to_odcs",
-        "VariantArray.field": "functions.variant_get:variant_get",
+        "VariantArray.field": "functions.variant_get:field_by_name",
         "VariantArray.from_pandas": "interop.pandas:from_pandas",
         "VariantArray.to_duckdb": "interop.duckdb:to_duckdb",
         "VariantArray.to_pandas": "interop.pandas:to_pandas",

@@ -180,3 +180,52 @@ def test_keys_with_escapes(sh: Sh, tmp_path: Path) -> None:
     (tmp_path / "keys.ndjson").write_text('{"tab\\tt": 5, "a\\\\b": 6, "o\'k": 7}\n')
     query = "SELECT v:['tab\\u0009t'] a, v['tab\\tt'] b, v:['a\\\\\\\\b'] c, v:['o''k'] d FROM t"
     assert sh(f'variant query keys.ndjson "{query}"').lines[2:] == ["5 5 6 7"]
+
+
+def test_a_misspelled_path_in_python(sh: Sh) -> None:
+    import parquet_variant as pv
+
+    assert sh("variant ingest events.ndjson events").code == 0
+    events = pv.parquet.read("events")
+    assert events["$.user.name"][:2].to_pylist() == ["u0", "u1"]
+    for read in (
+        lambda: events["$.user.nmae"],
+        lambda: events["user"]["nmae"],
+        lambda: pv.parquet.extract("events", {"name": "$.user.nmae:string"}),
+        lambda: pv.parquet.extract("events", {"kind": "$.kind:string"}, where="$.user.nmae:string = 'u1'"),
+    ):
+        with pytest.warns(UserWarning, match=r"did you mean \$\.(user\.)?name\?"):
+            read()
+    assert pv.sql("SELECT v:usr.name FROM e", e=events).warnings == (
+        "no row has the path v:usr.name: did you mean v:user.name?",
+    )
+
+
+def test_new_rows_are_merged_into_a_table(sh: Sh, tmp_path: Path) -> None:
+    assert sh("variant ingest events.ndjson table --format delta").code == 0
+    (tmp_path / "new.ndjson").write_text('{"user": {"id": 3}, "kind": "return"}\n{"user": {"id": 99}}\n')
+    merge = "variant merge table new.ndjson --matched update --insert --on"
+    done = sh(f"{merge} 'target.v:user.idd::int = source.v:user.id::int'")
+    assert (done.code, "did you mean v:user.id?" in done.err) == (1, True)
+    done = sh(f"{merge} 'target.v:user.id::int = source.v:user.id::int'")
+    assert done.lines[0].startswith("1 row updated, 1 row inserted")
+    assert "of old files remain in storage until variant vacuum" in done.lines[-1]
+    assert sh("variant query table \"SELECT count(*) FROM t WHERE v:kind = 'return'\"").lines[2:] == ["1"]
+    assert sh("variant infer new.ndjson --against table").code == 0
+
+
+def test_messages_use_the_words_of_the_command_line(sh: Sh, tmp_path: Path) -> None:
+    strict = sh('variant query events.ndjson "SELECT v:kind::int FROM t" --strict')
+    assert (strict.code, "omit --strict" in strict.err, "try_variant_get" in strict.err) == (1, True, False)
+    (tmp_path / "api.json").write_text(json.dumps({"items": [{"id": number} for number in range(20)]}))
+    assert "use --root '$.items[*]'" in sh("variant ingest api.json api --root '$.items'").err
+    assert "no document has a value at $.itms" in sh("variant ingest api.json other --root '$.itms'").err
+    assert "$.items[*]" in sh("variant ingest api.json one").err
+
+
+def test_the_result_of_an_ingest_in_a_notebook(sh: Sh) -> None:
+    import parquet_variant as pv
+
+    result = pv.ingest("events.ndjson", "events")
+    html = result._repr_html_()
+    assert all(text in html for text in ("<td>30</td>", "events", "kind"))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import MetadataParts, columns_of, metadata_parts, with_columns
 from parquet_variant.encoding.cast.forms import list_elements
-from parquet_variant.encoding.metadata import extend_metadata
+from parquet_variant.encoding.metadata import decode_metadata, extend_metadata
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.values.name_tables import NameTable, mark_lacking, name_table
@@ -96,3 +96,13 @@ def _add_missing_name(
     has_field &= (entry_of >= 0) & (lacks[entry_of] != 0)
     for entry in np.unique(entry_of[has_field]).tolist():
         missing_names[entry].append(name)
+
+
+def keys_of_storage(storage: pa.StructArray) -> frozenset[str]:
+    """Return every key of the objects in the storage of unshredded Variants.
+
+    Raises `MalformedVariantError` for malformed metadata.
+    """
+    metadata = storage.field("metadata")
+    values = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata.unique()
+    return frozenset(key for value in values.to_pylist() if value is not None for key in decode_metadata(value))

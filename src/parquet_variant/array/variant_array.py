@@ -24,7 +24,6 @@ from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 from parquet_variant.lazy_names import registered_method
-from parquet_variant.path import VariantPath
 from parquet_variant.schema.layout import check_fields, detect_layout
 from parquet_variant.schema.path_steps import ArrowGroup
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -166,7 +165,9 @@ class VariantArray:
     def __getitem__(self, index: slice | str | Sequence[Any] | pa.Array | npt.NDArray[Any]) -> VariantArray: ...
     def __getitem__(self, index: Any) -> Variant | VariantArray | None:
         """Return one value (None for SQL NULL); the rows of a slice, a mask or indices; or a field of every row, by
-        name.
+        name or path (``"$.a.b"``).
+
+        A name that no object has gives nulls, and a warning if a similar name exists.
 
         Raises
         ------
@@ -181,7 +182,7 @@ class VariantArray:
         ([1, 'two', None], [[], {'id': 1}], [{'id': 1}])
         """
         if isinstance(index, str):
-            values: VariantArray = registered_method("VariantArray.field")(self, VariantPath((index,)), "variant")
+            values: VariantArray = registered_method("VariantArray.field")(self, index)
             return values
         if not isinstance(index, (int, np.integer, slice)):
             return self._selected_rows(index)

@@ -23,6 +23,7 @@ _PARAMETER = re.compile(
     r"=(?:(?=[,;:)\s]|$)|(['\"]?)(\w+)\2|('[^']+'))"
 )
 _RENAMED = {"bloom_filters": "bloom-filter", "types": "type"}
+_TRY_FUNCTION = "use try_variant_get to get null instead"
 # Reasons of errors that are strings here.
 _REASONS = {USAGE_PROBLEM: "usage", INTERRUPTED: "interrupted"}
 _FIELDS = ("file", "row", "path", "offset")
@@ -75,7 +76,8 @@ def one_line(error: BaseException | str) -> str:
         text = f"{_ERROR_NUMBER.sub('', str(error))}: check the path, its permissions, and the free space"
     else:
         text = f"unexpected {type(error).__name__}: {error} (run again with --debug for the traceback)"
-    # Parameters of functions become options.
+    # Functions and parameters of Python become options.
+    text = text.replace(_TRY_FUNCTION, "omit --strict to get NULL instead")
     text = _PARAMETER.sub(_option, without_secrets(text))
     return " ".join(text.split())
 

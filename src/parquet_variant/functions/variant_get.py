@@ -7,10 +7,12 @@ columns,
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, overload
 
 import pyarrow as pa
 
+from parquet_variant.array.field_names import keys_of_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
 from parquet_variant.compute.extract_path import extract_path, extract_variant
@@ -20,6 +22,7 @@ from parquet_variant.encoding.cast.forms import in_target_form
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError
 from parquet_variant.path import AnyPath, Segment, VariantPath, Wildcard
+from parquet_variant.schema.similar_paths import missing_path_hint
 from parquet_variant.types import BasicType
 
 
@@ -132,3 +135,18 @@ def _value_of_variant(
             return None
         return [_value_of_variant(element, segments[wildcard + 1 :], target, safe, zone) for element in value]
     return value if target is None else cast_variant(value, target, zone=zone, safe=safe)
+
+
+def field_by_name(array: VariantArray, name: str) -> VariantArray:
+    """Return the field of every row with a name, or the values at a path that starts with ``$.`` or ``$[``.
+
+    Warns if no object has the name, and a similar name exists.
+    """
+    path = VariantPath.parse(name) if name[:2] in ("$.", "$[") else VariantPath((name,))
+    values = variant_get(array, path, "variant")
+    assert isinstance(values, VariantArray)
+    if len(values) and values.storage.null_count == len(values):
+        hint = missing_path_hint(path, keys_of_storage(array.to_unshredded().storage))
+        if hint is not None and "did you mean" in hint:
+            warnings.warn(hint, UserWarning, stacklevel=3)
+    return values

@@ -25,6 +25,17 @@ def root_hints(profile: Profile, text: TextOptions, files: int) -> Iterator[str]
     `files`: the number of files.
     """
     root = profile.root
+    if (
+        root is not None
+        and text.layout.root is not None
+        and root.element_count
+        and set(root.types) == {VariantType.ARRAY}
+    ):
+        path = text.layout.root.shorthand
+        yield (
+            f"the value at {path} is an array, and each row is such an array: for one row per element, use "
+            f"root='{path}[*]'"
+        )
     if root is None or text.layout.root is not None or text.json_column is not None or profile.rows > files:
         return
     largest = max(_arrays_of_objects(root, _MAX_DEPTH), key=lambda array: array.element_count, default=None)

@@ -129,7 +129,7 @@ class IngestJob:
             written = engine.run("write", work, tasks)
             rows = sum(part.rows for part in written)
             if not rows and not any(part.bad for part in written):
-                raise _no_value([] if self._request.text.of_dataframe else self._files)
+                raise _no_value([] if self._request.text.of_dataframe else self._files, self._request.text)
             report = self._contract_report(written)
             if rows:
                 hints += check_paths(self._request, reduce(add, (part.paths for part in written)))
@@ -245,7 +245,7 @@ def profile_sources(engine: Engine, sources: Sources, text: TextOptions) -> Prof
     if text.texts.auto:
         profile = _profile_tasks(engine, tasks, replace(text, texts=text.texts.resolved(profile)))
     if not profile.rows:
-        raise _no_value(files)
+        raise _no_value(files, text)
     return profile
 
 
@@ -268,7 +268,13 @@ def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) 
     return engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge).profile
 
 
-def _no_value(files: list[InputFile]) -> VariantFileError:
+def _no_value(files: list[InputFile], text: TextOptions) -> VariantFileError:
+    root = text.layout.root
+    if root is not None:
+        return VariantFileError(
+            f"no document has a value at {root.shorthand}: change root=, or omit it to see the documents",
+            reason="no-rows",
+        )
     names = (", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")) or "the rows"
     return VariantFileError(f"no JSON value in {names}: name sources that contain at least one", reason="no-rows")
 

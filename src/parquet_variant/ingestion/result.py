@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 from parquet_variant.contracts.report import ContractReport
@@ -75,6 +76,21 @@ class IngestResult:
             bad += f", {self.inexact_numbers:,} numbers that lost precision (first: {self.first_inexact})"
         sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
         return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
+
+    def _repr_html_(self) -> str:
+        """Return the result as an HTML table, for notebooks."""
+        facts = {
+            "destination": self.dest, "rows": f"{self.rows:,}", "files": f"{len(self.files):,}",
+            "JSON": f"{self.bytes_read:,} bytes", "written": f"{self.bytes_written:,} bytes",
+        }  # fmt: skip
+        if self.bad_records:
+            facts["invalid lines"] = f"{self.bad_records:,} in {self.bad_records_path}"
+        if self.inexact_numbers:
+            facts["inexact numbers"] = f"{self.inexact_numbers:,}, first: {self.first_inexact}"
+        notes = [*self.typed_strings, *(() if self.inference is None else self.inference.suggested_types), *self.hints]
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in facts.items())
+        schema = "" if self.schema is None else self.schema._repr_html_()
+        return f"<table>{rows}</table>{''.join(f'<p>{escape(str(note))}</p>' for note in notes)}{schema}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""

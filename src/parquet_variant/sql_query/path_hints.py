@@ -1,16 +1,17 @@
 """Hints for paths that no row has: "did you mean …?".
 
-Owns which keys are missing. Leaves similar keys to `query.similar_paths`, and the keys of a table to `tables`; a table
+Owns which keys are missing. Leaves similar keys to `schema.similar_paths`, and the keys of a table to `tables`; a table
 whose keys are unknown gets no hints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from parquet_variant.path import VariantPath
 from parquet_variant.query.path_dialect import with_steps
-from parquet_variant.query.similar_paths import similar_key
+from parquet_variant.schema.similar_paths import missing_path_hint
 from parquet_variant.sql_query.tables import BoundTable
 
 
@@ -30,14 +31,11 @@ def missing_path_hints(
         keys = keys_of[column]
         if keys is None:
             continue
-        missing = [segment for segment in path.segments if isinstance(segment, str) and segment not in keys]
-        if not missing:
-            continue
-        nearest = {key: similar_key(key, keys) for key in missing}
-        better = VariantPath(
-            tuple(nearest.get(step) or step if isinstance(step, str) else step for step in path.segments)
-        )
-        shown, suggested = (text.shorthand if as_path else with_steps(column, text.segments) for text in (path, better))
-        hint = f"did you mean {suggested}?" if better != path else f"no object has the key {missing[0]!r}"
-        messages.append(f"no row has the path {shown}: {hint}")
+        write = None if as_path else partial(_in_sql, column)
+        if (hint := missing_path_hint(path, keys, write)) is not None:
+            messages.append(hint)
     return messages
+
+
+def _in_sql(column: str, path: VariantPath) -> str:
+    return with_steps(column, path.segments)

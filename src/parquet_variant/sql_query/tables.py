@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import is_named, named_variants
+from parquet_variant.array.field_names import keys_of_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.path import VariantPath
@@ -400,9 +400,7 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
 
 def keys_of_array(column: pa.Array) -> frozenset[str]:
     """Return every key of the objects in a column of Variants."""
-    metadata = VariantArray(column).to_unshredded().storage.field("metadata")
-    values = metadata.dictionary if pa.types.is_dictionary(metadata.type) else metadata.unique()
-    return frozenset(key for value in values.to_pylist() if value is not None for key in decode_metadata(value))
+    return keys_of_storage(VariantArray(column).to_unshredded().storage)
 
 
 def _has_metadata(kind: pa.DataType) -> bool:

@@ -15,6 +15,7 @@ from parquet_variant.cli.options.common import AsJson, Catalog, Table
 
 if TYPE_CHECKING:
     from parquet_variant.delta import ChangeResult
+    from parquet_variant.sql_query.tables import BoundTable
 
 Where: TypeAlias = Annotated[
     str | None, typer.Option(help="SQL condition, such as 'v:kind::string = \\'x\\' AND k < 5'.")
@@ -104,7 +105,7 @@ def update(
 def merge(
     table: Table,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Delta or Iceberg table, or Parquet files: path or URI.")
+        str, typer.Argument(metavar="SOURCE", help="A Delta or Iceberg table, Parquet files, JSON or CSV: path or URI.")
     ],
     on: Annotated[str, typer.Option(help="SQL condition over both tables: 'target.id = source.v:id::bigint'.")],
     matched: Annotated[str | None, typer.Option(metavar="update|delete", help="Action for matched rows.")] = None,
@@ -131,7 +132,10 @@ def merge(
     if set_ and matched != "update":
         raise typer.BadParameter("--set needs --matched update")
     package, options = table_package(table, catalog)
-    plan = package.merge(table, _source_rows(source), on, **options)
+    bound = None if catalog is not None else _bound(table)
+    variants = [] if bound is None else bound.columns.variants
+    rows = _source_rows(source, variants[0] if len(variants) == 1 else "v")
+    plan = package.merge(table, rows, on, **options)
     if matched == "update":
         plan = plan.when_matched_update(_assignments(set_)) if set_ else plan.when_matched_update_all()
     elif matched == "delete":
@@ -142,17 +146,52 @@ def merge(
         plan = plan.when_not_matched_by_source_delete()
     if not plan.clauses:
         raise typer.BadParameter("nothing to do: give --matched, --insert or --not-matched-by-source")
+    if bound is not None:
+        _check_condition(bound, rows, on)
     return _report(plan.execute(), as_json=as_json)
 
 
-def _source_rows(source: str) -> Any:
-    """Return the rows of a Delta or Iceberg table, or of Parquet files."""
+def _bound(table: str) -> BoundTable:
+    from parquet_variant.sql_query.tables import bind_table
+
+    return bind_table(table, table)
+
+
+def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
+    """Check the paths in the condition of a merge, whose rows would otherwise all be inserted.
+
+    Raises `VariantError` for a path that no row has and that is similar to one; warns of other paths.
+    """
+    from parquet_variant.cli.failure import report_warning
+    from parquet_variant.errors import VariantError
+    from parquet_variant.query.sql_expression import read_expression
+    from parquet_variant.sql_query.path_hints import missing_path_hints
+    from parquet_variant.sql_query.tables import bind_table
+
+    tables = {"target": target, "source": bind_table(rows, "the source")}
+    needed = read_expression(on, {name: table.columns for name, table in tables.items()}).columns
+    for name, table in tables.items():
+        paths = [(column.column, column.path) for column in needed[name].values() if column.path is not None]
+        for hint in missing_path_hints(table, [path for path in paths if table.keys(path[0])]):
+            if "did you mean" in hint:
+                raise VariantError(f"--on: in the {name} {hint}", reason="no-such-path")
+            report_warning(f"--on: in the {name} {hint}")
+
+
+def _source_rows(source: str, column: str) -> Any:
+    """Return the rows of a table, of files of any format, or of JSON as the Variant column of the target."""
     from parquet_variant import delta, iceberg, parquet
-    from parquet_variant.sql_query.paths import is_delta, is_iceberg
+    from parquet_variant.ingestion.ingest import read_json
+    from parquet_variant.interop.table_of import table_of
+    from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, read_csv
 
     if is_delta(source):
         return delta.read_table(source)
-    return iceberg.read_table(source) if is_iceberg(source) else parquet.read_table(source)
+    if is_iceberg(source):
+        return iceberg.read_table(source)
+    if is_csv(source):
+        return read_csv(source)
+    return table_of({column: read_json(source)}) if is_json(source) else parquet.read_table(source)
 
 
 def _check_rows(where: str | None, every_row: bool) -> None:
@@ -167,9 +206,8 @@ def _check_paths(table: str, where: str | None, rows: int) -> None:
     from parquet_variant.errors import VariantError
     from parquet_variant.query.sql_expression import read_expression
     from parquet_variant.sql_query.path_hints import missing_path_hints
-    from parquet_variant.sql_query.tables import bind_table
 
-    bound = bind_table(table, table)
+    bound = _bound(table)
     needed = read_expression(where, {"target": bound.columns}).columns["target"].values()
     hints = missing_path_hints(bound, [(column.column, column.path) for column in needed if column.path is not None])
     if hints:

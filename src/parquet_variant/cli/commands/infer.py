@@ -55,7 +55,7 @@ def command(
     ] = False,
     against: Annotated[
         str | None,
-        typer.Option(metavar="SCHEMA", help="Show how the data has drifted from this schema or Parquet file."),
+        typer.Option(metavar="SCHEMA", help="Show how the data has drifted from this schema, table or Parquet file."),
     ] = None,
     ddl: Annotated[bool, typer.Option("--ddl", help="Print the schema as DDL, for ingest --schema.")] = False,
     allow_outside: AllowOutside = False,

@@ -33,6 +33,15 @@ def read_schema(schema: str | None) -> ShreddingSchema | None:
 
     if schema is None:
         return None
+    if os.path.isdir(schema):  # noqa: PTH112 - as below
+        from parquet_variant.sql_query.tables import bind_table
+
+        table = bind_table(schema, schema)
+        if len(table.columns.variants) != 1:
+            raise SchemaError(
+                f"{schema} has {len(table.columns.variants)} Variant columns: give a Parquet file or DDL", file=schema
+            )
+        return table.schema_of(table.columns.variants[0]).limited_to()
     text = schema
     if os.path.isfile(schema):  # noqa: PTH113 - unlike Path.is_file it accepts text that is too long for a file name
         raw = Path(schema).read_bytes()
@@ -54,7 +63,7 @@ def read_schema_or_ddl(schema: str | None) -> ShreddingSchema | str | None:
     >>> read_schema_or_ddl("at timestamp!, mag double")
     'at timestamp!, mag double'
     """
-    text = None if schema is None or os.path.isfile(schema) else schema  # noqa: PTH113 - as in `read_schema`
+    text = None if schema is None or os.path.exists(schema) else schema  # noqa: PTH110 - as in `read_schema`
     if text is None or text.endswith(_SUFFIXES) or text.strip().startswith("{"):
         return read_schema(schema)
     return text

@@ -50,7 +50,7 @@ def _type_in_file(file: OpenFile, column: str, path: VariantPath) -> pa.DataType
     return leaf_type(leaf)
 
 
-def keys_of_files(sources: Sequence[ParquetSource], column: str) -> frozenset[str]:
+def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> frozenset[str]:
     """Return every key of the objects in a Variant column, from shredded columns and metadata dictionaries."""
     keys: set[str] = set()
     metadata: set[bytes] = set()

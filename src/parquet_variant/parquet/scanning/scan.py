@@ -6,6 +6,7 @@ row groups to `scan_plan`, reading them to `part_reader`, and filters to `query.
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.errors import VariantError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.keywords import with_keywords
@@ -22,6 +24,7 @@ from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source
 from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.part_reader import DICTIONARY, PartReader, in_type
+from parquet_variant.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
@@ -30,6 +33,7 @@ from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question, short_description
 from parquet_variant.query.selection import Selected
+from parquet_variant.schema.similar_paths import missing_path_hint
 
 Errors = Literal["null", "raise"]
 # Uncompressed bytes that are read together if there is no filter.
@@ -479,4 +483,21 @@ def extract(
     ...     pv.parquet.extract(folder, {"mag": ("$.mag", "double"), "place": ("$.place", "string")}).to_pydict()
     {'mag': [5.5, None], 'place': ['x', None]}
     """
-    return scan(source, columns, where, **options).to_table()
+    planned = scan(source, columns, where, **options)
+    table = planned.to_table()
+    if any(column.null_count == len(column) for column in table.columns):
+        _warn_of_missing_paths(planned)
+    return table
+
+
+def _warn_of_missing_paths(planned: Scan) -> None:
+    """Warn about the paths of a scan that no row has, and that are similar to one."""
+    paths = [column.path for column in (*planned.selection, *planned.hidden) if column.path is not None]
+    try:
+        keys = keys_of_files(planned.sources, planned.column) if paths else frozenset[str]()
+    except VariantError:  # whoever reads the values reports it
+        return
+    for path in dict.fromkeys(paths):
+        hint = missing_path_hint(path, keys) if keys else None
+        if hint is not None and "did you mean" in hint:
+            warnings.warn(hint, UserWarning, stacklevel=3)

@@ -5,7 +5,7 @@ Owns similarity. Leaves which keys and paths the data has to the readers of the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 
 from parquet_variant.path import WILDCARD, Segment, VariantPath
@@ -66,6 +66,31 @@ def _ending_alike(path: VariantPath, segments_of_paths: Collection[tuple[Segment
         return None
     key = last if any(segments[-1] == last for segments in ends) else similar_key(last, [str(s[-1]) for s in ends])
     return next((VariantPath(segments) for segments in ends if segments[-1] == key), None)
+
+
+def missing_path_hint(
+    path: VariantPath, keys: Collection[str], write: Callable[[VariantPath], str] | None = None
+) -> str | None:
+    """Return a message if a path has a key that no object of the data has, with a similar path; else None.
+
+    `keys`: every key of the data.
+    `write`: returns a path as the user wrote it (default: ``$.a.b``).
+
+    >>> missing_path_hint(VariantPath.parse("$.usr.id"), ["user", "id"])
+    'no row has the path $.usr.id: did you mean $.user.id?'
+    """
+    missing = [segment for segment in path.segments if isinstance(segment, str) and segment not in keys]
+    if not missing:
+        return None
+    nearest = {key: similar_key(key, keys) for key in missing}
+    better = VariantPath(tuple(nearest.get(step) or step if isinstance(step, str) else step for step in path.segments))
+    shown, suggested = ((write or _shorthand)(text) for text in (path, better))
+    hint = f"did you mean {suggested}?" if better != path else f"no object has the key {missing[0]!r}"
+    return f"no row has the path {shown}: {hint}"
+
+
+def _shorthand(path: VariantPath) -> str:
+    return path.shorthand
 
 
 def _letters(key: str) -> str:
