@@ -32,5 +32,8 @@ SqlEngine: TypeAlias = Literal["duckdb", "spark"]
 # The order of a list of paths.
 SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]
 
+# How much time the compression of Parquet files may take: points of the frontier of speed and size.
+Effort: TypeAlias = Literal["fast", "balanced", "small"]
+
 # The default codec of Parquet files.
 DEFAULT_COMPRESSION = "zstd"

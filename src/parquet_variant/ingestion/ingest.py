@@ -133,7 +133,7 @@ def ingest(
         ``dest + ".bad_records.ndjson"``.
     catalog
         The catalog of an Iceberg table named ``namespace.table``; see `pv.iceberg.snapshot`.
-    compression, compression_level, row_group_bytes, annotation, sort_by, bloom_filters
+    compression, compression_level, effort, row_group_bytes, annotation, sort_by, bloom_filters
         Options of Parquet files and of the files of a Delta or Iceberg table; see `VariantWriter`.
     file_bytes
         Approximate size of the files of a Delta or Iceberg table.

@@ -75,7 +75,7 @@ _ENCODING_SAMPLE_BYTES = 2 << 20
 # Smaller files take little space with any schema.
 _MIN_TRIAL_BYTES = 64 << 10
 # Options of files that affect their size.
-_TRIAL_OPTIONS = ("compression", "compression_level", "row_group_bytes", "writer")
+_TRIAL_OPTIONS = ("compression", "compression_level", "effort", "row_group_bytes", "writer")
 
 
 class IngestJob:
@@ -349,7 +349,11 @@ def planned_encodings(
     if rows is None or not len(rows):
         return None
     options = WriterOptions(
-        **{name: request.write[name] for name in ("compression", "compression_level") if name in request.write}
+        **{
+            name: request.write[name]
+            for name in ("compression", "compression_level", "effort")
+            if name in request.write
+        }
     )
     table, _ = conform_table({request.column: rows}, ())
     return known_encodings(table, options.compression, options.compression_level)

@@ -12,7 +12,16 @@ from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
 
-from parquet_variant.choices import InputFormat, Mode, OnError, OnInexact, OnViolation, OutputFormat, VortexLayout
+from parquet_variant.choices import (
+    Effort,
+    InputFormat,
+    Mode,
+    OnError,
+    OnInexact,
+    OnViolation,
+    OutputFormat,
+    VortexLayout,
+)
 from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
@@ -68,6 +77,7 @@ class IngestOptions(TextKeywords, total=False):
     # Options of Parquet files, and of the files of a Delta or Iceberg table.
     compression: str
     compression_level: int | None
+    effort: Effort
     row_group_bytes: int
     annotation: bool
     sort_by: Sequence[str] | str

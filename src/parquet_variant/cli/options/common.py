@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 import typer
 
-from parquet_variant.choices import DEFAULT_COMPRESSION, InputFormat, OnError, OnInexact
+from parquet_variant.choices import DEFAULT_COMPRESSION, Effort, InputFormat, OnError, OnInexact
 
 if TYPE_CHECKING:
     from parquet_variant.shredding.policies.decision import Policy as ShreddingPolicy
@@ -235,6 +235,13 @@ class WriterOptions:
     """Options for writing Parquet files."""
 
     compression: Annotated[str, typer.Option(help="Compression codec of Parquet files.")] = DEFAULT_COMPRESSION
+    effort: Annotated[
+        Effort | None,
+        typer.Option(
+            help="Compression of Parquet files: fast, balanced (default) or small, which takes longer.",
+            show_default=False,
+        ),
+    ] = None
     sort_by: SortKeys = None
     bloom_filters: BloomFilters = None
     row_group_bytes: RowGroupBytes = None

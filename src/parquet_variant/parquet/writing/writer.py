@@ -108,6 +108,9 @@ class VariantWriter:
         with the extension name ``arrow.parquet.variant``.
     compression, compression_level
         Codec of all columns (default: ``"zstd"``) and its level; None chooses a level of zstd per column by trials.
+    effort
+        ``"fast"`` (zstd level 1), ``"balanced"`` (a level per column by trials) or ``"small"`` (level 9): points of the
+        frontier of speed and size (docs/performance.md).
     row_group_bytes
         Maximum Arrow bytes of a row group.
     annotation

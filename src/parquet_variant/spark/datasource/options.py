@@ -361,6 +361,7 @@ _SIZE = re.compile("([0-9]+)([kmgtp]?)b?")
 _FOR_WRITER = (
     ("compression", "compression", str),
     ("compressionLevel", "compression_level", _integer),
+    ("effort", "effort", str),
     ("rowGroupBytes", "row_group_bytes", _integer),
     ("sortBy", "sort_by", _names),
     ("bloomFilters", "bloom_filters", _names),

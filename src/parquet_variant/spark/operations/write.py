@@ -66,7 +66,7 @@ def write(
     catalog
         The catalog of an Iceberg table; see `pv.iceberg.snapshot`.
     **options
-        Options of the data source, such as ``compression="zstd"``, ``rowGroupBytes=64 << 20``, or ``txnAppId`` and
+        Options of the data source, such as ``effort="fast"``, ``rowGroupBytes=64 << 20``, or ``txnAppId`` and
         ``txnVersion`` for a write to a table that is committed once, also inside ``foreachBatch``.
 
     Raises
