@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import FORMATS, PathRules, order_of
+from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.path import WILDCARD, VariantPath
@@ -28,6 +29,8 @@ Int64s = npt.NDArray[np.int64]
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _ALL_KINDS = _LARGEST
 _ARRAY, _OBJECT = 21, 22
+# Strings that the kernel compares one by one.
+_MAX_CHOICES = 64
 _MICROS_PER_DAY = 86_400_000_000
 
 
@@ -43,8 +46,10 @@ class RuleTables:
         The paths with rules and the paths that lead to them.
     parents
         The number of the parent of each path; -1 for ``$``.
-    rules, bounds
+    rules, bounds, choices
         The tables of the kernel.
+    texts
+        The bytes to which `choices` points.
     """
 
     contract: Contract
@@ -52,6 +57,8 @@ class RuleTables:
     parents: tuple[int, ...]
     rules: Int64s
     bounds: Int64s
+    choices: Int64s
+    texts: npt.NDArray[np.uint8]
     _children: tuple[dict[bytes | None, int], ...]
 
     @classmethod
@@ -70,7 +77,17 @@ class RuleTables:
             children[parents[number]][None if segment is WILDCARD else str(segment).encode()] = number
         rules = np.array([_row(contract.rules(path)) for path in paths], np.int64)
         bounds = np.array([_bounds(contract.rules(path)) for path in paths], np.int64)
-        return cls(contract, paths, tuple(parents), rules, bounds, tuple(children))
+        texts, choices = bytearray(), list[tuple[int, int]]()
+        for number, path in enumerate(paths):
+            strings = choices_of(contract.rules(path))
+            rules[number, RULE.CHOICES], rules[number, RULE.CHOICES_END] = len(choices), len(choices) + len(strings)
+            for text in strings:
+                choices.append((len(texts), len(text)))
+                texts += text
+        buffer = np.frombuffer(bytes(texts) or b"\0", np.uint8).copy()
+        table = np.array(choices or [(0, 0)], np.int64)
+        table[:, 0] += address_of(buffer)
+        return cls(contract, paths, tuple(parents), rules, bounds, table, buffer, tuple(children))
 
     def __reduce__(self) -> tuple[object, ...]:
         return RuleTables.of, (self.contract,)
@@ -107,6 +124,12 @@ class RuleTables:
         return np.array(numbers, np.int64)
 
 
+def choices_of(rules: PathRules) -> list[bytes]:
+    """Return the allowed strings if they are few, so that the kernel compares them; else none."""
+    strings = [value.encode() for value in rules.values or () if isinstance(value, str)]
+    return strings if len(strings) <= _MAX_CHOICES else []
+
+
 def _row(rules: PathRules) -> list[int]:
     """Return the columns of `RULE` for the rules of a path."""
     row = [0] * len(RULE)
@@ -130,7 +153,8 @@ def _row(rules: PathRules) -> list[int]:
     row[RULE.LENGTH_MIN], row[RULE.LENGTH_MAX] = rules.min_length or 0, _or_largest(rules.max_length)
     row[RULE.ITEMS_MIN], row[RULE.ITEMS_MAX] = rules.min_items or 0, _or_largest(rules.max_items)
     row[RULE.FORM] = -1 if rules.format is None else FORMATS[rules.format]
-    row[RULE.UNDECIDED] = rules.values is not None or rules.pattern is not None
+    row[RULE.UNDECIDED_OTHERS] = rules.values is not None
+    row[RULE.UNDECIDED_STRINGS] = rules.pattern is not None or (rules.values is not None and not choices_of(rules))
     return row
 
 

@@ -20,7 +20,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.tapes import scalar_objects
 from parquet_variant.contracts.path_rules import RULES, PathRules, scalar_key
 from parquet_variant.contracts.report import ContractCounts, Example, RuleCount, ShownText
-from parquet_variant.contracts.rule_tables import RuleTables
+from parquet_variant.contracts.rule_tables import RuleTables, choices_of
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import filled_binary, from_bytes, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
@@ -165,7 +165,9 @@ def check_tape(tape: Tape, tables: RuleTables) -> TapeViolations:
     """Return the violations in a tape."""
     rule_of_path = tables.rule_of_path(tape)
     kinds = np.zeros((len(tables.paths), KINDS), np.int64)
-    found = adopt(*check_nodes(tape.nodes, tape.row_start, rule_of_path, tables.rules, tables.bounds, kinds))
+    found = adopt(
+        *check_nodes(tape.nodes, tape.row_start, rule_of_path, tables.rules, tables.bounds, tables.choices, kinds)
+    )
     rows, nodes, results = found[:, 0], found[:, 1], found[:, 2]
     numbers = rule_of_path[tape.nodes[nodes, 0] >> 16 & 0xFFFFFFFF]
     if (forbidden := numbers == FORBIDDEN).any():
@@ -198,7 +200,10 @@ def _undecided(nodes: Int64s, rules: PathRules) -> list[tuple[str, Bools]]:
         broken[is_string] = ~matches[to_numpy(texts.indices)]
         found.append(("pattern", broken))
     if rules.values is not None:
-        found.append(("values", _other_values(nodes, kinds, rules.values)))
+        broken = _other_values(nodes, kinds, rules.values)
+        if choices_of(rules):
+            broken &= ~is_string  # The kernel has decided strings.
+        found.append(("values", broken))
     wide = (kinds == KIND.DECIMAL16) | (kinds == KIND.FLOAT) | ((kinds != KIND.STRING) & (nodes[:, 0] >> 8 & 0xFF > 18))
     if wide.any():
         found += _wide_numbers(nodes, wide, rules)

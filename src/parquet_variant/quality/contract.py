@@ -24,7 +24,9 @@ from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.quality.check import check
 from parquet_variant.quality.sources import open_data
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
+from parquet_variant.quality.value_figures import type_name
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.types import VariantType
 
 # Objects with more fields than this, which most of them do not have, are maps: their fields have no rules.
 _MAP_FIELDS, _MAP_SHARE = 50, 0.1
@@ -151,13 +153,11 @@ def _maps(summary: Summary) -> set[VariantPath]:
 def _path_rules(
     path: VariantPath, found: PathSummary, summary: Summary, details: _StringDetails, level: ContractLevel, is_map: bool
 ) -> PathRules:
-    names = {_TYPES.get(name, name) for name, count in found.types.items() if count}
-    types = tuple(names - {"null"} - ({"integer"} if "number" in names else set())) or ("null",)
-    rules: dict[str, Any] = {"types": types}
-    if "null" in names and types != ("null",):
-        rules["nullable"] = True
+    of_types = type_rules(found.types)
     if level == "loose":
-        return PathRules(**rules)
+        return of_types
+    types = of_types.types
+    rules: dict[str, Any] = {"types": types, "nullable": of_types.nullable}
     is_element = bool(path.segments) and path.segments[-1] is WILDCARD
     if not is_element:
         is_everywhere = found.share >= 1 if path.segments else not summary.null_rows
@@ -180,6 +180,18 @@ def _path_rules(
     return PathRules(
         **{name: value for name, value in rules.items() if (value is not None and value != 0) or name in _ZERO}
     )
+
+
+def type_rules(types: Mapping[Any, int]) -> PathRules:
+    """Return the rules that allow some types, by their names in summaries or as Variant types.
+
+    >>> type_rules({"integer": 3, "null": 1})
+    PathRules(types=('integer',), nullable=True, ...)
+    """
+    names = {name if isinstance(name, str) and not isinstance(name, VariantType) else type_name(name) for name in types}
+    names = {_TYPES.get(name, name) for name in names}
+    allowed = tuple(names - {"null"} - ({"integer"} if "number" in names else set()))
+    return PathRules(types=allowed or ("null",), nullable=("null" in names or None) if allowed else None)
 
 
 # Rules for which 0 is a value that matters.

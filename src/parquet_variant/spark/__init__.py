@@ -15,6 +15,7 @@ _NAMES = {
     "spark.java": "find_java",
     "spark.operations.catalog": "refresh_view register_table",
     "spark.operations.change": "delete merge optimize rewrite update",
+    "spark.operations.contracts": "StreamContract check",
     "spark.operations.ingest": "ingest",
     "spark.operations.read": "read",
     "spark.operations.sql": "sql",

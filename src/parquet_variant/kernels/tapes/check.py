@@ -8,20 +8,23 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.memory import load_u8
+from parquet_variant.kernels.memory import equal, load_u8
 from parquet_variant.kernels.native_vectors import export_table, new_table, reserve_rows
 from parquet_variant.kernels.tapes.string_forms import string_form
 from parquet_variant.kernels.tapes.tape import DROPPED, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # Columns of the rules table, one row per rule set. KINDS is a bit set of the allowed kinds. Bounds are inclusive; those
-# of doubles are in `ordered_bits`, and those of DATE, MICROS and NANOS are in the units of the kinds.
+# of doubles are in the order of `_ordered_bits`, and those of DATE, MICROS and NANOS are in the units of the kinds.
+# CHOICES to CHOICES_END are the rows of the allowed strings, if any, in the choices table.
 RULE = numbered(
     "KINDS WHOLE NULLABLE NUMBERS TIMES DOUBLE_MIN DOUBLE_MAX DATE_MIN DATE_MAX MICROS_MIN MICROS_MAX NANOS_MIN "
-    "NANOS_MAX LENGTH_MIN LENGTH_MAX ITEMS_MIN ITEMS_MAX FORM UNDECIDED"
+    "NANOS_MAX LENGTH_MIN LENGTH_MAX ITEMS_MIN ITEMS_MAX FORM CHOICES CHOICES_END UNDECIDED_STRINGS UNDECIDED_OTHERS"
 )
 # Results. NONE and UNDECIDED are not violations: an undecided node has to be checked by its value.
-RESULT = numbered("NONE UNDECIDED TYPE NULLABLE MIN MAX MIN_LENGTH MAX_LENGTH MIN_ITEMS MAX_ITEMS FORMAT EXTRA_FIELDS")
+RESULT = numbered(
+    "NONE UNDECIDED TYPE NULLABLE MIN MAX MIN_LENGTH MAX_LENGTH MIN_ITEMS MAX_ITEMS FORMAT EXTRA_FIELDS VALUES"
+)
 # Scales of decimals with 64-bit unscaled values: the bounds table has their lower bounds, then their upper bounds.
 SCALES = 19
 # In `rule_of_path`: a path without rules, and a path that must not exist.
@@ -117,6 +120,15 @@ def _check_string(address: int, size: int, rules: Int64Table, rule: int) -> int:
 
 
 @helper
+def _is_choice(address: int, size: int, choices: Int64Table, start: int, stop: int) -> bool:
+    """Return whether a string is one of the allowed strings."""
+    for choice in range(start, stop):
+        if choices[choice, 1] == size and equal(choices[choice, 0], address, size):
+            return True
+    return False
+
+
+@helper
 def _check_value(kind: int, scale: int, a: int, b: int, rules: Int64Table, rule: int, bounds: Int64Table) -> int:
     """Return the first rule on range or length that a value of an allowed kind breaks, UNDECIDED, or NONE."""
     if kind == KIND.STRING:
@@ -143,6 +155,7 @@ def check_nodes(
     rule_of_path: Int64s,
     rules: Int64Table,
     bounds: Int64Table,
+    choices: Int64Table,
     kinds: Int64Table,
 ) -> tuple[int, int, int]:
     """Check every node of a tape; return a table of ``(row, node, result)`` for `adopt`.
@@ -153,6 +166,7 @@ def check_nodes(
     `rule_of_path`: the row of `rules` for each path, NO_RULES or FORBIDDEN.
     `rules`: the columns named by RULE.
     `bounds`: the bounds of numbers by scale, as unscaled values.
+    `choices`: the addresses and sizes of allowed strings.
     `kinds`: one row per row of `rules`; the number of values of each kind is added.
     """
     found = new_table(64, 3)
@@ -168,7 +182,7 @@ def check_nodes(
             if rule == NO_RULES:
                 node += 1
                 continue
-            of_value, of_form, pending = RESULT.NONE, RESULT.NONE, RESULT.NONE
+            of_value, of_form, of_choice, pending = RESULT.NONE, RESULT.NONE, RESULT.NONE, RESULT.NONE
             step = node + 1
             if rule == FORBIDDEN:
                 of_value = RESULT.EXTRA_FIELDS
@@ -185,11 +199,17 @@ def check_nodes(
                     if kind == KIND.STRING and rules[rule, RULE.FORM] >= 0:
                         form, _, _, _, _ = string_form(a, b)
                         of_form = RESULT.NONE if form == rules[rule, RULE.FORM] else RESULT.FORMAT
-                    if rules[rule, RULE.UNDECIDED] != 0 and of_value != RESULT.TYPE:
+                    if kind == KIND.STRING:
+                        start, end = rules[rule, RULE.CHOICES], rules[rule, RULE.CHOICES_END]
+                        if start < end and not _is_choice(a, b, choices, start, end):
+                            of_choice = RESULT.VALUES
+                        if rules[rule, RULE.UNDECIDED_STRINGS] != 0:
+                            pending = RESULT.UNDECIDED
+                    elif rules[rule, RULE.UNDECIDED_OTHERS] != 0 and of_value != RESULT.TYPE:
                         pending = RESULT.UNDECIDED
                     if of_value == RESULT.UNDECIDED:
                         of_value, pending = RESULT.NONE, RESULT.UNDECIDED
-            for result in (of_value, of_form, pending):
+            for result in (of_value, of_form, of_choice, pending):
                 if result != RESULT.NONE:
                     found = reserve_rows(found, count + 1)
                     found[count, 0], found[count, 1], found[count, 2] = row, node, result

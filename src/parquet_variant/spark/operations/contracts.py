@@ -1,0 +1,343 @@
+"""`pv.spark.check` and `StreamContract`: contracts of DataFrames and of streams.
+
+Owns the job that counts violations and profiles a DataFrame in one pass, and what a stream does with each micro-batch.
+Leaves evaluation to `contracts`, the rules of new paths to `quality.contract`, and writing to the data source.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from parquet_variant.array.tapes import array_tapes
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.choices import OnViolation
+from parquet_variant.contracts.contract import Contract
+from parquet_variant.contracts.contract_check import ContractCheck, contract_error
+from parquet_variant.contracts.path_rules import PathRules
+from parquet_variant.contracts.report import ContractCounts, ContractReport
+from parquet_variant.errors import bad_option
+from parquet_variant.functions.parse_json import parse_json
+from parquet_variant.io.filesystems import absolute
+from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.quality.contract import type_rules
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.spark.arrow_variant import from_spark
+from parquet_variant.spark.datasource.source import VariantDataSource, make_active
+from parquet_variant.spark.engine import is_connect
+from parquet_variant.spark.frames import choose_column
+from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
+from parquet_variant.spark.worker_end import QuietEnd
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# The column with the rule that a row breaks, in quarantined rows.
+VIOLATION_COLUMN = "_violation"
+
+
+def check(
+    df: DataFrame,
+    contract: Any,
+    *,
+    column: str | None = None,
+    values: bool = True,
+    examples: int = 5,
+) -> ContractReport:
+    """Check a column of a DataFrame against a contract, as one job over all rows.
+
+    Parameters
+    ----------
+    df
+        A DataFrame with a VARIANT column or a string column of JSON.
+    contract
+        A `Contract`, a file, or a mapping of paths to rules.
+    column
+        The VARIANT or JSON column; by default the only one.
+    values
+        Whether examples contain values. False is for confidential data.
+    examples
+        Number of examples per rule; their rows are numbered in each batch that Spark sends to a worker.
+
+    Returns
+    -------
+    ContractReport
+        The violations; it is true if there are none.
+
+    Raises
+    ------
+    VariantError
+        For a contract that is not valid, or a column that does not exist.
+    JsonError
+        For a row that is not valid JSON.
+    """
+    rules = ContractCheck.of(contract, "warn")
+    if rules is None:
+        raise bad_option("contract= is None: give a Contract, a file, or a mapping of paths to rules")
+    rules = replace(rules, values=values, examples=examples)
+    return rules.report("the DataFrame", _figures(df, column, rules).counts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """The violations and the profile of some rows."""
+
+    counts: ContractCounts = field(default_factory=ContractCounts)
+    profile: Profile = field(default_factory=Profile)
+
+
+def _variants(values: pa.Array, *, is_json: bool) -> VariantArray:
+    return parse_json(values) if is_json else from_spark(values)
+
+
+def _figures(df: DataFrame, column: str | None, rules: ContractCheck, *, profile: bool = False) -> _Figures:
+    """Count the violations of all rows, and profile them on request, in one job."""
+    from pyspark.sql.functions import arrow_udf
+
+    name, is_json = choose_column(df.schema, column)
+    end = QuietEnd()
+
+    @arrow_udf("binary")
+    def batch_figures(values: pa.Array) -> pa.Array:
+        _ = end
+        with to_spark_errors():
+            array = _variants(values, is_json=is_json)
+            counts, _reasons = rules.check(list(array_tapes(array, 0)), int)
+            found = _Figures(counts, Profile.of_array(array) if profile else Profile())
+        return pa.array([pickle.dumps(found), *[None] * (len(values) - 1)], pa.binary())
+
+    # Non-deterministic, because Spark would otherwise run it again on the rows that the filter returns.
+    batches = df.select(batch_figures.asNondeterministic()(df[name]).alias("figures")).where("figures IS NOT NULL")
+    total = _Figures()
+    with from_spark_errors():
+        for row in batches.toLocalIterator():
+            found = pickle.loads(row.figures)
+            total = _Figures(rules.merge([total.counts, found.counts]), total.profile.merge(found.profile))
+    return total
+
+
+def _with_violations(df: DataFrame, column: str | None, rules: ContractCheck) -> DataFrame:
+    """Return the rows with the rule that each breaks in `VIOLATION_COLUMN`, null for valid rows."""
+    from pyspark.sql.functions import arrow_udf
+
+    name, is_json = choose_column(df.schema, column)
+    end = QuietEnd()
+    checking = replace(rules, on_violation="quarantine")
+
+    @arrow_udf("string")
+    def violations(values: pa.Array) -> pa.Array:
+        _ = end
+        with to_spark_errors():
+            tapes = list(array_tapes(_variants(values, is_json=is_json), 0))
+            reasons = checking.check(tapes, int)[1]
+        return pa.array([reasons.get(row) for row in range(len(values))], pa.string())
+
+    return df.withColumn(VIOLATION_COLUMN, violations(df[name]))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDrift:
+    """What a micro-batch of a stream has that the contract does not.
+
+    Parameters
+    ----------
+    batch
+        The number of the micro-batch.
+    report
+        The violations in the micro-batch.
+    new_paths
+        Paths that the contract does not name, with the types of their values.
+    added
+        The paths that were added to the contract, because `evolve` is set.
+    """
+
+    batch: int
+    report: ContractReport
+    new_paths: dict[VariantPath, PathRules] = field(default_factory=dict)
+    added: tuple[VariantPath, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is any drift."""
+        return bool(self.new_paths) or not self.report
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the drift as a metric, in types that JSON can represent."""
+        return {
+            "batch": self.batch,
+            "rows": self.report.rows,
+            "bad_rows": self.report.bad_rows,
+            "violations": [found.to_dict() for found in self.report.violations],
+            "new_paths": {path.shorthand: list(rules.types) for path, rules in self.new_paths.items()},
+            "added": [path.shorthand for path in self.added],
+        }
+
+
+class StreamContract:
+    """A contract of a stream, for ``writeStream.foreachBatch``: each micro-batch is checked before it is written.
+
+    Every micro-batch is written exactly once to a Delta table, also if Spark repeats it. The contract, the metrics and
+    the callback are in the driver.
+
+    Parameters
+    ----------
+    contract
+        A `Contract`, a file, or a mapping of paths to rules. With `evolve`, a file that does not exist starts empty.
+    dest
+        The Delta table; created if it does not exist.
+    column
+        The VARIANT or JSON column; by default the only one.
+    on_violation
+        ``"fail"``: the micro-batch raises `ContractError`, which ends the stream, and is not written.
+        ``"quarantine"``: bad rows are written to `quarantine` with the rule in the column ``_violation``. ``"warn"``:
+        they are written and counted.
+    quarantine
+        The Delta table of bad rows; by default `dest` followed by ``_bad_rows``.
+    evolve
+        Add paths that appear to the contract, as optional paths with their types, and save it if it is a file.
+    on_drift
+        A function that is called with the `BatchDrift` of a micro-batch that has any.
+    stream
+        A name of the stream for the transactions of the table; by default the id of the query in its checkpoint.
+    **options
+        Options of the data source, such as ``schema``, ``compression`` or ``partitionBy``.
+
+    Attributes
+    ----------
+    contract
+        The contract, with the paths that were added.
+    metrics
+        The `BatchDrift` of the last 1,000 micro-batches, as dictionaries.
+
+    Examples
+    --------
+    >>> import parquet_variant as pv
+    >>> events = pv.spark.StreamContract({"$.id": {"type": "integer"}}, "events", on_violation="quarantine")
+    >>> events.on_violation, events.quarantine
+    ('quarantine', 'events_bad_rows')
+    """
+
+    _MAX_METRICS = 1000
+
+    def __init__(
+        self,
+        contract: Any,
+        dest: str | os.PathLike[str],
+        *,
+        column: str | None = None,
+        on_violation: OnViolation = "fail",
+        quarantine: str | os.PathLike[str] | None = None,
+        evolve: bool = False,
+        on_drift: Callable[[BatchDrift], object] | None = None,
+        stream: str | None = None,
+        **options: Any,
+    ) -> None:
+        self._file = os.fspath(contract) if isinstance(contract, str | os.PathLike) else None
+        is_new = evolve and self._file is not None and "://" not in self._file and not os.path.exists(self._file)  # noqa: PTH110
+        self.contract = Contract() if is_new else Contract.of(contract)
+        self.dest = os.fspath(dest)
+        self.column, self.on_violation = column, on_violation
+        self.quarantine = f"{self.dest.rstrip('/')}_bad_rows" if quarantine is None else os.fspath(quarantine)
+        self.evolve, self.on_drift, self.options = evolve, on_drift, options
+        self.stream = stream
+        self.metrics: list[dict[str, Any]] = []
+        self._rules()  # checks on_violation
+
+    def _rules(self) -> ContractCheck:
+        rules = ContractCheck.of(self.contract, self.on_violation)
+        assert rules is not None
+        return rules
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Check a micro-batch and write it.
+
+        Parameters
+        ----------
+        batch
+            The rows.
+        number
+            The number of the micro-batch.
+
+        Raises
+        ------
+        ContractError
+            For rows that break the contract if `on_violation` is ``"fail"``.
+        """
+        batch = batch.persist()
+        try:
+            figures = _figures(batch, self.column, self._rules(), profile=True)
+            drift = self._drift(figures, number)
+            self.metrics = [*self.metrics, drift.to_dict()][-self._MAX_METRICS :]
+            if drift and self.on_drift is not None:
+                self.on_drift(drift)
+            if drift.report.violations and self.on_violation == "fail":
+                raise contract_error(drift.report)
+            self._write(batch, drift, number)
+        finally:
+            batch.unpersist()
+
+    def _drift(self, figures: _Figures, number: int) -> BatchDrift:
+        rules = self._rules()
+        report = rules.report(f"batch {number}", figures.counts)
+        new_paths = {
+            path: type_rules(found.types)
+            for found in figures.profile
+            if (path := found.path) not in self.contract.paths and not self._leads_to_rules(path) and path.segments
+        }
+        added: tuple[VariantPath, ...] = ()
+        fails = self.on_violation == "fail" and report.violations
+        if self.evolve and new_paths and not fails:
+            added = tuple(path for path in new_paths if self._is_open(path))
+            self.contract = self.contract.with_paths({path: new_paths[path] for path in added})
+            if added and self._file is not None:
+                self.contract.save(self._file)
+        return BatchDrift(number, report, new_paths, added)
+
+    def _leads_to_rules(self, path: VariantPath) -> bool:
+        return any(inner.segments[: len(path)] == path.segments for inner in self.contract.paths)
+
+    def _is_open(self, path: VariantPath) -> bool:
+        """Return whether the contract allows new fields at a path."""
+        parents = (VariantPath(path.segments[:size]) for size in range(len(path)))
+        return all(
+            path.segments[len(parent)] is WILDCARD or self.contract.rules(parent).extra_fields for parent in parents
+        )
+
+    def _write(self, batch: DataFrame, drift: BatchDrift, number: int) -> None:
+        if self.on_violation == "quarantine" and drift.report.bad_rows:
+            marked = _with_violations(batch, self.column, self._rules()).persist()
+            try:
+                self._append(marked.where(f"{VIOLATION_COLUMN} IS NOT NULL"), self.quarantine, number)
+                good = marked.where(f"{VIOLATION_COLUMN} IS NULL").drop(VIOLATION_COLUMN)
+                self._append(good, self.dest, number)
+            finally:
+                marked.unpersist()
+        elif drift.report.rows:
+            self._append(batch, self.dest, number)
+
+    def _append(self, rows: DataFrame, table: str, number: int) -> None:
+        """Append rows in one transaction, which is skipped if the table has it already."""
+        if rows.isEmpty():
+            return
+        column, _ = choose_column(rows.drop(VIOLATION_COLUMN).schema, self.column)
+        rows.sparkSession.dataSource.register(VariantDataSource)
+        make_active(rows.sparkSession)
+        options = {"format": "delta", "column": column, "txnAppId": self._application(rows), "txnVersion": number}
+        writer = rows.write.format("variant").options(**options, **self.options).mode("append")
+        with from_spark_errors():
+            writer.save(absolute(table))
+
+    def _application(self, rows: DataFrame) -> str:
+        """Return the name of the stream in the transactions of the tables."""
+        if self.stream is not None:
+            return self.stream
+        query = None
+        if not is_connect(rows.sparkSession):
+            query = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if query is None:
+            raise bad_option("the id of the streaming query is unknown: name the stream with stream=")
+        return str(query)
