@@ -1,4 +1,4 @@
-"""Run 21 tasks of a user with JSON in five tools and write docs/compare.md.
+"""Run 22 tasks of a user with JSON in five tools and write docs/compare.md.
 
 Each point is one program per tool, run in a directory with the same files. A program passes if it ends without an error
 within a minute; its ``assert`` states the expected result. A tool without a program has no documented way to do the task.
@@ -279,6 +279,16 @@ POINTS = (
         "assert len(new - old) == 2, new - old",
         None,
     ),
+    _point(
+        "Rules for nested fields are inferred from a file, and rows of another file that break them are counted by rule",
+        "contract = pv.contract('events.ndjson', 'strict'); assert pv.check('events.ndjson', contract)\n"
+        "open('other.ndjson', 'w').write('{\"user\": {\"n\": \"x\"}}\\n')\n"
+        "assert ('$.user.n', 'type', 1) in [(v.path.shorthand, v.rule, v.count) for v in pv.check('other.ndjson', contract).violations]",
+        None,
+        None,
+        None,
+        None,
+    ),
 )  # fmt: skip
 _TIMED = """
 def cost():
@@ -380,7 +390,7 @@ def page(found: list[dict[str, str | None]]) -> str:
     lines = [
         "# Comparison with DuckDB, polars, ClickHouse and PyIceberg",
         "",
-        "This page compares 21 tasks of people with JSON files. Each task is a short program per tool;",
+        "This page compares 22 tasks of people with JSON files. Each task is a short program per tool;",
         "`python -m benchmarks.compare` runs all programs and writes this page. A tool passes if its program ends without an",
         "error. \"no\" means that no way to do the task was found in the tool's documentation. Extensions that must be",
         "downloaded (DuckDB's for Delta and Iceberg) were not tried. A figure passes if it is within a tenth of the smallest.",

@@ -1,4 +1,4 @@
-"""The comparison on the page is that of the script: 21 points, each with a program that can be read."""
+"""The comparison on the page is that of the script: 22 points, each with a program that can be read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_TRIED, POINTS, TOOLS, passed = SCRIPT.NOT_TRIED, SCRIPT.POINTS, SCRIPT.TOOLS
 
 
 def test_the_page_has_the_points_of_the_script() -> None:
-    assert len(POINTS) == 21
+    assert len(POINTS) == 22
     for number, point in enumerate(POINTS, 1):
         assert f"| {number}. {point.question} |" in PAGE
 

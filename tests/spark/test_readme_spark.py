@@ -63,3 +63,17 @@ def test_the_recipes_run(spark, tmp_path):
     assert sorted((row.kind, row.n) for row in names["counts"]) == [("k0", 34), ("k1", 33), ("k2", 33)]
     assert len(pv.delta.read(tmp_path / "latest")) == 3
     assert (names["regions"], names["before"], names["after"]) == (1, 100, 105)
+
+
+def test_the_stream_with_a_contract_of_the_guide_runs(spark, tmp_path):
+    text = (_README.parent / "docs/guides/stream-contracts.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    for name in ("checkpoint", "events", "logs", "contract.yaml"):
+        code = code.replace(f'"{name}"', f'"{tmp_path / name}"')
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/a.ndjson").write_text('{"id": 1}\n')
+    names: dict = {"spark": spark}
+    exec(code.replace(".start()", ".trigger(availableNow=True).start()"), names)
+    names["query"].awaitTermination()
+    assert pv.delta.read(tmp_path / "events").to_pylist() == [{"id": 1}]
+    assert "$.id" in (tmp_path / "contract.yaml").read_text()

@@ -9,6 +9,8 @@ from parquet_variant.spark.operations.change import merge as merge
 from parquet_variant.spark.operations.change import optimize as optimize
 from parquet_variant.spark.operations.change import rewrite as rewrite
 from parquet_variant.spark.operations.change import update as update
+from parquet_variant.spark.operations.contracts import StreamContract as StreamContract
+from parquet_variant.spark.operations.contracts import check as check
 from parquet_variant.spark.operations.ingest import ingest as ingest
 from parquet_variant.spark.operations.read import read as read
 from parquet_variant.spark.operations.sql import sql as sql
@@ -19,7 +21,9 @@ from parquet_variant.spark.session import local_session as local_session
 from parquet_variant.spark.struct_view import plan_read as plan_read
 
 __all__ = [
+    "StreamContract",
     "VariantDataSource",
+    "check",
     "delete",
     "find_java",
     "infer_schema",
