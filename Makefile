@@ -48,7 +48,7 @@ UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array t
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo check test checked test-oldest judges snapshots lint bench fuzz soak test-cluster constraints docs wheels clean
+.PHONY: help demo check test checked test-oldest judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -78,6 +78,17 @@ judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our t
 	$(say) 'delta-spark, Iceberg on Spark and DuckDB judge our tables'
 	@JUDGES=$(abspath $(JUDGES)) JUDGE_DUCKDB=$(abspath $(JUDGES))/duckdb/bin/python \
 		$(BIN)/python -m pytest -n 0 -rs tests/judges tests/iceberg/test_judges.py
+
+# The core part of the Spark tests; MATRIX=4.1 for one version, JAVA_HOME= for another Java.
+MATRIX ?= 4.1 4.2
+MATRIX_TESTS := $(addprefix tests/spark/test_,$(addsuffix .py,streams_of_all_versions pushed_filters change catalog connect \
+	delta functions))
+
+matrix: $(DEV_STAMP) $(JUDGES_STAMP) ## the core Spark tests with PySpark 4.1 and 4.2 (make test has the newest)
+	$(say) 'Building the kernels that changed'
+	@$(build)
+	@for version in $(MATRIX); do printf '%s\n' "PySpark $$version"; \
+		PYTHONPATH=src $(abspath $(JUDGES))/spark$$version/bin/python -m pytest -p no:cacheprovider -q -rs $(MATRIX_TESTS) || exit 1; done
 
 lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	$(say) 'ruff check'

@@ -8,7 +8,7 @@ for version in 4.1 4.2; do
   test -x "$directory/spark$version/bin/python" || "$python" -m venv "$directory/spark$version"
   "$directory/spark$version/bin/python" -m pip install --quiet "pyspark==$version.*" 'pyarrow>=23' 'numpy>=2.1' \
     'pandas>=2.2' 'obstore>=0.8' 'duckdb>=2.0' 'sqlglot>=30,<31' 'numba>=0.62,<0.69' 'llvmlite>=0.45,<0.51' 'zstandard>=0.23' \
-    'typer>=0.19,<0.29' 'rich>=14' 'grpcio>=1.67' 'grpcio-status>=1.67' 'googleapis-common-protos>=1.65' 'pytest>=8.4' \
+    'typer>=0.19,<0.29' 'rich>=14' 'grpcio>=1.67' 'grpcio-status>=1.67' 'googleapis-common-protos>=1.65' 'pytest>=8.4' 'pytest-xdist>=3.6' \
     'hypothesis>=6.130' 'vortex-data>=0.90' 'fastavro>=1.10' 'pyiceberg>=0.11'
 done
 test -x "$directory/duckdb/bin/python" || "$python" -m venv "$directory/duckdb"

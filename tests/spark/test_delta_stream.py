@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType, VariantType
 
 import parquet_variant as pv
@@ -14,6 +13,11 @@ from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.read_schema import read_schema
 
+limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark 4.1 has no read limits")
+ReadAllAvailable = limits.ReadAllAvailable
+ReadMaxBytes = limits.ReadMaxBytes
+ReadMaxFiles = limits.ReadMaxFiles
+SupportsTriggerAvailableNow = limits.SupportsTriggerAvailableNow
 _ALL = ReadAllAvailable()
 
 

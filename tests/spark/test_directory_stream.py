@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantFileError
@@ -14,6 +13,10 @@ from parquet_variant.spark.datasource.directory_stream import DirectoryStreamRea
 from parquet_variant.spark.datasource.options import ReadOptions
 from parquet_variant.spark.datasource.read_schema import read_schema
 
+limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="Spark 4.1 has no read limits")
+ReadAllAvailable = limits.ReadAllAvailable
+ReadMaxBytes = limits.ReadMaxBytes
+ReadMaxFiles = limits.ReadMaxFiles
 _ALL = ReadAllAvailable()
 
 
