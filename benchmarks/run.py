@@ -33,7 +33,7 @@ WORKS = (
     "jsonbench",
 )
 _RESULTS = Path(__file__).with_name("RESULTS.md")
-TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning", "delta_changes")
+TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning", "delta_changes", "iceberg_tables")
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ class RefusedError(Exception):
 class State:
     root: Path
     token: str | None = None
+    signed_by: str | None = None  # The access key of requests that must be signed.
     config: Json = field(default_factory=dict)
     storage_credentials: list[Json] = field(default_factory=list)
     namespaces: set[tuple[str, ...]] = field(default_factory=set)
@@ -251,6 +252,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(200, {"access_token": state.token, "token_type": "bearer", "expires_in": 3600})
         if state.token is not None and self.headers.get("Authorization") != f"Bearer {state.token}":
             raise RefusedError(401, "NotAuthorizedException", "who are you?")
+        if state.signed_by is not None and not self.headers.get("Authorization", "").startswith(
+            f"AWS4-HMAC-SHA256 Credential={state.signed_by}/"
+        ):
+            raise RefusedError(403, "ForbiddenException", "the request is not signed")
         if parts == ["config"]:
             return self.answer(200, {"defaults": {}, "overrides": {}})
         if parts == ["transactions", "commit"]:

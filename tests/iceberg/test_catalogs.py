@@ -174,6 +174,50 @@ def test_rest_catalogs_authenticate(tmp_path: Path) -> None:
         assert "wr0ng" not in str(caught.value)
 
 
+def test_requests_to_rest_catalogs_are_signed(tmp_path: Path) -> None:
+    pytest.importorskip("boto3")
+    with rest_catalog(tmp_path, signed_by="AKIDTEST") as (uri, _):
+        catalog = {
+            "type": "rest", "uri": uri, "rest.sigv4-enabled": "true", "rest.signing-region": "eu-west-1",
+            "rest.signing-name": "s3tables", "client.region": "eu-west-1", "client.access-key-id": "AKIDTEST",
+            "client.secret-access-key": "sehr-geheim",
+        }  # fmt: skip
+        pv.iceberg.create_namespace("db", catalog=catalog)
+        pv.iceberg.write("db.events", events(1), catalog=catalog)
+        pv.iceberg.append("db.events", events(2), catalog=catalog)
+        assert ids("db.events", catalog=catalog) == [1, 2]
+        with pytest.raises(IcebergError) as caught:
+            pv.iceberg.snapshot("db.events", catalog={**catalog, "client.access-key-id": "OTHER"})
+        assert "sehr-geheim" not in str(caught.value)
+
+
+def test_glue_catalogs_swap_the_location_by_the_version_of_the_table(tmp_path: Path) -> None:
+    moto = pytest.importorskip("moto")
+    with moto.mock_aws():
+        catalog = {
+            "type": "glue", "glue.region": "eu-west-1", "glue.access-key-id": "k", "glue.secret-access-key": "s3cret",
+            "warehouse": f"file://{tmp_path}/wh",
+        }  # fmt: skip
+        with pytest.raises(IcebergError, match="Glue has no database 'db'"):
+            pv.iceberg.write("db.events", events(1), catalog=catalog)
+        pv.iceberg.create_namespace("db", catalog=catalog)
+        pv.iceberg.create_namespace("db", catalog=catalog)
+        pv.iceberg.write("db.events", events(1), catalog=catalog)
+        stale = load_table("db.events", catalog)
+        pv.iceberg.append("db.events", events(2, 3), catalog=catalog)
+        pv.iceberg.delete("db.events", "v:n::int = 2", catalog=catalog)
+        assert ids("db.events", catalog=catalog) == [1, 3]
+        with pytest.raises(IcebergError, match="another commit came first"):
+            stale.commit(change_of(set_properties({"x": "1"})))
+        row = pickle.loads(pickle.dumps(stale.catalog)).load(("db", "events"))
+        assert len(row.metadata.snapshots) == 3
+        assert "s3cret" not in repr(stale)
+        pv.iceberg.drop_table("db.events", catalog=catalog)
+        with pytest.raises(IcebergError) as caught:
+            pv.iceberg.snapshot("db.events", catalog=catalog)
+        assert caught.value.reason == "no-such-table"
+
+
 def test_vended_credentials_reach_the_object_store(tmp_path: Path) -> None:
     credentials = [
         {"prefix": "s3://other", "config": {"s3.region": "no"}},
@@ -274,7 +318,7 @@ def test_metadata_can_be_compressed_and_old_files_deleted(tmp_path: Path) -> Non
     [
         ("events", {"type": "rest", "uri": "http://127.0.0.1:1"}, "bad-argument"),
         ("db.events", {"type": "rest", "uri": "http://127.0.0.1:1"}, "no-connection"),
-        ("db.events", {"type": "glue"}, "bad-catalog"),
+        ("db.events", {"type": "hive", "uri": "thrift://127.0.0.1:1"}, "bad-catalog"),
         ("db.events", {"type": "rest"}, "bad-catalog"),
         ("db.events", "no-such-catalog", "bad-catalog"),
         ("", None, "bad-argument"),

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, without_secrets
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.locations import TableFiles
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata, zipped
@@ -121,6 +121,11 @@ class Catalog(ABC):
 def no_such_table(name: str) -> IcebergError:
     """Return the error for a table that a catalog does not have."""
     return IcebergError(f"the table {name} does not exist", reason="no-such-table", file=name)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of another library's error, without credentials."""
+    return without_secrets((str(error).splitlines() or [type(error).__name__])[0])
 
 
 def creation_updates(metadata: TableMetadata) -> list[Update]:

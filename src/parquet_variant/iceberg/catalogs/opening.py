@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from parquet_variant.errors import IcebergError, check_mapping
 from parquet_variant.iceberg.catalogs.catalog import Catalog, LoadedTable
 from parquet_variant.iceberg.catalogs.directory import DirectoryCatalog, MetadataFileCatalog
+from parquet_variant.iceberg.catalogs.glue import GlueCatalog
 from parquet_variant.iceberg.catalogs.rest import RestCatalog
 from parquet_variant.iceberg.catalogs.sql import SqlCatalog
 from parquet_variant.iceberg.locations import storage_options_of
@@ -20,7 +21,11 @@ from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.lazy_names import optional_libraries
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
-_KINDS = {"rest": RestCatalog, "sql": SqlCatalog}
+_KINDS: dict[str, Callable[[str, dict[str, Any]], Catalog]] = {
+    "rest": RestCatalog,
+    "sql": SqlCatalog,
+    "glue": GlueCatalog,
+}
 _DEFAULT_NAME = "default"
 
 
@@ -44,10 +49,10 @@ def open_catalog(catalog: CatalogOption) -> Catalog | None:
     kind = properties.get("type") or _inferred_type(properties)
     if kind not in _KINDS:
         raise IcebergError(
-            f"the catalog {name!r} is of type {kind!r}: use {' or '.join(_KINDS)}, or name the table by its directory",
+            f"the catalog {name!r} is of type {kind!r}: use {', '.join(_KINDS)}, or name the table by its directory",
             reason="bad-catalog",
         )
-    if not properties.get("uri"):
+    if kind != "glue" and not properties.get("uri"):
         raise IcebergError(f"the catalog {name!r} has no uri", reason="bad-catalog")
     return _KINDS[kind](name, properties)
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from parquet_variant.errors import IcebergError, without_secrets
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.iceberg.catalogs.catalog import Catalog, LoadedTable, creation_updates, no_such_table
+from parquet_variant.iceberg.catalogs.catalog import Catalog, LoadedTable, creation_updates, first_line, no_such_table
 from parquet_variant.iceberg.locations import storage_options_of
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange
@@ -51,7 +51,7 @@ class RestCatalog(Catalog):
             return PyIcebergRestCatalog(self.name, **self.properties)
         except Exception as error:
             raise IcebergError(
-                f"cannot connect to the catalog {self.name!r} at {self.properties.get('uri')}: {_first_line(error)}",
+                f"cannot connect to the catalog {self.name!r} at {self.properties.get('uri')}: {first_line(error)}",
                 reason="no-connection",
             ) from None
 
@@ -131,7 +131,7 @@ class RestCatalog(Catalog):
             )
         except Exception as error:
             reason = "unknown-outcome" if is_commit else "no-connection"
-            raise IcebergError(f"the catalog did not answer: {_first_line(error)}", reason=reason, file=name) from None
+            raise IcebergError(f"the catalog did not answer: {first_line(error)}", reason=reason, file=name) from None
         if response.status_code == _NO_CONTENT or (response.status_code == _OK and not response.content):
             return {}
         if response.status_code != _OK:
@@ -194,7 +194,3 @@ def _fail(response: Any, name: str, *, is_commit: bool) -> NoReturn:
             file=name,
         )
     raise IcebergError(f"the catalog refused the request: {message}", reason="bad-request", file=name)
-
-
-def _first_line(error: Exception) -> str:
-    return without_secrets((str(error).splitlines() or [type(error).__name__])[0])

@@ -16,6 +16,7 @@ from parquet_variant.iceberg.catalogs.catalog import (
     Catalog,
     LoadedTable,
     changed_metadata,
+    first_line,
     no_such_table,
     obsolete_metadata,
     write_metadata_file,
@@ -48,8 +49,9 @@ class SqlCatalog(Catalog):
         try:
             return PyIcebergSqlCatalog(self.name, **self.properties)
         except Exception as error:
-            line = (str(error).splitlines() or [type(error).__name__])[0]
-            raise IcebergError(f"cannot open the catalog {self.name!r}: {line}", reason="no-connection") from None
+            raise IcebergError(
+                f"cannot open the catalog {self.name!r}: {first_line(error)}", reason="no-connection"
+            ) from None
 
     @property
     def _options(self) -> dict[str, str]:

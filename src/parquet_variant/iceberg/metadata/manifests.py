@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
 from parquet_variant.errors import IcebergError
+from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.metadata.avro_files import read_avro, write_avro
 from parquet_variant.iceberg.metadata.manifest_lists import FieldSummary, ManifestFile
 from parquet_variant.iceberg.metadata.manifest_schemas import (
@@ -122,7 +123,8 @@ def read_manifest(
     for record in avro.records:
         entry = reader.entry(record)
         if next_row_id is not None and entry.is_live and entry.file.first_row_id is None:
-            entry = replace(entry, file=replace(entry.file, first_row_id=next_row_id))
+            # The file was made just now; copying it would take a quarter of the time of planning.
+            object.__setattr__(entry.file, "first_row_id", next_row_id)
             next_row_id += entry.file.record_count
         yield entry
 
@@ -137,6 +139,11 @@ class _Reader:
     entry_names: Mapping[str, str]
     file_names: Mapping[str, str]
     columns: frozenset[int] | None
+
+    @cached_property
+    def map_names(self) -> tuple[str, ...]:
+        """The metrics that are read: all, or those that can prune files."""
+        return _MAPS if self.columns is None else tuple(name for name in _MAPS if name != "column_sizes")
 
     def entry(self, record: Mapping[str, Any]) -> ManifestEntry:
         manifest = self.manifest
@@ -159,7 +166,7 @@ class _Reader:
 
     def file(self, record: Mapping[str, Any]) -> DataFile:
         get = _getter(record, self.file_names)
-        maps = {name: self.by_id(get(name)) for name in _MAPS}
+        maps = {name: self.by_id(get(name)) for name in self.map_names}
         partition = record.get(self.file_names.get("partition", "partition")) or {}
         values = tuple(
             None if name is None else _raw_value(partition[name], kind)
@@ -196,7 +203,9 @@ class _Reader:
         if isinstance(entries, dict):  # an Avro map, whose keys are strings
             entries = [{"key": int(key), "value": value} for key, value in entries.items()]
         columns = self.columns
-        return {entry["key"]: entry["value"] for entry in entries if columns is None or entry["key"] in columns}
+        if columns is None:
+            return {entry["key"]: entry["value"] for entry in entries}
+        return {entry["key"]: entry["value"] for entry in entries if entry["key"] in columns} if columns else {}
 
     def damaged(self, problem: str) -> IcebergError:
         return IcebergError(f"the manifest is damaged: {problem}", reason="bad-metadata", file=self.manifest.path)

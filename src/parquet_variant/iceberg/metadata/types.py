@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -89,10 +90,15 @@ class PrimitiveType:
     @property
     def family(self) -> str:
         """The name without parameters: ``decimal`` of ``decimal(9,2)``."""
-        return re.split(r"[(\[]", self.name, maxsplit=1)[0]
+        return _family(self.name)
 
     def __str__(self) -> str:
         return self.name
+
+
+@cache
+def _family(name: str) -> str:
+    return re.split(r"[(\[]", name, maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
