@@ -21,7 +21,7 @@ from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.lazy_names import optional_libraries
 
 CatalogOption: TypeAlias = "str | Mapping[str, Any] | Catalog | None"
-_KINDS: dict[str, Callable[[str, dict[str, Any]], Catalog]] = {
+_KINDS: dict[str, type[RestCatalog | SqlCatalog | GlueCatalog]] = {
     "rest": RestCatalog,
     "sql": SqlCatalog,
     "glue": GlueCatalog,
