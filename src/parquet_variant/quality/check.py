@@ -12,7 +12,10 @@ from functools import partial
 from operator import call
 from typing import Any
 
-from parquet_variant.array.parts import nested_array
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.parts import nested_array, one_chunk
 from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.contracts.contract import Contract
@@ -20,6 +23,7 @@ from parquet_variant.contracts.contract_check import ContractCheck
 from parquet_variant.contracts.report import ContractCounts, ContractReport, Example, RuleCount
 from parquet_variant.contracts.rule_tables import RuleTables
 from parquet_variant.errors import check_count
+from parquet_variant.functions.cast_to_variant import cast_to_variant
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
@@ -37,6 +41,8 @@ from parquet_variant.quality.sources import DataSet, RowBatch, open_data
 
 # Ways to decide a rule, the cheapest first.
 _FOOTERS, _COLUMNS, _VALUES = "footers", "columns", "values"
+# The largest share of distinct values of a string column whose dictionary is checked instead of its values.
+_MAX_DISTINCT = 0.2
 _COST = {_FOOTERS: 0, _COLUMNS: 1, _VALUES: 2}
 
 
@@ -216,12 +222,10 @@ def _plan_file(data: DataSet, rules: ContractCheck, file: ParquetSource) -> _Fil
         return plan
     plan.counts.append(ContractCounts(places=places))
     plan.ways.append((proof.open_contract, _VALUES if proof.needs_values else _COLUMNS))
-    open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
     leaves, first = proof.leaves(), 0
     for number in range(metadata.num_row_groups):
         plan.bytes_read += sum(proof.chunk_bytes(number, leaf) for leaf in leaves)
-        numbers = sorted(leaf.leaf or 0 for leaf in leaves)
-        plan.work.append(partial(_row_group_counts, open_rules, facts, number, numbers, first))
+        plan.work.append(partial(_row_group_counts, rules, facts, proof, number, first))
         first += metadata.row_group(number).num_rows
     return plan
 
@@ -233,15 +237,41 @@ def _batches_of(column: str, file: ParquetSource) -> Iterator[RowBatch]:
 
 
 def _row_group_counts(
-    rules: ContractCheck, facts: FileFacts, number: int, leaves: list[int], first_row: int
+    rules: ContractCheck, facts: FileFacts, proof: FooterProof, number: int, first_row: int
 ) -> ContractCounts:
-    """Return the counts of a row group from some of its columns."""
+    """Return the counts of a row group from the columns that decide its open rules."""
     footer = facts.footer
+    strings = proof.string_columns()
+    if strings and _strings_hold(rules, facts, proof, number):
+        proof = proof.without(strings)
+        if not proof.open_rules:
+            return ContractCounts(footer.metadata.row_group(number).num_rows)
+    open_rules = replace(rules, tables=RuleTables.of(proof.open_contract))
+    leaves = sorted(leaf.leaf or 0 for leaf in proof.leaves())
     every = footer.schema.leaves()
     table = without_views(read_leaves(footer, number, leaves), footer.metadata)
     table = with_wide_decimals(table, [every[leaf] for leaf in leaves], footer.source.path)
     values = VariantArray(nested_array(table, facts.column.path))
-    return _batch_counts(rules, RowBatch(values, footer.source.path, first_row))
+    return _batch_counts(open_rules, RowBatch(values, footer.source.path, first_row))
+
+
+def _strings_hold(rules: ContractCheck, facts: FileFacts, proof: FooterProof, number: int) -> bool:
+    """Return whether the distinct values of string columns satisfy their open rules; False if they are many."""
+    footer = facts.footer
+    columns = proof.string_columns()
+    leaves = [node.leaf or 0 for node in columns.values()]
+    table = read_leaves(footer, number, leaves, leaves)
+    for path, node in columns.items():
+        column = one_chunk(table.column(node.path[0]))
+        values = pc.struct_field(column, list(node.path[1:]))
+        if not pa.types.is_dictionary(values.type) or len(values.dictionary) > _MAX_DISTINCT * len(values):
+            return False
+        texts = cast_to_variant(values.dictionary)
+        of_strings = Contract({VariantPath(): rules.contract.rules(path).only(proof.open_rules[path])})
+        check = replace(rules, tables=RuleTables.of(of_strings))
+        if check.check(list(array_tapes(texts, 0)), int)[0].broken:
+            return False
+    return True
 
 
 def _proven_places(proof: FooterProof, rules: ContractCheck) -> dict[VariantPath, int]:

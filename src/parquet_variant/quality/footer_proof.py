@@ -8,7 +8,8 @@ shredded array, is never in a ``value`` column. Leaves the facts to `footers`, a
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from copy import copy
 from decimal import Decimal
 from typing import Any
 
@@ -165,6 +166,23 @@ class FooterProof:
         return bool(_ordered(low, arrow) >= limit if name == "min" else _ordered(high, arrow) <= limit)
 
     # -- columns
+
+    def without(self, paths: Container[VariantPath]) -> FooterProof:
+        """Return the proof with the open rules of some paths decided."""
+        rest = copy(self)
+        rest.open_rules = {path: names for path, names in self.open_rules.items() if path not in paths}
+        return rest
+
+    def string_columns(self) -> dict[VariantPath, SchemaNode]:
+        """Return the columns of paths that hold only strings, whose open rules their distinct values decide."""
+        found = {}
+        for path, names in self.open_rules.items():
+            group = self._facts.groups.get(path)
+            typed = None if group is None or group.residual is not Residual.EMPTY else group.group.typed
+            is_text = typed is not None and typed.leaf is not None and leaf_type(typed) == pa.string()
+            if typed is not None and is_text and not path.has_wildcard and set(names) <= {*_OF_STRINGS, "values"}:
+                found[path] = typed
+        return found
 
     def leaves(self) -> list[SchemaNode]:
         """Return the columns that decide the rules that the footer does not prove."""
