@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
@@ -35,3 +37,14 @@ def test_a_json_column_of_an_iceberg_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(pv.VariantFileError) as caught:
         pv.ingest(table, tmp_path / "rows", json_column="payload")
     assert caught.value.reason == "iceberg-table"
+
+
+def test_the_arrow_schema_in_a_file_has_field_ids(tmp_path: Path) -> None:
+    """Readers in Rust take field ids from there, and Sail reads null without them."""
+    rows = {"id": pa.array([1]), "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32()))}
+    pv.iceberg.write(tmp_path / "t", rows)
+    (file,) = (tmp_path / "t" / "data").iterdir()
+    stored = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(pq.read_metadata(file).metadata[b"ARROW:schema"])))
+    key = b"PARQUET:field_id"
+    fields = [*stored, stored.field("m").type.key_field, stored.field("m").type.item_field]
+    assert [(field.metadata or {}).get(key) for field in fields] == [b"1", b"2", b"3", b"4"]

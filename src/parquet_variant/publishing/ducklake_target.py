@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from parquet_variant.errors import TableError
 from parquet_variant.iceberg.locations import is_remote, normal_location
 from parquet_variant.iceberg.metadata.manifests import DataFile
-from parquet_variant.iceberg.metadata.types import FIELD_ID, VARIANT
+from parquet_variant.iceberg.metadata.types import VARIANT
 from parquet_variant.iceberg.metadata.values import arrow_array
 from parquet_variant.iceberg.reading.deletes import PATH_ID, POSITION_ID
 from parquet_variant.iceberg.writing.metrics import metric_leaves
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.publishing.ducklake_catalog import DuckLakeCatalog, open_catalog
 from parquet_variant.publishing.ducklake_values import (
     ColumnRow,

@@ -18,6 +18,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import cast_values, in_form, struct_like
 from parquet_variant.errors import TableError
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.storage_shape import is_list
@@ -80,7 +81,7 @@ def by_field_id(fields: pa.DataType | pa.Schema, f: Field) -> int:
         return by_name(fields, f)
     key = str(f.field_id).encode()
     for index in range(len(fields) if isinstance(fields, pa.Schema) else fields.num_fields):
-        if (fields.field(index).metadata or {}).get(b"PARQUET:field_id") == key:
+        if (fields.field(index).metadata or {}).get(FIELD_ID) == key:
             return index
     return -1
 
@@ -188,7 +189,7 @@ class _Alignment:
         if f.type == VARIANT:
             metadata.update(EXTENSION_METADATA)
         if self.stored and f.field_id is not None:
-            metadata[b"PARQUET:field_id"] = str(f.field_id).encode()
+            metadata[FIELD_ID] = str(f.field_id).encode()
         return pa.field(f.physical_name if self.stored else f.name, kind, f.nullable, metadata or None)
 
     def _variant(self, array: pa.Array, place: Place) -> pa.Array:

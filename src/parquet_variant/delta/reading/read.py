@@ -24,6 +24,7 @@ from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.parquet.format.footer_cache import without_views
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
 from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -200,7 +201,7 @@ def read_file(
         # As nanoseconds, pyarrow's default for INT96, times outside of 1677 to 2262 would overflow silently.
         with open_parquet(current.storage.open(path), coerce_int96_timestamp_unit="us") as parquet:
             present = parquet.schema_arrow
-            if current.column_mapping == "id" and not any(b"PARQUET:field_id" in (f.metadata or {}) for f in present):
+            if current.column_mapping == "id" and not any(FIELD_ID in (f.metadata or {}) for f in present):
                 raise DeltaError("the table maps columns by id, but the file has no field ids", reason="bad-data-file")
             names = [present.field(i).name for i in (match(present, f) for f in stored.fields) if i >= 0]
             data = _read_masked_rows(current, path, present, names, row_mask)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA, is_named
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 
-FIELD_ID = b"PARQUET:field_id"
 MAX_PRECISION = 38
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _FIXED = re.compile(r"fixed\[\s*(\d+)\s*\]")

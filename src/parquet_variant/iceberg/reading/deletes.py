@@ -22,8 +22,8 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.locations import TableFiles
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile, ManifestEntry
 from parquet_variant.iceberg.metadata.puffin import damaged, read_vector
-from parquet_variant.iceberg.metadata.types import FIELD_ID
 from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545
 Rows = npt.NDArray[np.uint64]

@@ -16,6 +16,8 @@ from parquet_variant.parquet.pages.leaf_types import LeafType, leaf_type_of, log
 
 _REQUIRED, _OPTIONAL, _REPEATED = range(3)
 _LIST, _MAP = (3, logical_type(3)), (1, logical_type(2))
+# The key of a field id in the metadata of an Arrow field.
+FIELD_ID = b"PARQUET:field_id"
 _VARIANT = (None, logical_type(16, encode_struct((1, I8, 1))))
 _PLAIN_GROUP = (None, None)
 
@@ -130,5 +132,5 @@ def _leaf_element(field: pa.ThriftField, name: str, leaf: LeafType) -> bytes:
 
 
 def _field_id(field: pa.ThriftField) -> int | None:
-    field_id = (field.metadata or {}).get(b"PARQUET:field_id")
+    field_id = (field.metadata or {}).get(FIELD_ID)
     return int(field_id) if field_id is not None else None

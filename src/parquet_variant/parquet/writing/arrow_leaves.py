@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.encoding.cast.forms import list_elements, with_fields
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 
 _RECOVERED = (
     pa.string(),
@@ -51,7 +52,10 @@ def is_recovered(kind: pa.DataType) -> bool:
 
 
 def schema_for_others(schema: pa.Schema) -> pa.Schema:
-    """Return the Arrow schema to store in the file, without dictionaries, which other Variant readers do not expect."""
+    """Return the Arrow schema to store in the file, without dictionaries, which other Variant readers do not expect.
+
+    Field ids are kept, because readers of Rust take them from this schema: without them, Sail reads null.
+    """
     return pa.schema([_plain_field(field) for field in schema])
 
 
@@ -59,7 +63,8 @@ def _plain_field(field: pa.Field) -> pa.Field:
     kind = field.type
     if pa.types.is_dictionary(kind) and pa.types.is_binary(kind.value_type):
         kind = kind.value_type
-    return pa.field(field.name, with_fields(kind, _plain_field), field.nullable)
+    ids = {name: value for name, value in (field.metadata or {}).items() if name == FIELD_ID}
+    return pa.field(field.name, with_fields(kind, _plain_field), field.nullable, ids or None)
 
 
 def null_rows(table: pa.Table, place: tuple[str, ...]) -> int | None:
