@@ -30,7 +30,7 @@ def test_check_reports_violations_in_every_form_and_by_its_exit_code(data, capsy
     assert capsys.readouterr().out.startswith("good.ndjson: 2 rows satisfy the contract\n")
     assert main(["check", "bad.ndjson", "--contract", "c.yaml"]) == 1
     text = capsys.readouterr().out
-    assert "$.id required: expected present; 1 value in 33.33% of rows\n    line 3 of bad.ndjson\n" in text
+    assert "$.id required: expected present; missing 1 time in 33.33% of rows\n    line 3 of bad.ndjson\n" in text
     assert main(["check", "bad.ndjson", "--contract", "c.yaml", "--json", "--no-values"]) == 1
     text = capsys.readouterr().out
     report = json.loads(text)

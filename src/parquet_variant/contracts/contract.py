@@ -17,7 +17,7 @@ from parquet_variant.lazy_names import registered_method
 from parquet_variant.path import WILDCARD, VariantPath
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Contract:
     """The rules that the values of a Variant column satisfy, by path.
 
@@ -265,6 +265,14 @@ class Contract:
         """
         added = {checked_path(path): rules for path, rules in paths.items()}
         return replace(self, paths={**self.paths, **added})
+
+    def __repr__(self) -> str:
+        named = "" if self.name is None else f" {self.name}"
+        return f"<Contract{named}: rules for {len(self.paths):,} {'path' if len(self.paths) == 1 else 'paths'}>"
+
+    def __str__(self) -> str:
+        """Return the contract as YAML."""
+        return self.to_yaml()
 
     def __iter__(self) -> Iterator[VariantPath]:
         return iter(self.paths)

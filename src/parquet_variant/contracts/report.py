@@ -83,10 +83,10 @@ class Violation:
     examples: tuple[Example, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"{self.path.shorthand} {self.rule}: expected {self.expected}; {self.count:,} "
-            f"{'value' if self.count == 1 else 'values'} in {self.share:.2%} of rows"
-        )
+        plural = "" if self.count == 1 else "s"
+        is_missing = self.rule in ("required", "presence")
+        count = f"missing {self.count:,} time{plural}" if is_missing else f"{self.count:,} value{plural}"
+        return f"{self.path.shorthand} {self.rule}: expected {self.expected}; {count} in {self.share:.2%} of rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the violation in types that JSON can represent."""
@@ -157,7 +157,7 @@ class ContractCounts:
         return tuple(sorted(violations, key=lambda found: (order.get(found.path, 0), RULES.index(found.rule))))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ContractReport:
     """The violations of a contract in some data. It is true if there are none.
 
@@ -192,6 +192,9 @@ class ContractReport:
 
     def __bool__(self) -> bool:
         return not self.violations
+
+    def __repr__(self) -> str:
+        return f"<ContractReport {next(self._lines())}>"
 
     def without_values(self) -> ContractReport:
         """Return the report without the values of examples, for data that is confidential."""

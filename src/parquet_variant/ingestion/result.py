@@ -74,6 +74,8 @@ class IngestResult:
         bad = f", {self.bad_records:,} bad lines in {self.bad_records_path}" if self.bad_records else ""
         if self.inexact_numbers:
             bad += f", {self.inexact_numbers:,} numbers that lost precision (first: {self.first_inexact})"
+        if self.contract is not None and not self.contract:
+            bad += f", {self.contract.bad_rows:,} rows that break the contract"
         sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
         return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
 
