@@ -1,12 +1,16 @@
 """Engines that cannot read a file, or read it differently, with the reason.
 
-Owns the table of limits that were measured for each engine, with version and command. Leaves the rules of the
-specification to the other modules of this package: these limits are not faults of a file.
+Owns the table of limits of engines. ``engine_runs.json`` has what the engines did with a file of each trait, as
+`benchmarks.engine_runs` measured it by `pv.compat`: a limit that the last run did not show is not reported. Leaves the
+rules of the specification to the other modules of this package: these limits are not faults of a file.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -17,6 +21,15 @@ from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.report_text import Report, counted
 from parquet_variant.parquet.scanning.groups import ShreddedGroup, shredded_groups
+
+RUNS_FILE = Path(__file__).with_name("engine_runs.json")
+
+
+@cache
+def _runs() -> dict[str, dict[str, str]]:
+    """Return what engines did in the last run, by the engine and the trait of a limit."""
+    runs: dict[str, dict[str, str]] = json.loads(RUNS_FILE.read_text("utf-8"))
+    return runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +45,30 @@ class EngineLimit:
     why
         The effect on a user, and how to avoid it.
     source
-        The version and command that showed the limit, or a reference.
+        The version and command that showed the limit, or a reference; the last run takes precedence.
     """
 
     engine: str
     trait: str
     why: str
     source: str
+
+    @property
+    def run(self) -> dict[str, str] | None:
+        """What the engine did in the last run; None if the limit is not measured by `pv.compat`."""
+        return _runs().get(f"{self.engine}: {self.trait}")
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the last run showed the limit, or there was none."""
+        return self.run is None or self.run["verdict"] != "equal"
+
+    @property
+    def evidence(self) -> str:
+        """The last run as text, or else the reference."""
+        if self.run is None:
+            return self.source
+        return f"variant compat, {self.run['engine']}: {self.run['verdict']}: {self.run['detail']}"
 
 
 _NO_ANNOTATION = "cannot open a file with the VARIANT annotation (rewrite with --no-annotation)"
@@ -162,7 +192,7 @@ def has_case_twins(group: SchemaNode) -> bool:
 def engine_notes(traits: FileTraits) -> list[EngineNote]:
     """Return a note for each engine with a limit for some of the files, in the order of the table."""
     return [
-        EngineNote(limit.engine, limit.why, limit.source, len(files), files[0])
+        EngineNote(limit.engine, limit.why, limit.evidence, len(files), files[0])
         for limit in ENGINE_LIMITS
-        if (files := traits.files.get(limit.trait))
+        if limit.is_shown and (files := traits.files.get(limit.trait))
     ]
