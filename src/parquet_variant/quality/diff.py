@@ -114,7 +114,7 @@ def _example_text(example: Example) -> str:
 
 def diff(
     before: Any,
-    after: Any,
+    after: Any = None,
     *,
     column: str | None = None,
     versions: tuple[int | None, int | None] = (None, None),
@@ -139,7 +139,8 @@ def diff(
     ----------
     before, after
         JSON, Parquet or Vortex files, directories, globs or URIs; Delta or Iceberg tables or their snapshots;
-        `VariantArray`, data frames or Arrow tables. In any combination, also the same table twice.
+        `VariantArray`, data frames or Arrow tables. In any combination. By default `after` is the table `before`, at
+        another version or in another partition.
     column
         The Variant column, if there are several.
     versions
@@ -196,6 +197,14 @@ def diff(
     type  $.id: integer -> string (100 values) [values]
     appeared  $.note: is in 100% of its places (100 values), as null [values]
     """
+    if after is None:
+        places = (*_pair("versions", versions), *_pair("timestamps", timestamps), *_pair("partitions", partitions))
+        if all(place is None for place in places):
+            raise VariantError(
+                "there is one data set: give after=, or versions=, timestamps= or partitions= of a table",
+                reason="bad-option",
+            )
+        after = before
     ignored = tuple(VariantPath.parse(path) for path in ([ignore] if isinstance(ignore, str | VariantPath) else ignore))
     thresholds = Thresholds(factor, min_change, min_share, ignored)
     sides: list[Summary] = []

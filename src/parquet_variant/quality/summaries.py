@@ -119,7 +119,7 @@ class PathSummary:
         return self.elements / arrays if arrays else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Summary:
     """The figures of a data set.
 
@@ -153,6 +153,9 @@ class Summary:
     bytes_read: int
     sample: RowSample | None = field(default=None, repr=False)
     proof: FooterFigures | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Summary of {self.data.name}: {self.rows:,} rows, {len(self.paths):,} paths, {self.rows_evidence}>"
 
     def is_proved_missing(self, path: VariantPath) -> bool:
         """Return whether it is certain that no row has a value at a path that `paths` does not have."""
