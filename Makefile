@@ -88,7 +88,8 @@ matrix: $(DEV_STAMP) $(JUDGES_STAMP) ## the core Spark tests with PySpark 4.1 an
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	@for version in $(MATRIX); do printf '%s\n' "PySpark $$version"; \
-		PYTHONPATH=src $(abspath $(JUDGES))/spark$$version/bin/python -m pytest -p no:cacheprovider -q -rs $(MATRIX_TESTS) || exit 1; done
+		PYTHONPATH=src $(abspath $(JUDGES))/spark$$version/bin/python -m pytest -p no:cacheprovider -q -rs \
+		-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(MATRIX_TESTS) || exit 1; done
 
 lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
 	$(say) 'ruff check'
