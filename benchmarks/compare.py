@@ -207,7 +207,7 @@ POINTS = (
     ),
     _point(
         "An Iceberg table is written and read",
-        None,
+        "pv.iceberg.write('table', {'a': [1]}); assert pv.iceberg.read_table('table').to_pylist() == [{'a': 1}]",
         "SKIP",
         "from pyiceberg.catalog.sql import SqlCatalog\n"
         "catalog = SqlCatalog('c', uri='sqlite:///:memory:', warehouse='file://' + os.getcwd())\n"

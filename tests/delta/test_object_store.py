@@ -140,3 +140,13 @@ def test_creating_twice_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(TableError) as caught:
         pv.delta.snapshot("s3://tables/nothing", storage_options=options)
     assert caught.value.reason == "not-a-table"
+
+
+def test_a_table_is_published_in_the_store(options: dict[str, Any]) -> None:
+    table = "s3://tables/published"
+    pv.delta.write(table, rows(0, 1, 2), properties={"delta.enableDeletionVectors": "true"}, storage_options=options)
+    pv.delta.delete(table, "v:n::int = 1", storage_options=options)
+    assert pv.publish(table, "iceberg", storage_options=options).vectors_written == 1
+    assert not pv.publish(table, "iceberg", storage_options=options).committed
+    found = pv.iceberg.extract(table, {"n": ("$.n", "int")}, storage_options=options)
+    assert sorted(found["n"].to_pylist()) == [0, 2]

@@ -13,7 +13,7 @@ from parquet_variant.delta.log.snapshot import load_snapshot
 from parquet_variant.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
 from parquet_variant.errors import TableError
 from parquet_variant.iceberg.catalogs.opening import load_table
-from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
+from parquet_variant.io.filesystems import ICEBERG_METADATA, has_delta_log, has_iceberg_metadata
 from parquet_variant.tables.storage import open_storage
 
 # The property of published Iceberg tables, with the format of the source as the value.
@@ -30,7 +30,7 @@ def table_format(path: str | os.PathLike[str], options: Mapping[str, str] | None
     >>> table_format("examples") is None
     True
     """
-    is_delta, is_iceberg = has_delta_log(path), has_iceberg_metadata(path)
+    is_delta, is_iceberg = (_has_table(path, name, options) for name in ("delta", "iceberg"))
     if is_delta and is_iceberg:
         return "iceberg" if published_from(path, "delta", options) == "iceberg" else "delta"
     return "delta" if is_delta else "iceberg" if is_iceberg else None
@@ -38,15 +38,29 @@ def table_format(path: str | os.PathLike[str], options: Mapping[str, str] | None
 
 def published_from(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None = None) -> str | None:
     """Return the format that the table of a format at a path was published from; None if it was not published."""
-    if format == "delta" and has_delta_log(path):
+    if not _has_table(path, format, options):
+        return None
+    if format == "delta":
         try:
             current = load_snapshot(open_storage(path, options), files=False)
         except TableError:
             return None
         return current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
-    if format == "iceberg" and has_iceberg_metadata(path):
-        try:
-            return load_table(path, None, options).metadata.properties.get(PUBLISHED_FROM)
-        except TableError:
-            return None
-    return None
+    try:
+        return load_table(path, None, options).metadata.properties.get(PUBLISHED_FROM)
+    except TableError:
+        return None
+
+
+def _has_table(path: str | os.PathLike[str], format: str, options: Mapping[str, str] | None) -> bool:
+    """Return whether a path is a table of a format; `options` configure its object store."""
+    if not options:
+        return format != "ducklake" and (has_delta_log if format == "delta" else has_iceberg_metadata)(path)
+    storage = open_storage(path, options)
+    if format == "delta":
+        return any(True for _ in storage.list("_delta_log"))
+    if format == "iceberg":
+        return str(path).endswith(ICEBERG_METADATA) or any(
+            file.path == "metadata/version-hint.text" for file in storage.list("metadata")
+        )
+    return False

@@ -32,8 +32,7 @@ from parquet_variant.iceberg.metadata.types import (
 from parquet_variant.iceberg.metadata.values import raw_values
 from parquet_variant.iceberg.writing.metrics import manifest_metrics, split_offsets
 from parquet_variant.iceberg.writing.properties import WriteProperties
-from parquet_variant.io.filesystems import filesystem_of
-from parquet_variant.io.hive import partition_texts, typed_partitions
+from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes
@@ -69,7 +68,6 @@ class ParquetFilesSource(Source):
         self.location = absolute_location(directory)
         self.options = dict(options or {})
         self._storage = open_storage(directory, self.options)
-        self._filesystem, self._root = filesystem_of(directory)
 
     @cached_property
     def _stored(self) -> list[StorageFile]:
@@ -86,11 +84,14 @@ class ParquetFilesSource(Source):
     def _sources(self) -> dict[str, ParquetSource]:
         texts = [partition_texts(file.path.split("/")[:-1]) for file in self._stored]
         partitions = typed_partitions(texts) if any(texts) else [()] * len(texts)
-        root = self._root.rstrip("/")
         return {
-            f"{self.location}/{file.path}": ParquetSource(f"{root}/{file.path}", self._filesystem, file.size, partition)
+            f"{self.location}/{file.path}": self._source(file, partition)
             for file, partition in zip(self._stored, partitions, strict=True)
         }
+
+    def _source(self, file: StorageFile, partition: Partition) -> ParquetSource:
+        filesystem, path = self._storage.filesystem(file.path)
+        return ParquetSource(path, filesystem, file.size, partition)
 
     def columns(self, former: Schema | None, last_id: int) -> SourceColumns:
         """See `Source.columns`: the columns of all files, each nullable."""
