@@ -86,7 +86,7 @@ class Partitioning:
         yield from split_columns(keys, file_columns)
 
 
-def appended_partitions(dest: str, columns: Sequence[str], schema: StructType) -> Sequence[str]:
+def appended_partitions(dest: str, columns: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
     """Return the option ``partitionBy`` for an append to a directory; without the option, the directory's columns.
 
     Raises `VariantError` with reason ``"bad-option"`` for other columns than those of the directory, and
@@ -105,7 +105,7 @@ def appended_partitions(dest: str, columns: Sequence[str], schema: StructType) -
             f"column, or set the option partitionBy to {missing[0]}=$.path:type",
             reason="missing-column",
         )
-    return list(existing)
+    return tuple(existing)
 
 
 def _bad_partitioning(message: str) -> VariantError:
