@@ -60,6 +60,14 @@ class ValueRewriter(Protocol):
         """Rewrite the parts of an expression; those in `allowed` may hold Variants, others are converted or refused."""
         ...
 
+    def call(self, function: str, *arguments: exp.Expr) -> exp.Expr:
+        """Return a call of a function of `variant_functions`."""
+        ...
+
+    def by_key(self, value: exp.Expr, kind: Kind) -> exp.Expr:
+        """Return the sort key of a Variant."""
+        ...
+
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
         """Rewrite an expression that returns one of its parts, which must hold the same Variants."""
         ...

@@ -20,7 +20,8 @@ from parquet_variant.query.sql_expression import check_fields, column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
-from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, compared, key_of
+from parquet_variant.sql_query.rewriting.comparisons import key_of
+from parquet_variant.sql_query.rewriting.computations import rewrite_computation
 from parquet_variant.sql_query.rewriting.conversions import (
     TEXT_FUNCTIONS,
     conversion,
@@ -41,8 +42,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
     check_distinct,
     unknown_name,
 )
-from parquet_variant.sql_query.rewriting.syntax import path_argument, select_rows_alone
-from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
+from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
 
 USE = "table_use"
 # Functions that return their first argument, and those that return any of their arguments.
@@ -52,9 +52,6 @@ _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
 _OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
 _NO_ELEMENTS = exp.Array(expressions=[])
 _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
-_EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
-_OTHER_FUNCTIONS = _EXTRACTS | {"variant_contains", "variant_exists", "to_json", "typeof"}
-_EXTREMES = {"min": "arg_min", "max": "arg_max"}
 
 
 class ExpressionRewriter:
@@ -155,7 +152,7 @@ class ExpressionRewriter:
     def _handing_on(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         """Rewrite an expression by what it makes of Variants: returns, compares, converts or refuses them."""
         name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
-        if self.engine == "duckdb" and (result := self._rewrite_computation(node, name)) is not None:
+        if self.engine == "duckdb" and (result := rewrite_computation(self, node, name)) is not None:
             return result
         if isinstance(node, (exp.Paren, exp.Alias, exp.PropertyEQ)):
             key = "expression" if isinstance(node, exp.PropertyEQ) else "this"
@@ -197,43 +194,6 @@ class ExpressionRewriter:
         self.children(node, convert=conversion(self, node, name))
         return node, None
 
-    def _rewrite_computation(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
-        """Rewrite a comparison, an aggregate or a function over Variants; None for any other expression."""
-        if isinstance(node, COMPARISONS):
-            done = compared(self, node)
-            return None if done is None else (done, None)
-        if isinstance(node, exp.Ordered) or (isinstance(node, exp.Distinct) and self._is_counted(node)):
-            self.children(node, convert=self.by_key)
-            return node, None
-        if name == "approx_count_distinct":
-            self.children(node, convert=self.by_key)
-            return node, None
-        if name == "nullif" and is_variant(self.expression(node.expressions[0])[1]):
-            value, other = node.expressions
-            branch = exp.If(this=exp.EQ(this=value.copy(), expression=other), true=exp.Null())
-            return self.expression(exp.Case(ifs=[branch], default=value))
-        if isinstance(node, exp.ArraySize) and is_variant(self.expression(node.this)[1]):
-            return self.call("array_size", self.expression(node.this)[0]), None
-        if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and is_variant(self.expression(node.this)[1]):
-            raise self._arrow(node)
-        if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
-            return self._extreme(node, name or type(node).__name__.lower())
-        if name in OF_ONE_VARIANT or name in _OTHER_FUNCTIONS:
-            return self._function(node, name)
-        if name in PARSERS and len(node.expressions) == 1:
-            self.children(node, convert=partial(as_text, self))
-            text = exp.cast(node.expressions[0], "TEXT")
-            return self.call(name, text), VARIANT_STORAGE
-        if name in AGGREGATES and len(node.expressions) == 1:
-            value, kind = self.expression(node.expressions[0])
-            if kind is None:
-                value = self._as_variant(value)
-            elif not is_variant(kind):
-                return None
-            rows = exp.Anonymous(this="list", expressions=[value])
-            return self.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None
-        return None
-
     def call(self, function: str, *arguments: exp.Expr) -> exp.Expr:
         """Return a call of a function of `variant_functions`."""
         return exp.Anonymous(this=self.rewriter.getter(function=function), expressions=list(arguments))
@@ -243,71 +203,6 @@ class ExpressionRewriter:
         if not is_variant(kind):
             raise self._untyped(written(value, self.engine), kind)
         return key_of(self, value)
-
-    def _is_counted(self, node: exp.Distinct) -> bool:
-        return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in ("count", "approx_count_distinct")
-
-    def _extreme(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
-        """Rewrite min or max of a Variant: the value with the least or greatest sort key."""
-        argument = node.this if isinstance(node, (exp.Min, exp.Max)) else node.expressions[0]
-        if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
-            argument = argument.expressions[0]
-        value, kind = self.expression(argument)
-        if not is_variant(kind):
-            return None
-        return exp.Anonymous(this=_EXTREMES[name], expressions=[value, key_of(self, value)]), VARIANT_STORAGE
-
-    def _function(self, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
-        """Rewrite a call of a function over a Variant, whose second argument may be a path into it."""
-        if not node.expressions:
-            return None
-        first, *further = node.expressions
-        if not is_variant(self.expression(first)[1]):
-            return None
-        if name == "variant_contains":
-            return self._contains(node, self.expression(first)[0], further), None
-        if further and isinstance(further[0], exp.Array):  # several paths
-            calls = [exp.Anonymous(this=name, expressions=[first.copy(), path]) for path in further[0].expressions]
-            return exp.Array(expressions=[self.expression(call)[0] for call in calls]), None
-        if further:
-            path = path_argument(further[0]) if len(further) == 1 else None
-            if path is None:
-                raise SqlError(f"{written(node, self.engine)}: the second argument of {name} is a path in quotes")
-            kinds = [exp.Literal.string("string")] if name == "variant_extract_string" else []
-            first = exp.Anonymous(this="variant_get", expressions=[first, path, *kinds])
-        if name in _EXTRACTS:
-            return self.expression(first)
-        value = self.expression(first)[0]
-        if name == "variant_exists":
-            return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
-        if name == "typeof":
-            return exp.Literal.string("VARIANT"), None
-        if name == "to_json":
-            return self.call("to_json", value), None
-        function = OF_ONE_VARIANT[name]
-        return self.call(function, value), VARIANT_STORAGE if FUNCTIONS[function].returns_variant else None
-
-    def _as_variant(self, value: exp.Expr) -> exp.Expr:
-        """Return a rewritten value of the engine as a Variant."""
-        return self.call("parse_json", exp.cast(exp.Anonymous(this="to_json", expressions=[value]), "TEXT"))
-
-    def _arrow(self, node: exp.JSONExtract | exp.JSONExtractScalar) -> SqlError:
-        """Return the error for ``v->'a'`` and ``v->>'a'``, which are of JSON."""
-        key = node.expression.name or written(node.expression, self.engine).strip("'").removeprefix("$.")
-        path = f":{key}" if key.isidentifier() else f"['{key}']"
-        cast = "::string" if isinstance(node, exp.JSONExtractScalar) else ""
-        return SqlError(
-            f"{written(node, self.engine)}: a path into a Variant is written "
-            f"{written(node.this, self.engine)}{path}{cast}"
-        )
-
-    def _contains(self, node: exp.Expr, value: exp.Expr, further: list[exp.Expr]) -> exp.Expr:
-        if len(further) != 1:
-            raise SqlError(f"{written(node, self.engine)}: variant_contains takes a Variant and the value to look for")
-        needle, kind = self.expression(further[0])
-        if kind is None:
-            needle = self._as_variant(needle)
-        return self.call("variant_contains", value, needle)
 
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
         """Rewrite an expression that returns one of its parts, which must hold the same Variants; return these."""
