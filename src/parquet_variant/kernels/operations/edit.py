@@ -55,23 +55,23 @@ def _find(nodes: Int64Table, at: int, segment: int) -> tuple[bool, int, int]:
 
 
 @helper
-def _copied(nodes: Int64Table, first: int, last: int, out: Int64Table, used: int) -> int:
+def _copied(nodes: Int64Table, first: int, last: int, out: Int64Table, node_count: int) -> int:
     """Append nodes to a table with room; return the number of nodes in the table."""
-    moved = used - first
+    moved = node_count - first
     for j in range(first, last):
-        put_node(out, used, nodes[j, 0], nodes[j, 1], nodes[j, 2])
-        out[used, 3] = nodes[j, 3] + moved
-        used += 1
-    return used
+        put_node(out, node_count, nodes[j, 0], nodes[j, 1], nodes[j, 2])
+        out[node_count, 3] = nodes[j, 3] + moved
+        node_count += 1
+    return node_count
 
 
 @helper
-def _nulls(count: int, out: Int64Table, used: int) -> int:
+def _nulls(count: int, out: Int64Table, node_count: int) -> int:
     """Append null nodes; return the number of nodes in the table."""
     for _ in range(count):
-        put_node(out, used, KIND.NULL, 0, 0)
-        used += 1
-    return used
+        put_node(out, node_count, KIND.NULL, 0, 0)
+        node_count += 1
+    return node_count
 
 
 @helper

@@ -168,18 +168,18 @@ def _is_at(ids_at: int, id_size: int, count: int, guess: int, field_id: int) -> 
 @helper(inline=True)
 def _is_repeated(ids_at: int, id_size: int, count: int, field_id: int) -> bool:
     """Return whether an object has more than one field with an id; a loop without an early exit is vectorized."""
-    found = 0
+    matches = 0
     if id_size == 1:
         for i in range(count):
-            found += load_u8(ids_at + i) == field_id
+            matches += load_u8(ids_at + i) == field_id
     elif id_size == 2:
         signed_id = field_id - (1 << 16) if field_id >= 1 << 15 else field_id
         for i in range(count):
-            found += load_s16(ids_at + 2 * i) == signed_id
+            matches += load_s16(ids_at + 2 * i) == signed_id
     else:
         for i in range(count):
-            found += load_uint(ids_at + i * id_size, id_size) == field_id
-    return found > 1
+            matches += load_uint(ids_at + i * id_size, id_size) == field_id
+    return matches > 1
 
 
 @helper
@@ -188,12 +188,12 @@ def _field_by_name(
 ) -> int:
     """Return the index of the field with a name, -1 or _REPEATED, for dictionaries with a duplicate name."""
     size, width = _dictionary(meta_at, meta_stop)
-    found = -1
+    position = -1
     for i in range(count):
         low, high = _name(meta_at, meta_stop, size, width, load_uint(ids_at + i * id_size, id_size))
         if low >= 0 and high - low == key_size and equal(low, key_address, key_size):
-            found = i if found == -1 else _REPEATED
-    return found
+            position = i if position == -1 else _REPEATED
+    return position
 
 
 @kernel

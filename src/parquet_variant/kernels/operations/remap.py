@@ -97,7 +97,7 @@ def least_names(
 
 @kernel
 def write_names(
-    used: Int64s,
+    referenced: Int64s,
     name_starts: Int64s,
     sizes: Int64s,
     dictionary_of: Int64s,
@@ -115,7 +115,7 @@ def write_names(
         names = name_starts[row + 1] - name_starts[row]
         data = 0
         for j in range(name_starts[row], name_starts[row + 1]):
-            data += length[first + order[first + used[j]]]
+            data += length[first + order[first + referenced[j]]]
         width = uint_width(max(names, data))
         store_u8(target, ((width - 1) << 6) | 0x11)
         store_uint(target + 1, names, width)
@@ -124,7 +124,7 @@ def write_names(
         begin = text
         store_uint(offsets, 0, width)
         for j in range(name_starts[row], name_starts[row + 1]):
-            at = first + order[first + used[j]]
+            at = first + order[first + referenced[j]]
             copy(text, address[at], length[at])
             text += length[at]
             offsets += width

@@ -75,20 +75,20 @@ def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, i
     """
     room = 1024
     out = reallocate(0, room)
-    used = 0
+    written_bytes = 0
     for i in range(len(address)):
-        starts[i] = used
-        out, room = reserve_bytes(out, room, used + 6 * length[i] + SCALAR_ROOM)
-        at = out + used
+        starts[i] = written_bytes
+        out, room = reserve_bytes(out, room, written_bytes + 6 * length[i] + SCALAR_ROOM)
+        at = out + written_bytes
         store_u8(at, 0x22)
         stop = _escaped(at + 1, address[i], address[i] + length[i])
         if stop >= 0:
             store_u8(stop, 0x22)
             store_u8(stop + 1, 0x3A)
-            used += stop + 2 - at
-    starts[len(address)] = used
-    out, room = reserve_bytes(out, room, used + 8)
-    return out, used + 8
+            written_bytes += stop + 2 - at
+    starts[len(address)] = written_bytes
+    out, room = reserve_bytes(out, room, written_bytes + 8)
+    return out, written_bytes + 8
 
 
 @helper
@@ -174,52 +174,56 @@ def _scalar_text(at: int, kind: int, a: int, b: int, scale: int) -> int:
 
 
 @helper
-def _string_text(out: int, room: int, used: int, a: int, b: int) -> tuple[bool, int, int, int]:
+def _string_text(out: int, room: int, written_bytes: int, a: int, b: int) -> tuple[bool, int, int, int]:
     """Write a string in quotes; return ``(ok, out, room, used)``, not ok if the string is not UTF-8."""
-    out, room = reserve_bytes(out, room, used + 6 * b + SCALAR_ROOM)
-    at = out + used
+    out, room = reserve_bytes(out, room, written_bytes + 6 * b + SCALAR_ROOM)
+    at = out + written_bytes
     store_u8(at, 0x22)
     stop = _escaped(at + 1, a, a + b)
     if stop < 0:
-        return False, out, room, used
+        return False, out, room, written_bytes
     store_u8(stop, 0x22)
     return True, out, room, stop + 1 - out
 
 
 @helper
-def _leaf_text(out: int, room: int, used: int, kind: int, a: int, b: int, scale: int) -> tuple[bool, int, int, int]:
+def _leaf_text(
+    out: int, room: int, written_bytes: int, kind: int, a: int, b: int, scale: int
+) -> tuple[bool, int, int, int]:
     """Write a scalar; return ``(ok, out, room, used)``, not ok if the scalar fallback must write it."""
     if kind == KIND.STRING:
-        return _string_text(out, room, used, a, b)
+        return _string_text(out, room, written_bytes, a, b)
     if kind == KIND.FLOAT or scale > _MAX_SCALE or (kind == KIND.TIME and not 0 <= a < MICROS_PER_DAY):
-        return False, out, room, used
-    out, room = reserve_bytes(out, room, used + (2 * b if kind == KIND.BINARY else 0) + SCALAR_ROOM)
-    return True, out, room, _scalar_text(out + used, kind, a, b, scale) - out
+        return False, out, room, written_bytes
+    out, room = reserve_bytes(out, room, written_bytes + (2 * b if kind == KIND.BINARY else 0) + SCALAR_ROOM)
+    return True, out, room, _scalar_text(out + written_bytes, kind, a, b, scale) - out
 
 
 @helper(inline=True)
-def _byte_text(out: int, room: int, used: int, byte: int) -> tuple[int, int, int]:
+def _byte_text(out: int, room: int, written_bytes: int, byte: int) -> tuple[int, int, int]:
     """Write a bracket or a comma; return ``(out, room, used)``."""
-    out, room = reserve_bytes(out, room, used + SCALAR_ROOM)
-    store_u8(out + used, byte)
-    return out, room, used + 1
+    out, room = reserve_bytes(out, room, written_bytes + SCALAR_ROOM)
+    store_u8(out + written_bytes, byte)
+    return out, room, written_bytes + 1
 
 
 @helper
-def _name_text(out: int, room: int, used: int, first: bool, names: _Names, name: int) -> tuple[bool, int, int, int]:
+def _name_text(
+    out: int, room: int, written_bytes: int, first: bool, names: _Names, name: int
+) -> tuple[bool, int, int, int]:
     """Write a comma, unless it is the first field, and a name; return ``(ok, out, room, used)``.
 
     The result is not ok if the name is not UTF-8.
     """
     begin = names.starts[names.base + name]
     size = names.starts[names.base + name + 1] - begin
-    out, room = reserve_bytes(out, room, used + size + SCALAR_ROOM)
+    out, room = reserve_bytes(out, room, written_bytes + size + SCALAR_ROOM)
     if not first:
-        store_u8(out + used, 0x2C)
-        used += 1
+        store_u8(out + written_bytes, 0x2C)
+        written_bytes += 1
     for chunk in range(0, size, 8):
-        store_u64(out + used + chunk, load_u64(names.address + begin + chunk))
-    return size > 0, out, room, used + size
+        store_u64(out + written_bytes + chunk, load_u64(names.address + begin + chunk))
+    return size > 0, out, room, written_bytes + size
 
 
 @helper(inline=True)
@@ -251,7 +255,7 @@ def _keys_differ(stack: Int64Table, top: int, names: _Names) -> bool:
 
 @helper
 def _value_text(
-    out: int, room: int, used: int, begin: int, end: int, names: _Names, stack: Int64Table, lowest: int
+    out: int, room: int, written_bytes: int, begin: int, end: int, names: _Names, stack: Int64Table, lowest: int
 ) -> tuple[bool, int, int, int]:
     """Write an encoded value; return ``(ok, out, room, used)``.
 
@@ -262,40 +266,40 @@ def _value_text(
         # One value starts at `begin`.
         size = value_size(begin, end)
         if size == MALFORMED or (depth > lowest and not take_bytes(stack, depth, size)):
-            return False, out, room, used
+            return False, out, room, written_bytes
         first = load_u8(begin) & 2 > 0
         if first:
             if depth == len(stack):
-                return False, out, room, used
+                return False, out, room, written_bytes
             id_width = open_container(stack, depth, begin, end).id_width
-            out, room, used = _byte_text(out, room, used, 0x7B if id_width > 0 else 0x5B)
+            out, room, written_bytes = _byte_text(out, room, written_bytes, 0x7B if id_width > 0 else 0x5B)
             stack[depth, _CLOSING] = 0x7D if id_width > 0 else 0x5D
             stack[depth, _RANK] = -1
             depth += 1
         else:
             kind, a, b, scale = scalar_of_size(begin, size)
-            ok, out, room, used = _leaf_text(out, room, used, kind, a, b, scale)
+            ok, out, room, written_bytes = _leaf_text(out, room, written_bytes, kind, a, b, scale)
             if not ok:
-                return False, out, room, used
+                return False, out, room, written_bytes
         # Close what ends here, then go to the next field or element.
         while depth > lowest and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
             depth -= 1
-            out, room, used = _byte_text(out, room, used, stack[depth, _CLOSING])
+            out, room, written_bytes = _byte_text(out, room, written_bytes, stack[depth, _CLOSING])
             first = False
         if depth == lowest:
-            return True, out, room, used
+            return True, out, room, written_bytes
         top = depth - 1
         i = stack[top, NEXT]
         stack[top, NEXT] = i + 1
         field_id = child_id(stack, top, i)
         if field_id >= 0:
             if field_id >= names.count or not _key_is_new(stack, top, names.ranks[names.base + field_id], names):
-                return False, out, room, used
-            ok, out, room, used = _name_text(out, room, used, first, names, field_id)
+                return False, out, room, written_bytes
+            ok, out, room, written_bytes = _name_text(out, room, written_bytes, first, names, field_id)
             if not ok:
-                return False, out, room, used
+                return False, out, room, written_bytes
         elif not first:
-            out, room, used = _byte_text(out, room, used, 0x2C)
+            out, room, written_bytes = _byte_text(out, room, written_bytes, 0x2C)
         begin, end = child(stack, top, i), stack[top, END]
 
 
@@ -319,10 +323,10 @@ def write_json_rows(
     rows = len(values.dictionary_of)
     room = max(1024, 2 * (values.offsets[rows] - values.offsets[0]))
     out = reallocate(0, room)
-    used = 0
+    written_bytes = 0
     stack = new_table(max_depth, OWN + 2)
     for row in range(rows):
-        offsets[row] = used
+        offsets[row] = written_bytes
         if len(values.valid) > 0 and values.valid[row] == 0:
             continue
         d = values.dictionary_of[row]
@@ -330,20 +334,20 @@ def write_json_rows(
         if ok:
             names = _Names(starts[d], starts[d + 1] - starts[d], name_starts, name_address, ranks)
             begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
-            ok, out, room, used = _value_text(out, room, used, begin, end, names, stack, 0)
+            ok, out, room, written_bytes = _value_text(out, room, written_bytes, begin, end, names, stack, 0)
         if not ok:
             refused[row] = 1
-            used = offsets[row]
-    offsets[rows] = used
+            written_bytes = offsets[row]
+    offsets[rows] = written_bytes
     free(stack)
-    return out, used
+    return out, written_bytes
 
 
 @helper(inline=True)
 def _row_text(
     out: int,
     room: int,
-    used: int,
+    written_bytes: int,
     first_node: int,
     last_node: int,
     nodes: Int64Table,
@@ -356,34 +360,38 @@ def _row_text(
     for i in range(first_node, last_node):
         while depth > 0 and stack[depth - 1, END] == i:
             depth -= 1
-            out, room, used = _byte_text(out, room, used, stack[depth, _CLOSING])
+            out, room, written_bytes = _byte_text(out, room, written_bytes, stack[depth, _CLOSING])
             first = False
         tag = nodes[i, 0]
         if depth > 0 and stack[depth - 1, _CLOSING] == 0x7D:
-            ok, out, room, used = _name_text(out, room, used, first, names, tag >> 16)
+            ok, out, room, written_bytes = _name_text(out, room, written_bytes, first, names, tag >> 16)
         elif not first:
-            out, room, used = _byte_text(out, room, used, 0x2C)
+            out, room, written_bytes = _byte_text(out, room, written_bytes, 0x2C)
         first = False
         kind = tag & 0xFF
         if kind == KIND.OBJECT or kind == KIND.ARRAY:
             ok = ok and depth < len(stack)
             if ok:
-                out, room, used = _byte_text(out, room, used, 0x7B if kind == KIND.OBJECT else 0x5B)
+                out, room, written_bytes = _byte_text(out, room, written_bytes, 0x7B if kind == KIND.OBJECT else 0x5B)
                 stack[depth, _CLOSING] = 0x7D if kind == KIND.OBJECT else 0x5D
                 stack[depth, END] = nodes[i, 3]
                 depth += 1
                 first = True
         elif ok and kind == RAW:
             begin = nodes[i, 1]
-            ok, out, room, used = _value_text(out, room, used, begin, begin + nodes[i, 2], names, stack, depth)
+            ok, out, room, written_bytes = _value_text(
+                out, room, written_bytes, begin, begin + nodes[i, 2], names, stack, depth
+            )
         elif ok:
-            ok, out, room, used = _leaf_text(out, room, used, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF)
+            ok, out, room, written_bytes = _leaf_text(
+                out, room, written_bytes, kind, nodes[i, 1], nodes[i, 2], (tag >> 8) & 0xFF
+            )
         if not ok:
-            return False, out, room, used
+            return False, out, room, written_bytes
     while depth > 0:
         depth -= 1
-        out, room, used = _byte_text(out, room, used, stack[depth, _CLOSING])
-    return True, out, room, used
+        out, room, written_bytes = _byte_text(out, room, written_bytes, stack[depth, _CLOSING])
+    return True, out, room, written_bytes
 
 
 @kernel
@@ -406,18 +414,20 @@ def write_json_nodes(
     rows = len(row_start) - 1
     room = 1024
     out = reallocate(0, room)
-    used = 0
+    written_bytes = 0
     stack = new_table(max_depth, OWN + 2)
     for row in range(rows):
-        offsets[row] = used
+        offsets[row] = written_bytes
         if row_start[row] == row_start[row + 1]:
             continue
         d = dictionary_of[row]
         names = _Names(starts[d], starts[d + 1] - starts[d], name_starts, name_address, ranks)
-        ok, out, room, used = _row_text(out, room, used, row_start[row], row_start[row + 1], nodes, names, stack)
+        ok, out, room, written_bytes = _row_text(
+            out, room, written_bytes, row_start[row], row_start[row + 1], nodes, names, stack
+        )
         if not ok:
             refused[row] = 1
-            used = offsets[row]
-    offsets[rows] = used
+            written_bytes = offsets[row]
+    offsets[rows] = written_bytes
     free(stack)
-    return out, used
+    return out, written_bytes

@@ -58,16 +58,16 @@ def _decimal_digits(high: int, low: int, scale: int) -> tuple[int, int]:
 
 
 @helper
-def _merge(types: Int64Table, t: int, code: int, whole: int, scale: int, merged: Int64Table) -> None:
+def _merge(types: Int64Table, t: int, code: int, integer_digits: int, scale: int, merged: Int64Table) -> None:
     """Merge a scalar type into type ``t``."""
     earlier = types[t, _CODE]
     if earlier == _VOID:
         types[t, _CODE] = code
-        types[t, _WHOLE] = whole
+        types[t, _WHOLE] = integer_digits
         types[t, _SCALE] = scale
     elif (earlier == _DECIMAL or earlier == _BIGINT) and (code == _DECIMAL or code == _BIGINT):
         if earlier != code or code == _DECIMAL:
-            types[t, _WHOLE] = max(types[t, _WHOLE], whole)
+            types[t, _WHOLE] = max(types[t, _WHOLE], integer_digits)
             types[t, _SCALE] = max(types[t, _SCALE], scale)
             fits = types[t, _WHOLE] + types[t, _SCALE] <= _MAX_DIGITS
             types[t, _CODE] = _DECIMAL if fits else _DOUBLE
@@ -76,22 +76,22 @@ def _merge(types: Int64Table, t: int, code: int, whole: int, scale: int, merged:
 
 
 @helper
-def _part(types: Int64Table, used: int, parent: int, last: int, name: int) -> tuple[int, int]:
-    """Find or add the part of an array or object type with a name; return ``(type, used)``."""
+def _part(types: Int64Table, type_count: int, parent: int, last: int, name: int) -> tuple[int, int]:
+    """Find or add the part of an array or object type with a name; return ``(type, type_count)``."""
     part = types[parent, _FIRST] if last < 0 else types[last, _NEXT]
     while part >= 0 and types[part, _NAME] < name:
         last, part = part, types[part, _NEXT]
     if part >= 0 and types[part, _NAME] == name:
-        return part, used
-    types[used, _CODE] = _VOID
-    types[used, _FIRST] = -1
-    types[used, _NEXT] = part
-    types[used, _NAME] = name
+        return part, type_count
+    types[type_count, _CODE] = _VOID
+    types[type_count, _FIRST] = -1
+    types[type_count, _NEXT] = part
+    types[type_count, _NAME] = name
     if last < 0:
-        types[parent, _FIRST] = used
+        types[parent, _FIRST] = type_count
     else:
-        types[last, _NEXT] = used
-    return used, used + 1
+        types[last, _NEXT] = type_count
+    return type_count, type_count + 1
 
 
 @helper
@@ -108,7 +108,7 @@ def _merge_row(
     """Merge the types of a row's nodes into type 0 of the table; return ``(ok, types)``, not ok if nested too deep."""
     types[0, _CODE] = _VOID
     types[0, _FIRST] = types[0, _NEXT] = -1
-    used = 1
+    type_count = 1
     depth = 0
     for i in range(first, stop):
         while depth > 0 and stack[depth - 1, _END] <= i:
@@ -118,9 +118,9 @@ def _merge_row(
         if depth > 0:
             t = stack[depth - 1, _TYPE]
             if t >= 0:
-                if used == len(types):
-                    types = reserve_rows(types, used + 1)
-                t, used = _part(types, used, t, stack[depth - 1, _LAST], tag >> 16)
+                if type_count == len(types):
+                    types = reserve_rows(types, type_count + 1)
+                t, type_count = _part(types, type_count, t, stack[depth - 1, _LAST], tag >> 16)
                 stack[depth - 1, _LAST] = t
                 if types[stack[depth - 1, _TYPE], _CODE] == _ARRAY:
                     stack[depth - 1, _LAST] = -1  # all elements are one part
@@ -140,14 +140,14 @@ def _merge_row(
             stack[depth, _LAST] = -1
             depth += 1
         elif t >= 0 and kind != KIND.NULL:
-            whole = scale = 0
+            integer_digits = scale = 0
             if kind != KIND.STRING:
                 kind, a, b, scale = scalar(nodes[i, 1], nodes[i, 1] + nodes[i, 2])
                 if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
-                    whole, scale = _decimal_digits(b, a, scale)
+                    integer_digits, scale = _decimal_digits(b, a, scale)
                 else:
-                    whole, scale = bigint_digits, 0
-            _merge(types, t, code_of_kind[kind], whole, scale, merged)
+                    integer_digits, scale = bigint_digits, 0
+            _merge(types, t, code_of_kind[kind], integer_digits, scale, merged)
     return True, types
 
 
@@ -160,27 +160,27 @@ def _words_at(target: int, source: int, size: int) -> None:
 
 @helper
 def _write_row(
-    types: Int64Table, words: Texts, names: Texts, stack: Int64Table, out: int, room: int, used: int
+    types: Int64Table, words: Texts, names: Texts, stack: Int64Table, out: int, room: int, written_bytes: int
 ) -> tuple[int, int, int]:
-    """Append the text of type 0; return ``(out, room, used)`` of the buffer, which grows as needed."""
+    """Append the text of type 0; return ``(out, room, written_bytes)`` of the buffer, which grows as needed."""
     depth = 0
     t = 0
     while True:
-        out, room = reserve_bytes(out, room, used + _ROOM)
+        out, room = reserve_bytes(out, room, written_bytes + _ROOM)
         code = types[t, _CODE]
         size = words.starts[code + 1] - words.starts[code]
-        _words_at(out + used, words.address + words.starts[code], size)
-        used += size
+        _words_at(out + written_bytes, words.address + words.starts[code], size)
+        written_bytes += size
         if code == _DECIMAL:
-            store_u8(out + used, _OPEN)
-            end = int_text(out + used + 1, types[t, _WHOLE] + types[t, _SCALE])
+            store_u8(out + written_bytes, _OPEN)
+            end = int_text(out + written_bytes + 1, types[t, _WHOLE] + types[t, _SCALE])
             store_u8(end, _COMMA)
             end = int_text(end + 1, types[t, _SCALE])
             store_u8(end, _CLOSE)
-            used = end + 1 - out
+            written_bytes = end + 1 - out
         elif code == _ARRAY or code == _OBJECT:
-            store_u8(out + used, _LESS)
-            used += 1
+            store_u8(out + written_bytes, _LESS)
+            written_bytes += 1
             stack[depth, _TYPE] = t
             stack[depth, _LAST] = -1
             depth += 1
@@ -192,26 +192,26 @@ def _write_row(
             if part >= 0:
                 stack[depth - 1, _LAST] = part
                 break
-            out, room = reserve_bytes(out, room, used + _ROOM)
+            out, room = reserve_bytes(out, room, written_bytes + _ROOM)
             if types[parent, _CODE] == _ARRAY and last < 0:
                 size = words.starts[_VOID + 1] - words.starts[_VOID]
-                _words_at(out + used, words.address + words.starts[_VOID], size)
-                used += size
-            store_u8(out + used, _GREATER)
-            used += 1
+                _words_at(out + written_bytes, words.address + words.starts[_VOID], size)
+                written_bytes += size
+            store_u8(out + written_bytes, _GREATER)
+            written_bytes += 1
             depth -= 1
         if part < 0:
-            return out, room, used
+            return out, room, written_bytes
         if types[parent, _CODE] == _OBJECT:
             name = types[part, _NAME]
             size = names.starts[name + 1] - names.starts[name]
-            out, room = reserve_bytes(out, room, used + size + _ROOM)
+            out, room = reserve_bytes(out, room, written_bytes + size + _ROOM)
             if last >= 0:
-                store_u8(out + used, _COMMA)
-                store_u8(out + used + 1, _SPACE)
-                used += 2
-            _words_at(out + used, names.address + names.starts[name], size)
-            used += size
+                store_u8(out + written_bytes, _COMMA)
+                store_u8(out + written_bytes + 1, _SPACE)
+                written_bytes += 2
+            _words_at(out + written_bytes, names.address + names.starts[name], size)
+            written_bytes += size
         t = part
 
 
@@ -240,18 +240,18 @@ def write_types(
     types, stack = new_table(64, 6), new_table(max_depth, 3)
     room = max(64 * len(refused), 1024)
     out = reallocate(0, room)
-    used = 0
+    written_bytes = 0
     for row in range(len(refused)):
-        offsets[row] = used
+        offsets[row] = written_bytes
         first, stop = row_start[row], row_start[row + 1]
         if first == stop:
             continue
         ok, types = _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types)
         if ok:
-            out, room, used = _write_row(types, words, names, stack, out, room, used)
+            out, room, written_bytes = _write_row(types, words, names, stack, out, room, written_bytes)
         else:
             refused[row] = 1
-    offsets[len(refused)] = used
+    offsets[len(refused)] = written_bytes
     free(types)
     free(stack)
-    return out, used
+    return out, written_bytes

@@ -29,7 +29,7 @@ def _is_ascii(at: int, size: int) -> bool:
 def plain_texts(at: int, stop: int, offsets: Int32s, target: int) -> tuple[bool, bool]:
     """Copy the texts of a PLAIN page, and fill where each starts in the copy, and the last stops.
 
-    The copy has room for the page without the four bytes before each text. Tells whether the texts fill the page, no
+    The copy has room for the page without the four bytes before each text. Returns whether the texts fill the page, no
     more and no less, and whether all are ASCII.
     """
     done, count = 0, len(offsets) - 1

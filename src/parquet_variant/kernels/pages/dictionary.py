@@ -104,7 +104,7 @@ class KnownTexts(NamedTuple):
 
 @kernel
 def index_bytes(
-    texts: ByteArrays, distinct: KnownTexts, slot: int, entries: int, used: int, indices: Int32s, numbered: int
+    texts: ByteArrays, distinct: KnownTexts, slot: int, entries: int, arena_bytes: int, indices: Int32s, numbered: int
 ) -> tuple[int, int, int, int, int]:
     """Number the byte arrays that are not null, new ones in order, from ``slot`` on.
 
@@ -132,18 +132,18 @@ def index_bytes(
                         break
                     at = (at + 1) & mask
                 if slots[at] < 0:
-                    if entries == len(table) or used + size > len(distinct.arena):
+                    if entries == len(table) or arena_bytes + size > len(distinct.arena):
                         break
-                    table[entries, _HASH], table[entries, _SIZE], table[entries, _START] = hashed, size, used
-                    copy(arena + used, text, size)
-                    used += size
+                    table[entries, _HASH], table[entries, _SIZE], table[entries, _START] = hashed, size, arena_bytes
+                    copy(arena + arena_bytes, text, size)
+                    arena_bytes += size
                     entry = slots[at] = entries
                     entries += 1
             indices[numbered] = entry
             numbered += 1
             total += size
         slot += 1
-    return slot, numbered, total, entries, used
+    return slot, numbered, total, entries, arena_bytes
 
 
 @kernel

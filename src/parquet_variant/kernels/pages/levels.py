@@ -2,8 +2,8 @@
 
 Owns reading validity bits and offsets, and one step down from a struct, a list or a leaf to its content. Leaves the
 walk over the columns to `parquet.pages.levels`, and levels as runs to `pages.runs`. Levels are written for entries. An
-entry whose definition level is at least ``least`` has a slot in the Arrow array, in order. ``most`` is the level of an
-entry that is not null.
+entry whose definition level is at least ``slot_level`` has a slot in the Arrow array, in order. ``present_level`` is
+the level of an entry that is not null.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ def offset_at(offsets: int, slot: int, width: int) -> int:
 
 
 @kernel
-def optional_levels(above: UInt8s, least: int, most: int, bits: int, first: int, levels: UInt8s) -> int:
+def optional_levels(above: UInt8s, slot_level: int, present_level: int, bits: int, first: int, levels: UInt8s) -> int:
     """Fill the levels of an optional field; return the number of entries that are not null.
 
-    ``above`` are the levels of its parent (empty: all are ``most``). ``bits`` is the address of its validity (0: all
-    valid), whose first bit is ``first``.
+    ``above`` are the levels of its parent (empty: all are ``present_level``). ``bits`` is the address of its validity
+    (0: all valid), whose first bit is ``first``.
     """
     present = 0
     if len(above) == 0:
         for i in range(len(levels)):
             is_present = is_set(bits, first + i)
-            levels[i] = most + is_present
+            levels[i] = present_level + is_present
             present += is_present
         return present
     slot = first
     for i in range(len(levels)):
         level = above[i]
-        if level >= least:
-            if level == most and is_set(bits, slot):
+        if level >= slot_level:
+            if level == present_level and is_set(bits, slot):
                 level += 1
                 present += 1
             slot += 1
@@ -80,8 +80,8 @@ def list_levels(
     above: UInt8s,
     repeated: UInt8s,
     count: int,
-    least: int,
-    most: int,
+    slot_level: int,
+    present_level: int,
     empty: int,
     lists: Lists,
     depth: int,
@@ -96,11 +96,11 @@ def list_levels(
     """
     slot = entries = elements = 0
     for i in range(count):
-        level = above[i] if len(above) else most
+        level = above[i] if len(above) else present_level
         before = repeated[i] if len(repeated) else 0
         size = 0
-        if level >= least:
-            if level == most and is_set(lists.bits, lists.first + slot):
+        if level >= slot_level:
+            if level == present_level and is_set(lists.bits, lists.first + slot):
                 level = empty
                 size = offset_at(lists.offsets, slot + 1, lists.width) - offset_at(lists.offsets, slot, lists.width)
             slot += 1
@@ -119,13 +119,15 @@ def list_levels(
 
 
 @kernel
-def list_positions(above: UInt8s, count: int, least: int, most: int, lists: Lists, positions: Int64s) -> int:
+def list_positions(
+    above: UInt8s, count: int, slot_level: int, present_level: int, lists: Lists, positions: Int64s
+) -> int:
     """Fill the positions of the elements of lists that are not null, if other elements are between them."""
     slot = elements = 0
     for i in range(count):
-        level = above[i] if len(above) else most
-        if level >= least:
-            if level == most and is_set(lists.bits, lists.first + slot):
+        level = above[i] if len(above) else present_level
+        if level >= slot_level:
+            if level == present_level and is_set(lists.bits, lists.first + slot):
                 stop = offset_at(lists.offsets, slot + 1, lists.width)
                 for at in range(offset_at(lists.offsets, slot, lists.width), stop):
                     positions[elements] = at
@@ -135,12 +137,12 @@ def list_positions(above: UInt8s, count: int, least: int, most: int, lists: List
 
 
 @kernel
-def present_slots(levels: UInt8s, least: int, most: int, positions: Int64s) -> int:
-    """Fill the slots whose level is ``most``, which are not null."""
+def present_slots(levels: UInt8s, slot_level: int, present_level: int, positions: Int64s) -> int:
+    """Fill the slots whose level is ``present_level``, which are not null."""
     slot = count = 0
     for i in range(len(levels)):
-        if levels[i] >= least:
-            if levels[i] == most:
+        if levels[i] >= slot_level:
+            if levels[i] == present_level:
                 positions[count] = slot
                 count += 1
             slot += 1

@@ -42,18 +42,18 @@ class FilledColumns(NamedTuple):
 @helper
 def _reserve_levels(levels: Int64s, size: int) -> int:
     """Reserve room for the next levels; return their position, counted from the first level."""
-    used = levels[L_USED]
-    levels[L_ADDRESS], levels[L_ROOM] = reserve_bytes(levels[L_ADDRESS], levels[L_ROOM], used + size)
-    levels[L_USED] = used + size
-    return used
+    used_bytes = levels[L_USED]
+    levels[L_ADDRESS], levels[L_ROOM] = reserve_bytes(levels[L_ADDRESS], levels[L_ROOM], used_bytes + size)
+    levels[L_USED] = used_bytes + size
+    return used_bytes
 
 
 @helper
-def _copy_levels(entries: Int64Table, row: int, above: int, most: int, present: int) -> None:
+def _copy_levels(entries: Int64Table, row: int, above: int, present_level: int, present: int) -> None:
     """Fill entries with the levels of the entries above them."""
     for column in range(E_FILLED):
         entries[row, column] = entries[above, column]
-    entries[row, E_MOST], entries[row, E_PRESENT], entries[row, E_FILLED] = most, present, -1
+    entries[row, E_MOST], entries[row, E_PRESENT], entries[row, E_FILLED] = present_level, present, -1
 
 
 @helper
@@ -62,12 +62,12 @@ def _write_optional_levels(address: int, entries: Int64Table, above: int, valid:
 
     Return the number of values.
     """
-    source, least, most = entries[above, E_DEFINITION], entries[above, E_LEAST], entries[above, E_MOST]
+    source, slot_level, present_level = entries[above, E_DEFINITION], entries[above, E_LEAST], entries[above, E_MOST]
     slot = present = 0
     for i in range(entries[above, E_COUNT]):
-        level = most if source < 0 else load_u8(address + source + i)
-        if level >= least:
-            if level == most and (valid == 0 or load_u8(valid + slot) != 0):
+        level = present_level if source < 0 else load_u8(address + source + i)
+        if level >= slot_level:
+            if level == present_level and (valid == 0 or load_u8(valid + slot) != 0):
                 level += 1
                 present += 1
             slot += 1
@@ -78,14 +78,14 @@ def _write_optional_levels(address: int, entries: Int64Table, above: int, valid:
 @helper
 def _optional(levels: Int64s, entries: Int64Table, above: int, row: int, present: int, slots: int, valid: int) -> None:
     """Fill the entries of an optional field, of whose ``slots`` ``present`` are not null."""
-    most = entries[above, E_MOST]
+    present_level = entries[above, E_MOST]
     if present == 0 or entries[above, E_PRESENT] == 0:
-        _copy_levels(entries, row, above, most + 1, 0)
+        _copy_levels(entries, row, above, present_level + 1, 0)
         return
     is_filled = present == slots
-    _copy_levels(entries, row, above, most + 1, entries[above, E_PRESENT])
+    _copy_levels(entries, row, above, present_level + 1, entries[above, E_PRESENT])
     if is_filled and entries[above, E_DEFINITION] < 0:
-        entries[row, E_DEFINITION] = -2 - most
+        entries[row, E_DEFINITION] = -2 - present_level
     elif is_filled and entries[above, E_FILLED] >= 0:
         entries[row, E_DEFINITION] = entries[above, E_FILLED]
     else:
@@ -103,18 +103,18 @@ def _expand(
 ) -> tuple[int, int]:
     """Write the levels of a list's elements from ``start`` and ``repetition`` on; return ``(entries, elements)``."""
     source, repeated = entries[above, E_DEFINITION], entries[above, E_REPETITION]
-    least, most, depth = entries[above, E_LEAST], entries[above, E_MOST], entries[above, E_DEPTH] + 1
+    slot_level, present_level, depth = entries[above, E_LEAST], entries[above, E_MOST], entries[above, E_DEPTH] + 1
     slot = count = elements = 0
     for i in range(entries[above, E_COUNT]):
         level = -1 - source if source < 0 else load_u8(address + source + i)
         before = 0 if repeated < 0 else load_u8(address + repeated + i)
         size = 0
-        if level >= least:
-            if level == most:
+        if level >= slot_level:
+            if level == present_level:
                 size = load_u32(lengths + slot * 4)
             slot += 1
         for k in range(size):
-            store_u8(address + start + count + k, most + 1)
+            store_u8(address + start + count + k, present_level + 1)
             store_u8(address + repetition + count + k, depth)
         if size == 0:
             store_u8(address + start + count, level)
@@ -127,9 +127,9 @@ def _expand(
 @helper
 def _elements(levels: Int64s, entries: Int64Table, above: int, row: int, lengths: int, slots: int) -> None:
     """Fill the entries of the elements of lists; the lists have ``slots`` elements."""
-    most = entries[above, E_MOST] + 1
-    _copy_levels(entries, row, above, most, 0)
-    entries[row, E_LEAST] = most
+    present_level = entries[above, E_MOST] + 1
+    _copy_levels(entries, row, above, present_level, 0)
+    entries[row, E_LEAST] = present_level
     entries[row, E_DEPTH] += 1
     if entries[above, E_PRESENT] == 0:
         return
@@ -184,20 +184,20 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
         group = row if s == 0 or table[above, S.KIND] == ARRAY_NODE else ENTRY_ROWS * above + E_TYPED
         if s > 0 and group == row:
             _elements(levels, entries, ENTRY_ROWS * above + E_TYPED, group, addresses[above, BUFFERS.LENGTHS], slots)
-        there, bits = counts[s, COUNTS.VALUE_COUNT], addresses[s, BUFFERS.VALUE_VALID]
+        entry_count, bits = counts[s, COUNTS.VALUE_COUNT], addresses[s, BUFFERS.VALUE_VALID]
         if s == 0 and is_required:
             _copy_levels(entries, E_VALUE, E_GROUP, entries[E_GROUP, E_MOST], entries[E_GROUP, E_PRESENT])
         else:
-            _optional(levels, entries, group, row + E_VALUE, there, slots, bits)
-        if 0 < there < slots:
+            _optional(levels, entries, group, row + E_VALUE, entry_count, slots, bits)
+        if 0 < entry_count < slots:
             _close_gaps(addresses[s, BUFFERS.VALUE_LENGTHS], 4, bits, slots)
         if kind == VARIANT_NODE:
             continue
-        there, bits = counts[s, COUNTS.TYPED_COUNT], addresses[s, BUFFERS.TYPED_VALID]
-        _optional(levels, entries, group, row + E_TYPED, there, slots, bits)
-        if kind == PRIMITIVE_NODE and 0 < there < slots:
+        entry_count, bits = counts[s, COUNTS.TYPED_COUNT], addresses[s, BUFFERS.TYPED_VALID]
+        _optional(levels, entries, group, row + E_TYPED, entry_count, slots, bits)
+        if kind == PRIMITIVE_NODE and 0 < entry_count < slots:
             width = table[s, S.WIDTH]
             _close_gaps(addresses[s, BUFFERS.CELLS if width else BUFFERS.LENGTHS], width if width else 4, bits, slots)
-    address, used = levels[L_ADDRESS], levels[L_USED]
+    address, used_bytes = levels[L_ADDRESS], levels[L_USED]
     free(levels)
-    return address, used
+    return address, used_bytes

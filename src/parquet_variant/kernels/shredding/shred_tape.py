@@ -211,21 +211,21 @@ def measure(
 
 @helper
 def _shape_order(
-    shape: int, count: int, shapes: Int64Table, rank: Int64s, orders: Int64s, order_start: Int64s, used: int
+    shape: int, count: int, shapes: Int64Table, rank: Int64s, orders: Int64s, order_start: Int64s, order_count: int
 ) -> tuple[Int64s, int]:
     """Store the order of a shape's fields: ``orders[order_start[shape] + j]`` is the position of field j by name.
 
-    Returns ``(orders, used)``.
+    Returns ``(orders, order_count)``.
     """
-    orders = reserve(orders, used + 2 * count)  # the second half is for the ranks
+    orders = reserve(orders, order_count + 2 * count)  # the second half is for the ranks
     at = shape
     for j in range(count - 1, -1, -1):
-        orders[used + j] = j
-        orders[used + count + j] = rank[shapes[at, SHAPE.KEY]]
+        orders[order_count + j] = j
+        orders[order_count + count + j] = rank[shapes[at, SHAPE.KEY]]
         at = shapes[at, SHAPE.PARENT]
-    order_start[shape] = used
-    sort_with(orders[used + count :], orders[used:], 0, count)
-    return orders, used + count
+    order_start[shape] = order_count
+    sort_with(orders[order_count + count :], orders[order_count:], 0, count)
+    return orders, order_count + count
 
 
 @helper(inline=True)
@@ -316,7 +316,7 @@ def fill(
     objects = _Objects(nodes, tape.schema_of, tape.paths, local)
     order_start = filled_vector(len(shapes), -1)
     orders, kids = new_vector(256), new_vector(256)
-    used = 0
+    order_count = 0
     entry = filled_vector(level_count, 0)
     current = -1
     for row in range(len(row_start) - 1):
@@ -349,7 +349,9 @@ def fill(
                 kids = reserve(kids, nodes[i, 1])
                 shape = nodes[i, 2]
                 if order_start[shape] < 0:
-                    orders, used = _shape_order(shape, nodes[i, 1], shapes, rank, orders, order_start, used)
+                    orders, order_count = _shape_order(
+                        shape, nodes[i, 1], shapes, rank, orders, order_start, order_count
+                    )
                 _write_object(i, places[i], objects, sizes, places, partial, kids, orders[order_start[shape] :])
             elif kind == KIND.ARRAY:
                 _write_array(i, places[i], nodes, sizes, places)

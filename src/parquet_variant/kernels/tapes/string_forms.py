@@ -159,10 +159,10 @@ def type_strings(nodes: Int64Table, positions: Int64s, form: int, uuids: int) ->
     """
     typed = 0
     for position in positions:
-        found, kind, a, b, scale = string_form(nodes[position, 1], nodes[position, 2])
-        if found != form:
+        actual_form, kind, a, b, scale = string_form(nodes[position, 1], nodes[position, 2])
+        if actual_form != form:
             continue
-        if found == FORM.UUID:
+        if actual_form == FORM.UUID:
             place = uuids + 16 * typed
             store_u64(place, a)
             store_u64(place + 8, b)

@@ -118,7 +118,7 @@ class Shared:
         self._rooms.clear()
 
     def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], most: int) -> _Levels:
-        """Levels of so many entries each, up to ``most``."""
+        """Return the levels of pieces, each with a number of entries, up to ``most``."""
         key = (most, *(part for count, levels in pieces for part in _identity(count, levels)))
         levels_pages = self.levels.get(key)
         if levels_pages is None:
