@@ -129,7 +129,7 @@ def _of_vortex(path: str, column: str | None) -> ExploreReport:
     from parquet_variant.vortex.files.library import open_file as open_vortex
     from parquet_variant.vortex.files.paths import vortex_files
     from parquet_variant.vortex.files.reader import choose_variant
-    from parquet_variant.vortex.scanning.scanner import scan_files
+    from parquet_variant.vortex.scanning.file_scans import scan_files
 
     files = vortex_files(path)
     name = choose_variant(open_vortex(files[0]), column)

@@ -288,7 +288,7 @@ def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
     from parquet_variant.vortex.files.library import open_file as open_vortex
     from parquet_variant.vortex.files.paths import vortex_files
     from parquet_variant.vortex.files.reader import choose_variant
-    from parquet_variant.vortex.scanning.scanner import scan_files
+    from parquet_variant.vortex.scanning.file_scans import scan_files
 
     files = vortex_files(path)
     variant = choose_variant(open_vortex(files[0]), column)
@@ -298,7 +298,7 @@ def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
 
 
 def _vortex_batches(files: Sequence[str], column: str) -> Iterator[RowBatch]:
-    from parquet_variant.vortex.scanning.scanner import scan_files
+    from parquet_variant.vortex.scanning.file_scans import scan_files
 
     for file in files:
         first_row = 0

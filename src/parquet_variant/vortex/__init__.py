@@ -25,7 +25,8 @@ _NAMES = {
     "vortex.logical.get_element": "get_variant_element get_variant_scalar matching_rows",
     "vortex.logical.json_columns": "JsonColumn compress_json decompress_json",
     "vortex.logical.range_statistics": "RangeStatistics collect_statistics",
-    "vortex.scanning.scanner": "VortexFilesScan VortexScan scan scan_files",
+    "vortex.scanning.file_scans": "VortexFilesScan scan_files",
+    "vortex.scanning.scanner": "VortexScan scan",
 }
 __getattr__, __dir__ = lazy_names(__name__, _NAMES)
 __all__ = __dir__()  # noqa: PLE0605 - the table above lists the names

@@ -29,10 +29,10 @@ from parquet_variant.vortex.logical.json_columns import compress_json as compres
 from parquet_variant.vortex.logical.json_columns import decompress_json as decompress_json
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics as RangeStatistics
 from parquet_variant.vortex.logical.range_statistics import collect_statistics as collect_statistics
-from parquet_variant.vortex.scanning.scanner import VortexFilesScan as VortexFilesScan
+from parquet_variant.vortex.scanning.file_scans import VortexFilesScan as VortexFilesScan
+from parquet_variant.vortex.scanning.file_scans import scan_files as scan_files
 from parquet_variant.vortex.scanning.scanner import VortexScan as VortexScan
 from parquet_variant.vortex.scanning.scanner import scan as scan
-from parquet_variant.vortex.scanning.scanner import scan_files as scan_files
 
 __all__ = [
     "ENCODINGS",

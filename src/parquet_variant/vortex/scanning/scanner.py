@@ -1,45 +1,39 @@
-"""`scan` and `scan_files`: read typed columns by path from Vortex files.
+"""`scan`: read typed columns by path from a Vortex file.
 
-Owns the public operations, the ranges of rows that they skip, and the part of a filter that Vortex may apply. That part
-may keep too many rows, never too few, because `scan` applies the whole filter again. `parts` knows which parts of a
-column a path needs, `encodings.element_of` extracts the values, `query.predicate` owns the meaning of filters, and
-`range_statistics` the statistics of a range.
+Owns the public operation and the ranges of rows that it skips. `pushdown` finds the part of a filter that Vortex may
+apply, `parts` the parts of a column that a path needs, `encodings.element_of` extracts the values, `query.predicate`
+owns the meaning of filters, and `range_statistics` the statistics of a range.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import without_views
-from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.reading.read_table import plain_storage
-from parquet_variant.parquet.report_text import Report
-from parquet_variant.query.predicate import And, Compare, Or, Predicate, evaluate
+from parquet_variant.query.predicate import Predicate, evaluate
 from parquet_variant.query.prune import UNKNOWN, ColumnStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
-from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
-from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.files.reader import choose_variant
 from parquet_variant.vortex.files.storing import StoredLayout, unstored_rows
 from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.logical.encodings import element_of
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
-from parquet_variant.vortex.scanning.parts import ColumnarPart, Part, TypedPart, group_of, part_of
+from parquet_variant.vortex.scanning.parts import Part, TypedPart, part_of
+from parquet_variant.vortex.scanning.pushdown import pushed_filter
 
 _EMPTY_NOTE = ColumnNote()
 # Types of columns inside Vortex's own type that its `variant_get` returns without a cast.
@@ -309,227 +303,3 @@ def _with_types(file: OpenVortexFile, selection: tuple[Selected, ...]) -> tuple[
             selected = Selected(selected.name, None, kind, selected.column)
         typed.append(selected)
     return tuple(typed)
-
-
-_VORTEX_OPS = {"=": "eq", "<>": "not_eq", "<": "lt", "<=": "lt_eq", ">": "gt", ">=": "gt_eq"}
-# Vortex orders NaN and -0.0 differently: comparisons of doubles that depend on this order are not pushed down.
-_FLOAT_OPS = ("=", "<", "<=")
-
-
-def pushed_filter(
-    predicate: Predicate, by_name: dict[str, Selected], column: str | None, storage: pa.StructType
-) -> Any | None:
-    """Return the part of a bound filter that Vortex may apply, as an expression; None if there is no such part."""
-    expr = vortex().expr
-    if isinstance(predicate, And):
-        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
-        pushed = [part for part in parts if part is not None]
-        return reduce(expr.and_, pushed) if pushed else None
-    if isinstance(predicate, Or):
-        parts = [pushed_filter(part, by_name, column, storage) for part in predicate.parts]
-        return None if any(part is None for part in parts) else reduce(expr.or_, parts)
-    if not isinstance(predicate, Compare):
-        return None
-    return _compare(predicate, by_name[predicate.column], column, storage)
-
-
-def _compare(compare: Compare, selected: Selected, column: str | None, storage: pa.StructType) -> Any | None:
-    """Return the expression for rows whose typed value satisfies the comparison, or whose value is not typed."""
-    expr = vortex().expr
-    if selected.path is None or selected.path.has_wildcard or selected.type is None:
-        return None
-    part = group_of(storage, selected.path, selected.type)
-    if isinstance(part, ColumnarPart):
-        typed, kind, other_columns = _columnar_columns(part, selected, storage)
-    else:
-        typed, kind, other_columns = "typed_value", _typed_value(selected, storage), ["value"] if part.has_value else []
-    literal = None if kind is None else _literal(compare, kind, selected.type)
-    if literal is None:
-        return None
-    group = part.group(column)
-    comparison = getattr(expr, _VORTEX_OPS[compare.op])(expr.get_item(typed, group), literal)
-    return reduce(expr.or_, [expr.is_not_null(expr.get_item(name, group)) for name in other_columns], comparison)
-
-
-def _typed_value(selected: Selected, storage: pa.StructType) -> pa.DataType | None:
-    assert selected.path is not None
-    end = walk_path(ArrowGroup(storage), selected.path)
-    typed = end.group.child("typed_value")
-    return None if end.step is not Step.FOUND or end.is_repeated or typed is None else typed.type
-
-
-def _columnar_columns(
-    part: ColumnarPart, selected: Selected, storage: pa.StructType
-) -> tuple[str, pa.DataType | None, list[str]]:
-    """Return the column of the requested type, its type, and the other columns that may hold values."""
-    assert selected.path is not None
-    kinds = {field.name: field.type for field in part.kind(storage) if field.name in part.names}
-    family = "integer" if pa.types.is_integer(selected.type) else str(selected.type).removeprefix("large_")
-    other_columns = [name for name in kinds if name not in ("discriminator", family)]
-    if part.path_within(selected.path).segments or "array" in other_columns:  # lists are never null
-        return family, None, []
-    if "object" in other_columns:  # objects are never null
-        return family, None, []
-    return family, kinds.get(family), other_columns
-
-
-def _literal(compare: Compare, stored: pa.DataType, requested: pa.DataType) -> Any | None:
-    """Return the literal in the type of the stored column; None if the comparison could differ in that type."""
-    library = vortex()
-    value = compare.literal.as_py()
-    types = pa.types
-    if types.is_signed_integer(stored) and types.is_signed_integer(requested):
-        bits = stored.bit_width
-        if requested.bit_width < bits or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-            return None
-        return library.expr.literal(library.int_(bits), value)
-    if types.is_string(stored) and (types.is_string(requested) or types.is_large_string(requested)):
-        return library.expr.literal(library.utf8(), value)
-    if (
-        types.is_float64(stored)
-        and types.is_float64(requested)
-        and compare.op in _FLOAT_OPS
-        and value == value
-        and value
-    ):
-        return library.expr.literal(library.float_(64), value)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class VortexFilesReport(Report):
-    """How much of the files a query reads.
-
-    Parameters
-    ----------
-    files, rows, bytes
-        Number of files, rows and bytes in total.
-    columns
-        Columns read from each file: ordinary columns, and parts of the Variant column.
-    filters_in_file
-        True if Vortex applies a part of the filter, and so may skip zones of the files.
-    layouts
-        Layouts of the Variant columns.
-    rows_read
-        Number of rows in the ranges that statistics do not exclude.
-    ranges, ranges_read
-        Number of row ranges with statistics of shredded children, and of those that are read.
-    """
-
-    files: int
-    rows: int
-    bytes: int
-    columns: tuple[str, ...]
-    filters_in_file: bool
-    layouts: tuple[str, ...]
-    rows_read: int
-    ranges: int
-    ranges_read: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the report as a dictionary of JSON values."""
-        return {
-            "files_total": self.files, "rows_total": self.rows, "bytes_total": self.bytes,
-            "columns": list(self.columns), "filters_in_file": self.filters_in_file, "layouts": list(self.layouts),
-            "rows_read": self.rows_read, "ranges_total": self.ranges, "ranges_read": self.ranges_read,
-        }  # fmt: skip
-
-    def __str__(self) -> str:
-        columns = "\n".join(f"  {name}" for name in self.columns)
-        filtered = "applied by Vortex, which may skip zones" if self.filters_in_file else "not applied by Vortex"
-        ranges = f"{self.ranges_read:,} of {self.ranges:,} ranges" if self.ranges else "no range statistics"
-        return (
-            f"files       {self.files:,} Vortex{', ' if self.layouts else ''}{', '.join(self.layouts)}\n"
-            f"rows        {self.rows_read:,} of {self.rows:,}: {ranges}\n"
-            f"bytes       {self.bytes:,} in the files\n"
-            f"columns     {len(self.columns)}\n{columns}\nfilter      {filtered}"
-        )
-
-
-@dataclass(frozen=True)
-class VortexFilesScan:
-    """A planned query over files; see `scan_files`."""
-
-    scans: tuple[VortexScan, ...]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the result."""
-        return self.scans[0].schema
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the result, file by file."""
-        for file_scan in self.scans:
-            for table in file_scan.batches():
-                if len(table):
-                    yield self._in_schema(file_scan, table)
-
-    def to_table(self) -> pa.Table:
-        """Return the whole result."""
-        return pa.concat_tables([empty_table(self.schema), *self.batches()])
-
-    def explain(self) -> VortexFilesReport:
-        """Report how much of the files would be read."""
-        rows = [len(file_scan.file) for file_scan in self.scans]
-        columns = {_name(file_scan, part) for file_scan in self.scans for part in file_scan.parts.values()}
-        with_ranges = [(scanned, scanned.statistics.count) for scanned in self.scans if scanned.statistics is not None]
-        runs = [file_scan.row_ranges for file_scan in self.scans]
-        return VortexFilesReport(
-            len(rows),
-            sum(rows),
-            sum(Path(file_scan.path).stat().st_size for file_scan in self.scans),
-            tuple(sorted(columns)),
-            any(file_scan.filters_in_file for file_scan in self.scans),
-            tuple(sorted({file_scan.layout for file_scan in self.scans if file_scan.layout is not None})),
-            sum(
-                count if run is None else sum(stop - start for start, stop in run)
-                for count, run in zip(rows, runs, strict=True)
-            ),
-            sum(count for _, count in with_ranges),
-            sum(len(scanned.range_numbers) for scanned, _ in with_ranges),
-        )
-
-    def _in_schema(self, file_scan: VortexScan, table: pa.Table) -> pa.Table:
-        if table.schema.equals(self.schema):
-            return table
-        try:
-            return table.cast(self.schema)
-        except (pa.ArrowException, ValueError) as error:
-            raise VariantFileError(
-                f"the columns differ from those of {self.scans[0].path}: {error}",
-                file=str(file_scan.path),
-                reason="files-differ",
-            ) from None
-
-
-def _name(file_scan: VortexScan, part: Part | str) -> str:
-    return part if isinstance(part, str) else ".".join((str(file_scan.column), *part.levels))
-
-
-def scan_files(
-    path: str | os.PathLike[str], columns: Mapping[str, Any] | Sequence[str], where: Any = None, **options: Any
-) -> VortexFilesScan:
-    """Plan a query by path over the Vortex files of a directory or glob, as `scan` does for one file.
-
-    Parameters
-    ----------
-    path
-        A file, directory or glob, as for `vortex_files`.
-    columns, where, **options
-        As for `scan`.
-
-    Raises
-    ------
-    VariantFileError
-        If no file is found, and as for `scan`.
-
-    Examples
-    --------
-    >>> import tempfile, parquet_variant as pv
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pv.vortex.write(f"{folder}/a.vortex", pv.parse_json(['{"n": 1}']))
-    ...     _ = pv.vortex.write(f"{folder}/b.vortex", pv.parse_json(['{"n": 2}']), schema="n bigint")
-    ...     scan_files(folder, {"n": "$.n:int"}).to_table().to_pydict()
-    {'n': [1, 2]}
-    """
-    return VortexFilesScan(tuple(scan(file, columns, where, **options) for file in some_vortex_files(path)))
