@@ -83,7 +83,7 @@ class DeltaScan(TableScan[Add]):
         pruned = self.pruned
         return DeltaScanReport(pruned.total, pruned.by_partition, pruned.by_statistics, inside, self.current.version)
 
-    def _portable(self) -> Snapshot:
+    def _snapshot_for_tasks(self) -> Snapshot:
         return self.current.without_files()
 
 

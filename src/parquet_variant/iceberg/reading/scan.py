@@ -99,7 +99,7 @@ class IcebergScan(TableScan[TableFile]):
             planned.total, planned.by_partition, planned.by_statistics, inside, self.current.snapshot_id
         )
 
-    def _portable(self) -> Snapshot:
+    def _snapshot_for_tasks(self) -> Snapshot:
         return self.current.for_tasks()
 
 

@@ -189,7 +189,7 @@ class TableScan(PlannedQuery, Generic[File]):
         """Return the report of the scan; `inside`: the report of the files that may hold a match."""
 
     @abstractmethod
-    def _portable(self) -> Any:
+    def _snapshot_for_tasks(self) -> Any:
         """Return `current` without what tasks do not need."""
 
     # ---- plans
@@ -228,7 +228,7 @@ class TableScan(PlannedQuery, Generic[File]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = self.selection, self.hidden, self.predicate, self.place, self.skipping, self.zone, self.threads
-        return type(self), (self._portable(), *parts)
+        return type(self), (self._snapshot_for_tasks(), *parts)
 
     # ---- one file
 
