@@ -48,7 +48,7 @@ UNIT_TESTS := tests/encoding tests/path tests/schema tests/layouts tests/array t
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo check test checked test-oldest judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean
+.PHONY: help demo check test checked test-numba test-vortex test-oldest judges matrix snapshots lint bench fuzz soak test-cluster constraints docs wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -111,10 +111,26 @@ bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
+VORTEX ?= vortex-data==0.90.0
+# The kernels, their hostile input and the corpora.
+CHECKED_TESTS ?= tests/kernels tests/fuzz/test_kernels.py tests/functions/test_validate.py \
+	tests/conformance/test_kernel_corpus.py tests/conformance/test_json_suite.py
+
 checked: $(DEV_STAMP) ## kernel tests in checked mode: each load and store is verified, few examples per property
 	$(say) 'Running the kernel tests in checked mode'
 	@PARQUET_VARIANT_KERNELS=checked HYPOTHESIS_PROFILE=small $(BIN)/python -m pytest -n $(WORKERS) -q \
-	  tests/kernels/test_shred.py tests/kernels/test_to_json.py tests/functions/test_validate.py
+	  -m 'not machine_code and not slow' $(CHECKED_TESTS)
+
+test-numba: $(DEV_STAMP) ## kernel tests, compiled by the newest Numba and llvmlite on PyPI, beyond the bounds of pyproject.toml
+	@$(BIN)/python -m pip install -q --upgrade --target .newest-numba --no-deps numba llvmlite
+	$(say) 'Compiling kernels with the newest Numba and running their tests'
+	@PYTHONPATH=.newest-numba:src PARQUET_VARIANT_KERNELS=jit HYPOTHESIS_PROFILE=small $(BIN)/python -m pytest -n $(WORKERS) -q \
+	  tests/kernels tests/conformance/test_kernel_corpus.py
+
+test-vortex: $(DEV_STAMP) ## the tests of Vortex with VORTEX=vortex-data==0.90.0, the oldest release that pyproject.toml allows
+	@rm -rf .other-vortex && $(BIN)/python -m pip install -q --target .other-vortex --no-deps '$(VORTEX)'
+	$(say) 'Running the tests of Vortex with $(VORTEX)'
+	@PYTHONPATH=.other-vortex:src $(BIN)/python -m pytest -n $(WORKERS) -q tests/vortex
 
 fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMPLES=1000 each; FUZZ_SEED=, TESTS= as told
 	$(say) 'Building the kernels that changed'

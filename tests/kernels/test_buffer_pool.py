@@ -38,6 +38,7 @@ def test_a_released_array_is_acquired_again_and_no_other() -> None:
     assert second.max() == 2
 
 
+@pytest.mark.machine_code
 def test_batches_that_are_parsed_one_after_the_other_do_not_share_values() -> None:
     arrays = [pv.parse_json([f'{{"n": {n}, "s": "{"x" * n}"}}'] * 50) for n in range(30)]
     for n, array in enumerate(arrays):

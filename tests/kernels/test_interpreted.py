@@ -53,6 +53,7 @@ def _run(script: str, mode: str, path: Path, check: bool = True) -> subprocess.C
     return run
 
 
+@pytest.mark.machine_code
 def test_checked_kernels_do_the_same_as_machine_code_and_leave_no_memory_behind(tmp_path: Path) -> None:
     script = f"path = {str(tmp_path / 'x.parquet')!r}\n{_OPERATIONS}"
     script += (
@@ -164,3 +165,22 @@ def test_nested_buffers_are_found_by_the_outer_one() -> None:
     memory.check("store", 1010, 10)
     with pytest.raises(BadAddress):
         memory.check("load", 1050, 1)
+
+
+def test_pdb_stops_inside_of_a_kernel_at_a_breakpoint_by_file_and_line(tmp_path: Path) -> None:
+    from parquet_variant.kernels.json import scan
+
+    source = Path(scan.__file__)
+    lines = source.read_text().splitlines()
+    line = next(
+        n for n in range(lines.index("def is_utf8(pos: int, end: int) -> bool:"), len(lines)) if "while" in lines[n]
+    )
+    script = tmp_path / "script.py"
+    script.write_text("import parquet_variant as pv\npv.to_json(pv.parse_json(['{\"a\": 1}']))\n")
+    commands = [f"b {source}:{line + 1}", "c", "p ('stopped', end - pos)", "q"]
+    words = [sys.executable, "-m", "pdb", *(word for command in commands for word in ("-c", command)), str(script)]
+    run = subprocess.run(
+        words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PARQUET_VARIANT_KERNELS": "python"},
+    )  # fmt: skip
+    assert "('stopped', 1)" in run.stdout, run.stdout + run.stderr

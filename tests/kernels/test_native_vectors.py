@@ -100,6 +100,7 @@ def test_values_go_along_with_their_ranks(pairs: list[tuple[int, int]]) -> None:
     assert list(zip(ranks.tolist(), values.tolist(), strict=True)) == sorted(pairs)
 
 
+@pytest.mark.machine_code
 def test_long_runs_are_sorted() -> None:
     values = np.random.default_rng(7).integers(-(2**62), 2**62, 300_000)
     expected = np.sort(values)

@@ -162,6 +162,7 @@ def test_duplicates_at_any_depth_keep_the_last_value() -> None:
     assert by_kernel(text.encode(), {}) == by_reference(text.encode(), {})
 
 
+@pytest.mark.machine_code
 def test_many_keys_and_wide_ids() -> None:
     wide = "{" + ",".join(f'"k{i}": {i}' for i in range(70_000)) + "}"
     value = pv.parse_json(pa.array([wide, '{"k69999": 1}']))
@@ -205,7 +206,7 @@ def test_dictionaries_of_views_and_dictionaries_with_a_null_are_read() -> None:
         assert pv.parse_json(pa.DictionaryArray.from_arrays(indices, values)).to_pylist() == [[2], None, 1, None]
 
 
-@pytest.mark.parametrize("depth", [1, 500, 1000, 20_000])
+@pytest.mark.parametrize("depth", [1, 500, 1000, pytest.param(20_000, marks=pytest.mark.machine_code)])
 @pytest.mark.parametrize("opener", ["[", '{"a":', '[0,{"b":['])
 def test_containers_that_are_never_closed_stay_in_their_memory(opener: str, depth: int) -> None:
     texts = [opener * depth, "[1]"]
@@ -217,6 +218,7 @@ def test_containers_that_are_never_closed_stay_in_their_memory(opener: str, dept
     assert (caught.value.reason, caught.value.offset) == ("unexpected-end", len(texts[0]))
 
 
+@pytest.mark.machine_code
 def test_a_deep_text_takes_time_in_proportion_to_its_length() -> None:
     depth = 300_000
     array = pv.parse_json(["[" * depth + "]" * depth], max_depth=1_000_000)
