@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import TableError, VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.locations import absolute_location
 from parquet_variant.iceberg.metadata.manifests import DataFile
@@ -52,6 +52,7 @@ from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import shredded_bounds
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
 from parquet_variant.tables.storage import StorageFile, open_storage
+from parquet_variant.vortex.files.paths import vortex_files
 
 _MAX_PATHS = 100
 _OWN_WRITER = "parquet-variant"
@@ -73,6 +74,13 @@ class ParquetFilesSource(Source):
     def _stored(self) -> list[StorageFile]:
         files = [file for file in self._storage.list("") if _counts(file.path)]
         if not files:
+            if vortex_files(self.location):
+                raise TableError(
+                    f"{self.location} has Vortex files, but the data files of tables are Parquet files: rewrite them "
+                    "with `variant rewrite --format parquet`, and publish the new files",
+                    reason="bad-argument",
+                    file=self.location,
+                )
             raise VariantFileError(
                 f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path",
                 reason="no-files",
