@@ -13,7 +13,7 @@ for version in 4.1 4.2; do
 done
 test -x "$directory/duckdb/bin/python" || "$python" -m venv "$directory/duckdb"
 "$directory/duckdb/bin/python" -m pip install --quiet pytz duckdb==1.5.5 duckdb-extension-iceberg==1.5.5 \
-  duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5
+  duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5 duckdb-extension-ducklake==1.5.5
 test -x "$directory/sail/bin/python" || "$python" -m venv "$directory/sail"
 "$directory/sail/bin/python" -m pip install --quiet pysail==0.7.2 'pyspark-client==4.1.*' 'pandas<3' 'pyarrow>=23'
 for artifact in io.delta:delta-spark_4.1_2.13:$delta io.delta:delta-spark_4.2_2.13:$delta io.delta:delta-storage:$delta \
