@@ -1,7 +1,8 @@
 """Run SQL by DuckDB's Iceberg extension in an environment of its own, as a process that answers lines of JSON.
 
 `JUDGE_DUCKDB` names the Python of an environment with duckdb==1.5.5, duckdb-extension-iceberg, duckdb-extension-avro
-and duckdb-extension-httpfs of the same version (duckdb-extension-ducklake for tests that load it), and pytz. As a script it is the process.
+and duckdb-extension-httpfs of the same version, and pytz; tests of DuckLake load duckdb-extension-ducklake. As a script
+it is the process.
 """
 
 from __future__ import annotations
