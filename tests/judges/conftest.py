@@ -72,7 +72,8 @@ def jars(*names: str) -> list[str]:
     return paths
 
 
-def _start(spark_version: str, configuration: dict[str, str]) -> Iterator[EngineProcess]:
+def start_engine(spark_version: str, configuration: dict[str, str]) -> Iterator[EngineProcess]:
+    """Start a session with the given options in a process of its own, and end it with the test."""
     python = JUDGES / f"spark{spark_version}/bin/python"
     if not python.exists():
         pytest.skip(f"{python} is missing: run make judges (it needs PySpark {spark_version} and Maven Central)")
@@ -91,7 +92,7 @@ def _start(spark_version: str, configuration: dict[str, str]) -> Iterator[Engine
 
 
 def _delta_session(version: str, warehouse: Path) -> Iterator[EngineProcess]:
-    yield from _start(
+    yield from start_engine(
         version,
         {
             "spark.jars": ",".join(
@@ -159,6 +160,6 @@ def iceberg_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergS
             # A session keeps tables for 30 seconds by default, and does not see other writers meanwhile.
             properties = {**properties, "cache-enabled": "false"}
             configuration |= {f"spark.sql.catalog.{name}.{key}": text for key, text in properties.items()}
-        for engine in _start("4.1", configuration):
+        for engine in start_engine("4.1", configuration):
             pv.iceberg.create_namespace("db", catalog=catalogs["r"])
             yield IcebergSession(engine, root / "hadoop", catalogs["r"])

@@ -24,3 +24,7 @@ for artifact in io.delta:delta-spark_4.1_2.13:$delta io.delta:delta-spark_4.2_2.
   mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:2.8:copy -Dartifact="$artifact" \
     -DoutputDirectory="$(cd "$directory" && pwd)/jars"
 done
+# hadoop-aws with the modules of the AWS SDK that it uses, instead of the SDK's bundle of 600 MB.
+mvn --quiet --batch-mode -f "$(dirname "$0")/hadoop-aws.xml" \
+  org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies \
+  -DoutputDirectory="$(cd "$directory" && pwd)/hadoop-aws"

@@ -218,7 +218,8 @@ def _literal(path: str) -> str:
 
 
 def _short(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    # The last cause of an error of the JVM says what is wrong.
+    text = " ".join(str(error).rpartition("Caused by: ")[2].split()) or type(error).__name__
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
