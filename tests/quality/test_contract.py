@@ -55,3 +55,10 @@ def test_the_fields_of_maps_have_no_rules() -> None:
     contract = pv.contract(pv.VariantArray.from_pylist(rows), "strict")
     assert [path.shorthand for path in contract] == ["$", "$.counts"]
     assert contract.rules("$.counts").extra_fields
+
+
+def test_every_format_satisfies_the_strict_contract_of_its_rows(tmp_path, usgs_sample) -> None:
+    for form in ("delta", "iceberg", "vortex"):
+        pv.ingest(usgs_sample, tmp_path / form, format=form)
+        contract = pv.contract(tmp_path / form, "strict")
+        assert len(contract) == 34 and pv.check(tmp_path / form, contract)

@@ -241,7 +241,7 @@ def _row_group_counts(
 ) -> ContractCounts:
     """Return the counts of a row group from the columns that decide its open rules."""
     footer = facts.footer
-    strings = proof.string_columns()
+    strings = proof.string_columns(number)
     if strings and _strings_hold(rules, facts, proof, number):
         proof = proof.without(strings)
         if not proof.open_rules:
@@ -258,7 +258,7 @@ def _row_group_counts(
 def _strings_hold(rules: ContractCheck, facts: FileFacts, proof: FooterProof, number: int) -> bool:
     """Return whether the distinct values of string columns satisfy their open rules; False if they are many."""
     footer = facts.footer
-    columns = proof.string_columns()
+    columns = proof.string_columns(number)
     leaves = [node.leaf or 0 for node in columns.values()]
     table = read_leaves(footer, number, leaves, leaves)
     for path, node in columns.items():

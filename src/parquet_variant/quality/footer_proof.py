@@ -26,6 +26,8 @@ from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_
 # The largest number of integers between bounds that are compared with the allowed values.
 _MAX_INTEGERS = 1000
 _MICROS_PER_DAY = 86_400_000_000
+# Encodings that pyarrow can read as a dictionary.
+_DICTIONARY_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _OF_STRINGS = ("pattern", "format", "min_length", "max_length")
 
 
@@ -173,14 +175,18 @@ class FooterProof:
         rest.open_rules = {path: names for path, names in self.open_rules.items() if path not in paths}
         return rest
 
-    def string_columns(self) -> dict[VariantPath, SchemaNode]:
-        """Return the columns of paths that hold only strings, whose open rules their distinct values decide."""
+    def string_columns(self, row_group: int) -> dict[VariantPath, SchemaNode]:
+        """Return the columns with a dictionary that hold only strings, whose open rules the distinct values decide."""
         found = {}
+        chunks = self._facts.footer.metadata.row_group(row_group)
         for path, names in self.open_rules.items():
             group = self._facts.groups.get(path)
             typed = None if group is None or group.residual is not Residual.EMPTY else group.group.typed
             is_text = typed is not None and typed.leaf is not None and leaf_type(typed) == pa.string()
-            if typed is not None and is_text and not path.has_wildcard and set(names) <= {*_OF_STRINGS, "values"}:
+            if typed is None or not is_text or path.has_wildcard or not set(names) <= {*_OF_STRINGS, "values"}:
+                continue
+            chunk = chunks.column(typed.leaf)
+            if chunk.has_dictionary_page and set(chunk.encodings) <= _DICTIONARY_ENCODINGS:
                 found[path] = typed
         return found
 
