@@ -417,4 +417,6 @@ def page(found: list[dict[str, str | None]]) -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "docs/compare.md").write_text(page(compare()), "utf-8")
+    from benchmarks.jobs import run_jobs, section
+
+    (ROOT / "docs/compare.md").write_text(f"{page(compare())}\n{section(run_jobs())}", "utf-8")

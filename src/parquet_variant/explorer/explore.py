@@ -18,7 +18,6 @@ from parquet_variant.errors import without_secrets
 from parquet_variant.explorer.page import page, page_frame
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sources import report_of
-from parquet_variant.ingestion.ingest import read_json
 from parquet_variant.io.atomic_file import atomic_file
 from parquet_variant.lazy_names import optional_libraries
 
@@ -55,7 +54,11 @@ class Exploration:
             from parquet_variant.sql_query.sql import plan_sql
 
         report = self.report
-        table = read_json(report.source) if report.kind == "json" else report.table or report.source
+        table: Any = report.table or report.source
+        if report.kind == "json":
+            from parquet_variant.ingestion.ingest import read_json  # not needed to make a page
+
+            table = read_json(report.source)
         with closing(plan_sql(query, {"t": table}).batches(seconds=seconds)) as batches:
             parts = [next(batches)]
             while rows is None or sum(map(len, parts)) < rows:

@@ -148,15 +148,16 @@ def sample_of(rows: VariantArray) -> Sample:
     """
     profile = Profile.of_array(rows)
     result = infer(profile)
-    decisions = {decision.path: decision for decision in result.decisions}
+    decisions = {decision.path.segments: decision for decision in result.decisions}
+    reasons: dict[tuple[Segment, ...], str] = {}  # that of the path, or of the nearest path above with a decision
     paths = {}
-    for path_profile in profile:
-        path = place = path_profile.path
-        while place not in decisions and place.segments:
-            place = place.parent
-        decision = decisions.get(place)
-        paths[path] = _of_profile(path_profile, decision.reason if decision else "")
-        paths[path].chosen = path in decisions and decisions[path].shredded
+    for path_profile in profile:  # parents first
+        path = path_profile.path
+        decision = decisions.get(path.segments)
+        reason = reasons.get(path.segments[:-1], "") if decision is None else decision.reason
+        reasons[path.segments] = reason
+        paths[path] = _of_profile(path_profile, reason)
+        paths[path].chosen = decision is not None and decision.shredded
     texts = to_json(rows)
     _add_examples(rows, paths)
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:

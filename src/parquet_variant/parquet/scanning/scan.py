@@ -493,6 +493,8 @@ def extract(
 def _warn_of_missing_paths(planned: Scan) -> None:
     """Warn about the paths of a scan that no row has, and that are similar to one."""
     paths = [column.path for column in (*planned.selection, *planned.hidden) if column.path is not None]
+    if not all(isinstance(source.filesystem, fs.LocalFileSystem) for source in planned.sources):
+        return  # the keys are read from the files, which takes requests to an object store
     try:
         keys = keys_of_files(planned.sources, planned.column) if paths else frozenset[str]()
     except VariantError:  # whoever reads the values reports it
