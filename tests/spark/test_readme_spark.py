@@ -6,6 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
+from tests.iceberg.rest_server import rest_catalog
+
 import parquet_variant as pv
 
 _README = Path(__file__).resolve().parents[2] / "README.md"
@@ -77,3 +79,18 @@ def test_the_stream_with_a_contract_of_the_guide_runs(spark, tmp_path):
     names["query"].awaitTermination()
     assert pv.delta.read(tmp_path / "events").to_pylist() == [{"id": 1}]
     assert "$.id" in (tmp_path / "contract.yaml").read_text()
+
+
+def test_the_blocks_about_iceberg_run(spark, tmp_path, usgs_sample):
+    section = (_README.parent / "docs/iceberg.md").read_text().split("## Iceberg in Spark", 1)[1]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    names: dict = {}
+    with rest_catalog(tmp_path / "warehouse") as (uri, _):
+        pv.iceberg.create_namespace("db", catalog={"type": "rest", "uri": uri})
+        code = code.replace("http://127.0.0.1:8181", uri).replace('"checkpoint"', f'"{tmp_path / "checkpoint"}"')
+        exec(code.replace('"quakes.ndjson"', repr(str(usgs_sample))), names)
+        rows = [len(pv.iceberg.read(f"db.{name}", catalog=names["catalog"])) for name in ("quakes", "copy", "streamed")]
+        assert 0 < rows[0] < 1707
+        assert rows == rows[:1] * 3
+        assert sum(row.n for row in names["counts"].collect()) == rows[0]
+        assert 0 < names["strong"].count() < rows[0]
