@@ -84,7 +84,7 @@ class Contract:
             return cls(contract)
         if isinstance(contract, str | os.PathLike):
             return cls.load(contract)
-        raise bad_contract(f"the contract is a {type(contract).__name__}: give a Contract, a file or a mapping")
+        raise bad_contract(f"the contract is of type {type(contract).__name__}: give a Contract, a file or a mapping")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Contract:
