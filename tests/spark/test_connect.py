@@ -19,9 +19,9 @@ source, root = sys.argv[1], Path(sys.argv[2])
 with worker_environment():
     builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.driver.memory", "1g").getOrCreate()
-found, told = {}, []
-result = pv.spark.ingest(spark, source, root / "out", split_bytes=500_000, progress=lambda *step: told.append(step))
-found["ingest"], found["told"] = result.rows, told[-1] == ("write", 3, 3) and told[0][1] == 0
+found, steps = {}, []
+result = pv.spark.ingest(spark, source, root / "out", split_bytes=500_000, progress=lambda *step: steps.append(step))
+found["ingest"], found["progress"] = result.rows, steps[-1] == ("write", 3, 3) and steps[0][1] == 0
 found["delta"] = pv.spark.ingest(spark, source, root / "table", format="delta").rows
 (root / "bad.ndjson").write_text('{"a": 1}\\n{"a": \\n')
 try:
@@ -56,7 +56,7 @@ def test_the_pipeline_over_connect(tmp_path, usgs_sample):
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "ingest": 1707,
-        "expected": True,
+        "progress": True,
         "delta": 1707,
         "error": ["unexpected-end", True, False],
         "optimize": 1,
