@@ -19,7 +19,6 @@ from parquet_variant.iceberg.metadata.manifests import DataFile
 from parquet_variant.iceberg.metadata.schema import Schema
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import (
-    FIELD_ID,
     IcebergType,
     ListType,
     MapType,
@@ -37,6 +36,7 @@ from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes
 from parquet_variant.parquet.format.statistics import may_hide_nan
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.publishing.source import (
     FieldIds,

@@ -20,7 +20,6 @@ from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.iceberg.metadata.schema import NAME_MAPPING, NameMapping
 from parquet_variant.iceberg.metadata.types import (
-    FIELD_ID,
     UNKNOWN,
     VARIANT,
     ListType,
@@ -33,6 +32,7 @@ from parquet_variant.iceberg.metadata.types import (
     children,
 )
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json
+from parquet_variant.parquet.pages.file_schema import FIELD_ID
 
 Fields: TypeAlias = "pa.Schema | pa.DataType"
 _EMPTY = NameMapping({}, {})

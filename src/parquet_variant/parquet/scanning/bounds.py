@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from parquet_variant.parquet.format.files import ParquetSource, open_file
 from parquet_variant.parquet.format.statistics import writer_of
-from parquet_variant.parquet.scanning.scan import Scan, ScanTask
-from parquet_variant.parquet.scanning.scan_plan import plan_file, proven_bounds
+from parquet_variant.parquet.scanning.scan import Scan
+from parquet_variant.parquet.scanning.scan_plan import ScanTask, plan_file, proven_bounds
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
 _OUR_WRITER = "parquet-variant"

@@ -26,7 +26,7 @@ from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.part_reader import DICTIONARY, PartReader, in_type
 from parquet_variant.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.parquet.scanning.path_statistics import constant_statistics
-from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, plan_file
+from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, ScanTask, plan_file, tasks_of_groups
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
@@ -109,16 +109,6 @@ def tables_of_parts(
         tables.close()
         for part in pending:
             part.file.close()
-
-
-@dataclass(frozen=True, slots=True)
-class ScanTask:
-    """Some row groups of one file: the unit of work that is sent to other processes."""
-
-    source: ParquetSource  # The file.
-    row_groups: tuple[int, ...]  # The numbers of the row groups.
-    rows: int  # Rows of the row groups, before any filter.
-    bytes: int  # Compressed bytes of the column chunks that are read.
 
 
 @dataclass(frozen=True, repr=False)
@@ -413,19 +403,6 @@ def scan(
         typed = with_types(sources[0], typed)
     bound = question.bound(typed, zone)
     return Scan(sources, bound.selection, bound.hidden, bound.predicate, column, skipping, errors, zone, threads)
-
-
-def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int) -> Iterator[ScanTask]:
-    """Yield tasks of about `target_bytes` from row groups of a file: their numbers and the bytes to read of each."""
-    task = ScanTask(file.source, (), 0, 0)
-    for number, size in sizes.items():
-        if task.row_groups and task.bytes + size > target_bytes:
-            yield task
-            task = ScanTask(file.source, (), 0, 0)
-        rows = task.rows + file.metadata.row_group(number).num_rows
-        task = ScanTask(file.source, (*task.row_groups, number), rows, task.bytes + size)
-    if task.row_groups:
-        yield task
 
 
 def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[Selected, ...]:

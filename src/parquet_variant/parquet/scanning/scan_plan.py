@@ -1,12 +1,12 @@
 """Planning a query over one file: the row groups that may match, and the leaf columns that each of them needs.
 
-Owns the plan, made from the footer alone. Leaves statistics of paths to `path_statistics`, the evaluation of filters
-over them to `query.prune`, and reading to `scan`.
+Owns the plan, made from the footer alone, and tasks of row groups. Leaves statistics of paths to `path_statistics`, the
+evaluation of filters over them to `query.prune`, and reading to `scan`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.parquet.format.bloom import BloomFilters
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column, top_column
-from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.format.files import OpenFile, ParquetSource
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics, leaf_type, may_hide_nan
 from parquet_variant.parquet.scanning.path_statistics import column_statistics, constant_statistics, path_statistics
@@ -267,3 +267,26 @@ def _may_match(
             if leaf is not None and leaf.leaf is not None and values is not UNKNOWN:
                 columns[name] = replace(values, excludes=blooms(leaf))
     return may_match(predicate, columns.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """Some row groups of one file: the unit of work that is sent to other processes."""
+
+    source: ParquetSource  # The file.
+    row_groups: tuple[int, ...]  # The numbers of the row groups.
+    rows: int  # Rows of the row groups, before any filter.
+    bytes: int  # Compressed bytes of the column chunks that are read.
+
+
+def tasks_of_groups(file: OpenFile, sizes: Mapping[int, int], target_bytes: int) -> Iterator[ScanTask]:
+    """Yield tasks of about `target_bytes` from row groups of a file: their numbers and the bytes to read of each."""
+    task = ScanTask(file.source, (), 0, 0)
+    for number, size in sizes.items():
+        if task.row_groups and task.bytes + size > target_bytes:
+            yield task
+            task = ScanTask(file.source, (), 0, 0)
+        rows = task.rows + file.metadata.row_group(number).num_rows
+        task = ScanTask(file.source, (*task.row_groups, number), rows, task.bytes + size)
+    if task.row_groups:
+        yield task
