@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-OF_OTHERS = {"_name", "_jdf", "_import_from_c_capsule", "_DummyThread"}  # ctypes', PySpark's, pyarrow's, Python's
+# Names of Python's, PySpark's, pyarrow's and ctypes'.
+OF_OTHERS = {"_name", "_exit", "_jdf", "_import_from_c_capsule", "_DummyThread"}
 
 
 def _is_private(name: str) -> bool:
