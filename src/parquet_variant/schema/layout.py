@@ -31,6 +31,7 @@ from parquet_variant.schema.path_steps import ArrowGroup
 from parquet_variant.schema.storage_shape import TypeTree, check_known, fields_of
 
 ROOT = VariantPath()
+_VALUE_FIELDS = {"value", "typed_value"}
 _OBJECT_FIELDS = frozenset({"untyped_value", "object", "array", "typed_value"})
 
 
@@ -172,8 +173,13 @@ def _check_typed(group: Shape, path: VariantPath) -> None:
         return
     children = {WILDCARD: typed.element} if typed.is_list else dict(typed.fields)
     for name, child in children.items():
-        check_known(_known_fields(child), ("value", "typed_value"), path / name)
-        _check_typed(child, path / name)
+        # Paths are made only where they are needed: wide schemas are checked for every read.
+        fields = child.fields
+        if not fields.keys() <= _VALUE_FIELDS:
+            check_known(_known_fields(child), ("value", "typed_value"), path / name)
+        inner = fields.get("typed_value")
+        if inner is not None and (inner.is_list or inner.fields):
+            _check_typed(child, path / name)
 
 
 def _check_object(group: Shape, path: VariantPath) -> None:
