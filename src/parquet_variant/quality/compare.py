@@ -71,7 +71,7 @@ def compare(before: Summary, after: Summary, thresholds: Thresholds) -> list[Fin
     >>> sides = [summarize(open_data(pv.parse_json([text] * 50))) for text in ('{"a": 1, "b": 2}', '{"a": "x"}')]
     >>> for finding in compare(*sides, Thresholds()):
     ...     print(finding)
-    vanished  $.b: was in 100% of its places (50 values) [values]
+    vanished  $.b: was in 100% of its parents (50 values) [values]
     type  $.a: integer -> string (50 values) [values]
     """
     findings = _Comparison(before, after, thresholds).findings()
@@ -146,7 +146,7 @@ class _Comparison:
             evidence = _weaker(evidence, other.rows_evidence)
         change: Change = "appeared" if old is None else "vanished"
         verb = "is" if old is None else "was"
-        text = f"{verb} in {percent(present.share)} of its places ({_values(present.count)})"
+        text = f"{verb} in {percent(present.share)} of its parents ({_values(present.count)})"
         if old is None:
             text += f", as {type_shares(present.types)}"
         return Finding(path, change, present.count, old, new, evidence, text)
@@ -219,7 +219,7 @@ class _Comparison:
         change = new.share - old.share
         verb = "became sparse" if change < 0 else "became frequent"
         count = abs(round(change * new.places))
-        text = f"{verb}: in {percent(old.share)} -> {percent(new.share)} of its places ({_values(count)})"
+        text = f"{verb}: in {percent(old.share)} -> {percent(new.share)} of its parents ({_values(count)})"
         yield Finding(old.path, "presence", count, old, new, _weaker(old.evidence, new.evidence), text)
 
     def _nulls(self, old: PathSummary, new: PathSummary) -> Iterator[Finding]:

@@ -195,7 +195,7 @@ def diff(
     ...     print(finding)
     array-to-object  $.tags: array -> object (100 values), with 2 paths below it [values]
     type  $.id: integer -> string (100 values) [values]
-    appeared  $.note: is in 100% of its places (100 values), as null [values]
+    appeared  $.note: is in 100% of its parents (100 values), as null [values]
     """
     if after is None:
         places = (*_pair("versions", versions), *_pair("timestamps", timestamps), *_pair("partitions", partitions))
