@@ -35,8 +35,12 @@ def table(tmp_path):
         ({"column": "w"}, "table", "w is not a VARIANT column: choose from v"),
         ({"columns": "[1]"}, "table", "option columns"),
         ({"mergeSchema": "maybe"}, "table", "true or false"),
-        ({"versionAsOf": "0"}, "table", "option versionAsOf is '0': it applies to Delta tables"),
-        ({"timestampAsOf": "2026-01-01"}, "table", "option timestampAsOf is '2026-01-01': it applies to Delta tables"),
+        ({"versionAsOf": "0"}, "table", "option versionAsOf is '0': it applies to Delta and Iceberg tables"),
+        (
+            {"timestampAsOf": "2026-01-01"},
+            "table",
+            "timestampAsOf is .2026-01-01.: it applies to Delta and Iceberg tables",
+        ),
         ({}, None, "no path: name one in load"),
         ({"where": "n % 2 = 0", "columns": '{"n": ["$.n", "int"]}'}, "table", "PredicateError"),
     ],
@@ -102,7 +106,7 @@ def test_a_directory_that_may_not_be_written_is_named(tmp_path, usgs_sample):
 
 
 def test_a_catalogs_table_is_refused_in_one_line_and_a_view_is_there_instead(spark, reader, table):
-    with pytest.raises(Exception, match="use CREATE TEMPORARY VIEW") as raised:
+    with pytest.raises(Exception, match="CREATE TEMPORARY VIEW name USING variant") as raised:
         spark.sql(f"CREATE TABLE of_a_catalog USING variant LOCATION '{table}'")
     assert 'File "' not in str(raised.value)
     spark.sql(f"CREATE TEMPORARY VIEW as_a_view USING variant OPTIONS (path '{table}')")

@@ -20,7 +20,8 @@ def rows(schema="a bigint, b array<bigint>", layout="final"):
     array = pv.parse_json(TEXTS)
     if schema:
         array = pv.shred_variant(array, schema, layout=layout)
-    table = pv.vortex.variant_table({"id": pa.array(range(len(TEXTS))), "v": array, "s": [{"x": "t"}] * len(TEXTS)})
+    columns = {"id": pa.array(range(len(TEXTS))), "v": array, "s": [{"x": "t"}] * len(TEXTS)}
+    table = pv.vortex.variant_table(columns, plain=False)
     return table.cast(pa.schema([table.schema.field("id").with_nullable(False), *list(table.schema)[1:]]))
 
 

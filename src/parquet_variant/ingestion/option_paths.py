@@ -104,7 +104,8 @@ def _named_paths(request: IngestRequest) -> Iterator[tuple[str, list[VariantPath
         keys = (texts,) if isinstance(texts, str) else tuple(texts)
         selection = read_selection({f"key{number}": key for number, key in enumerate(keys)})
         yield option, [selected.path for selected in selection if selected.path is not None]
-    yield "partition_by", [column.path for column in request.partition_by.columns if column.path is not None]
+    if not request.partition_by.is_derived:
+        yield "partition_by", [column.path for column in request.partition_by.columns if column.path is not None]
     if request.text.json_path is not None:
         yield "json_column", [request.text.json_path]
     if request.schema is not None:
