@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.catalog import (
-    Catalog,
     LoadedTable,
     changed_metadata,
     first_line,
@@ -22,7 +21,7 @@ from parquet_variant.iceberg.catalogs.catalog import (
     obsolete_metadata,
     write_metadata_file,
 )
-from parquet_variant.iceberg.locations import TableFiles, absolute_location, storage_options_of
+from parquet_variant.iceberg.catalogs.metadata_pointer import MetadataPointerCatalog
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.types import IcebergType, ListType, MapType, PrimitiveType, StructType
 from parquet_variant.iceberg.metadata.updates import TableChange, check_requirements
@@ -34,60 +33,26 @@ _HIVE_NAMES = {"long": "bigint", "timestamptz": "timestamp", "time": "string", "
 
 
 @dataclass(frozen=True)
-class GlueCatalog(Catalog):
+class GlueCatalog(MetadataPointerCatalog):
     """Tables of a Glue catalog.
 
     `name`: the catalog's name.
     `properties`: PyIceberg's properties of Glue catalogs: ``glue.region``, ``glue.endpoint``, ``warehouse``.
     """
 
-    name: str
-    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return GlueCatalog, (self.name, dict(self.properties))
-
     @cached_property
     def _catalog(self) -> Any:
         """PyIceberg's catalog: it holds the client of boto3."""
         with optional_libraries("Glue catalogs"):
             from pyiceberg.catalog.glue import GlueCatalog as PyIcebergGlueCatalog
-        try:
-            return PyIcebergGlueCatalog(self.name, **self.properties)
-        except Exception as error:
-            raise IcebergError(
-                f"cannot open the catalog {self.name!r}: {first_line(error)}", reason="no-connection"
-            ) from None
+        return self._open(PyIcebergGlueCatalog)
 
-    @property
-    def _options(self) -> dict[str, str]:
-        return storage_options_of(self.properties)
+    def _metadata_location(self, identifier: tuple[str, ...]) -> str:
+        return str(self._row(identifier)["Parameters"][_LOCATION])
 
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """See `Catalog.load`."""
-        location = self._row(identifier)["Parameters"][_LOCATION]
-        directory, _, name = location.rpartition("/")
-        try:
-            data = TableFiles(directory, self._options).root.read(name)
-        except FileNotFoundError:
-            raise IcebergError(
-                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
-            ) from None
-        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self._options)
-
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
-        """See `Catalog.stage`."""
-        location = str(metadata.document["location"])
-        if not location:
-            warehouse = self.properties.get("warehouse")
-            if not warehouse:
-                raise IcebergError(
-                    f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
-                )
-            database, name = _names(identifier)
-            location = f"{str(warehouse).rstrip('/')}/{database}.db/{name}"
-        placed = TableMetadata.parse({**metadata.document, "location": absolute_location(location)})
-        return LoadedTable(self, identifier, placed, None, self._options)
+    def _directory_names(self, identifier: tuple[str, ...]) -> tuple[str, ...]:
+        database, name = _names(identifier)
+        return f"{database}.db", name
 
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
         """Write a metadata file and swap the table's parameter to it; see `Catalog.commit`."""

@@ -5,15 +5,13 @@ Owns reading and swapping the row of a table; the engine and the definition of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from parquet_variant.errors import IcebergError, TableError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.catalog import (
-    Catalog,
     LoadedTable,
     changed_metadata,
     first_line,
@@ -21,44 +19,27 @@ from parquet_variant.iceberg.catalogs.catalog import (
     obsolete_metadata,
     write_metadata_file,
 )
-from parquet_variant.iceberg.locations import TableFiles, absolute_location, storage_options_of
-from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
+from parquet_variant.iceberg.catalogs.metadata_pointer import MetadataPointerCatalog
 from parquet_variant.iceberg.metadata.updates import TableChange, check_requirements
 from parquet_variant.lazy_names import optional_libraries
 
 
 @dataclass(frozen=True)
-class SqlCatalog(Catalog):
+class SqlCatalog(MetadataPointerCatalog):
     """Tables of a database that PyIceberg's ``SqlCatalog`` uses, or can use.
 
     `name`: the catalog's name, which is a part of the rows' keys.
     `properties`: PyIceberg's properties of SQL catalogs: ``uri`` and ``warehouse``.
     """
 
-    name: str
-    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SqlCatalog, (self.name, dict(self.properties))
-
     @cached_property
     def _client(self) -> Any:
         """PyIceberg's catalog: it holds the engine, and creates the tables."""
         with optional_libraries("SQL catalogs"):
             from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
-        try:
-            return PyIcebergSqlCatalog(self.name, **self.properties)
-        except Exception as error:
-            raise IcebergError(
-                f"cannot open the catalog {self.name!r}: {first_line(error)}", reason="no-connection"
-            ) from None
+        return self._open(PyIcebergSqlCatalog)
 
-    @property
-    def _options(self) -> dict[str, str]:
-        return storage_options_of(self.properties)
-
-    def load(self, identifier: tuple[str, ...]) -> LoadedTable:
-        """See `Catalog.load`."""
+    def _metadata_location(self, identifier: tuple[str, ...]) -> str:
         from sqlalchemy import select
 
         tables = _tables()
@@ -66,28 +47,10 @@ class SqlCatalog(Catalog):
             row = connection.execute(select(tables.c.metadata_location).where(*self._key(identifier))).first()
         if row is None or row[0] is None:
             raise no_such_table(".".join(identifier))
-        location = str(row[0])
-        directory, _, name = location.rpartition("/")
-        try:
-            data = TableFiles(directory, self._options).root.read(name)
-        except FileNotFoundError:
-            raise IcebergError(
-                f"the metadata file of {'.'.join(identifier)} is missing", reason="missing-file", file=location
-            ) from None
-        return LoadedTable(self, identifier, TableMetadata.load(data, location), location, self._options)
+        return str(row[0])
 
-    def stage(self, identifier: tuple[str, ...], metadata: TableMetadata) -> LoadedTable:
-        """See `Catalog.stage`."""
-        location = str(metadata.document["location"])
-        if not location:
-            warehouse = self.properties.get("warehouse")
-            if not warehouse:
-                raise IcebergError(
-                    f"the catalog {self.name!r} has no warehouse: give the table's location=", reason="bad-argument"
-                )
-            location = "/".join([str(warehouse).rstrip("/"), *identifier])
-        placed = TableMetadata.parse({**metadata.document, "location": absolute_location(location)})
-        return LoadedTable(self, identifier, placed, None, self._options)
+    def _directory_names(self, identifier: tuple[str, ...]) -> tuple[str, ...]:
+        return identifier
 
     def commit(self, table: LoadedTable, change: TableChange) -> LoadedTable:
         """Write a metadata file and swap the row to it; see `Catalog.commit`."""
@@ -98,7 +61,7 @@ class SqlCatalog(Catalog):
         try:
             swapped = self._swap(table, location)
         except Exception as error:
-            line = (str(error).splitlines() or [type(error).__name__])[0]
+            line = first_line(error)
             raise IcebergError(
                 f"the database failed, and may or may not have committed: {line}; read the table's history",
                 reason="unknown-outcome",
