@@ -97,7 +97,7 @@ def test_output_names_are_those_of_duckdb(names: list[str], data: st.DataObject)
 def test_values_of_repeated_names_are_all_there() -> None:
     events = pv.parse_json(['{"a": {"id": 1}, "b": {"id": "x"}, "id": true}'])
     query = "SELECT v:a.id::int, v:b.id, v:id::boolean, 5 AS id, v:a.id::int AS ID FROM t"
-    row = {"id": 1, "id_1": '"x"', "id_2": True, "id_3": 5, "ID": 1}
+    row = {"id": 1, "id_1": "x", "id_2": True, "id_3": 5, "ID": 1}
     assert pv.sql(query, t=events).to_pylist() == [row]
     assert pv.sql(
         f"SELECT id_2, id_1, id_3, id FROM ({query.replace(', v:a.id::int AS ID', '')})", t=events

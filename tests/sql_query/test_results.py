@@ -74,7 +74,7 @@ def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:
     path = tmp_path / "it's.csv"
     quoted = str(path).replace("'", "''")
     assert pv.sql(f"COPY (SELECT v:id FROM t) TO '{quoted}'", t=EVENTS).to_pylist() == [{"Count": 3}]
-    assert path.read_text() == '"id"\n' + '"""<b>"""\n' * 3
+    assert path.read_text() == '"id"\n' + '"<b>"\n' * 3
     assert pv.sql(f"copy (select 1 as a) to '{tmp_path}/x' (format ndjson);").to_pylist() == [{"Count": 1}]
     assert (tmp_path / "x").read_text() == '{"a":1}\n'
     for wrong in (

@@ -25,13 +25,13 @@ from parquet_variant.io.parallel import thread_count
 from parquet_variant.parquet.format.footer_cache import state_of
 from parquet_variant.query.duckdb_engine import connect
 from parquet_variant.query.path_dialect import with_steps
+from parquet_variant.query.path_hints import missing_path_hints, paths_in
 from parquet_variant.query.predicate_text import predicate_text
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.batches import Batches, ScanOptions
 from parquet_variant.sql_query.output_files import copy_statement, write_result
-from parquet_variant.sql_query.path_hints import missing_path_hints
 from parquet_variant.sql_query.result import SqlResult, with_json, with_variants
 from parquet_variant.sql_query.rewriting.query import Rewritten, rewrite
 from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct, unique_names
@@ -188,8 +188,7 @@ class SqlQuery:
         """Return hints about paths that no row has; a column without values, or an empty result, gives a reason."""
         hints: dict[str, None] = {}
         for use in self.rewritten.uses:
-            paths = [(column.column, column.path) for column in use.needed.values() if column.path is not None]
-            hints |= dict.fromkeys(missing_path_hints(use.table, paths))
+            hints |= dict.fromkeys(missing_path_hints(use.table.keys, paths_in(use.needed.values())))
         return list(hints)
 
     def _presented(self, part: pa.Table, as_text: bool) -> pa.Table:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from parquet_variant.array.capsules import is_named, named_variants
-from parquet_variant.array.field_names import keys_of_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
@@ -27,6 +26,7 @@ from parquet_variant.query.sql_expression import NeededColumn, TableColumns
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
 from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, read_csv, refuse_versions
+from parquet_variant.sql_query.values_in_memory import ValuesInMemory
 
 if TYPE_CHECKING:
     from parquet_variant.delta.log.snapshot import Snapshot
@@ -55,7 +55,7 @@ class BoundTable:
     timestamp: Any = field(default=None, kw_only=True)
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
-    arrow: pa.Table | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
+    in_memory: ValuesInMemory | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
     # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
@@ -85,6 +85,8 @@ class BoundTable:
                 return None
             name, path = derived.column, VariantPath((*derived.path.segments, *path.segments))
         try:
+            if self.in_memory is not None:
+                return self.in_memory.common_type(name, path)
             return common_type(self.parquet_files(), name, path)
         except VariantError:  # whoever reads the file reports it
             return None
@@ -95,8 +97,8 @@ class BoundTable:
 
         derived = self.derived.get(variant)
         try:
-            if self.arrow is not None and variant in self.arrow.column_names:
-                return frozenset(key for chunk in self.arrow[variant].chunks for key in keys_of_array(chunk))
+            if self.in_memory is not None:
+                return self.in_memory.keys(variant if derived is None else derived.column)
             files = self.parquet_files()
             return keys_of_files(files, variant if derived is None else derived.column) if files else None
         except VariantError:  # whoever reads the values reports it
@@ -268,33 +270,23 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
     from parquet_variant.delta import scan
     from parquet_variant.tables.expressions import columns_of_table
 
+    from parquet_variant.delta.reading.data_files import parquet_files
+
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
     scan_table = partial(_scan_paths, "Delta tables", partial(scan, current), columns)
-    return BoundTable(name, columns, order, scan_table, parquet_files=partial(_delta_files, current))
-
-
-def _delta_files(current: Snapshot) -> tuple[ParquetSource, ...]:
-    """Return the data files of a snapshot; none if its columns have other names in the files."""
-    from parquet_variant.delta.data.paths import relative_path
-    from parquet_variant.parquet.format.files import ParquetSource
-
-    if current.column_mapping != "none":
-        return ()
-    sources = []
-    for row in current.files.select(["path", "size"]).to_pylist():
-        filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
-        sources.append(ParquetSource(path, filesystem, row["size"]))
-    return tuple(sources)
+    return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
 
 
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
     from parquet_variant.iceberg import scan
     from parquet_variant.iceberg.metadata.table_schema import shared_schema
+    from parquet_variant.iceberg.reading.parquet_files import parquet_files
     from parquet_variant.tables.expressions import columns_of_table
 
     schema = shared_schema(current.schema)
     columns, order = columns_of_table(schema), tuple(f.name for f in schema.fields)
-    return BoundTable(name, columns, order, partial(_scan_paths, "Iceberg tables", partial(scan, current), columns))
+    scan_table = partial(_scan_paths, "Iceberg tables", partial(scan, current), columns)
+    return BoundTable(name, columns, order, scan_table, parquet_files=cache(partial(parquet_files, current)))
 
 
 def _vortex_table(path: str, name: str) -> BoundTable:
@@ -395,12 +387,7 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     variants = named_variants(field for field in table.schema if is_named(field) or _has_metadata(field.type))
     ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
     columns = TableColumns(variants, ordinary)
-    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, arrow=table)
-
-
-def keys_of_array(column: pa.Array) -> frozenset[str]:
-    """Return every key of the objects in a column of Variants."""
-    return keys_of_storage(VariantArray(column).to_unshredded().storage)
+    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, in_memory=ValuesInMemory(table))
 
 
 def _has_metadata(kind: pa.DataType) -> bool:

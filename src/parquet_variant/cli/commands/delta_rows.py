@@ -39,8 +39,6 @@ def delete(
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
     result = package.delete(table, where, dry_run=dry_run, **options)
-    if catalog is None:
-        _check_paths(table, where, result.rows_deleted)
     if not dry_run or as_json:
         return _report(result, as_json=as_json)
     rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
@@ -97,8 +95,6 @@ def update(
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
     result = package.update(table, _assignments(set_), where, **options)
-    if catalog is None:
-        _check_paths(table, where, result.rows_updated)
     return _report(result, as_json=as_json)
 
 
@@ -164,16 +160,16 @@ def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
     """
     from parquet_variant.cli.failure import report_warning
     from parquet_variant.errors import VariantError
+    from parquet_variant.query.path_hints import is_correction, missing_path_hints, paths_in
     from parquet_variant.query.sql_expression import read_expression
-    from parquet_variant.sql_query.path_hints import missing_path_hints
     from parquet_variant.sql_query.tables import bind_table
 
     tables = {"target": target, "source": bind_table(rows, "the source")}
     needed = read_expression(on, {name: table.columns for name, table in tables.items()}).columns
     for name, table in tables.items():
-        paths = [(column.column, column.path) for column in needed[name].values() if column.path is not None]
-        for hint in missing_path_hints(table, [path for path in paths if table.keys(path[0])]):
-            if "did you mean" in hint:
+        paths = [path for path in paths_in(needed[name].values()) if table.keys(path[0])]
+        for hint in missing_path_hints(table.keys, paths):
+            if is_correction(hint):
                 raise VariantError(f"--on: in the {name} {hint}", reason="no-such-path")
             report_warning(f"--on: in the {name} {hint}")
 
@@ -197,21 +193,6 @@ def _source_rows(source: str, column: str) -> Any:
 def _check_rows(where: str | None, every_row: bool) -> None:
     if (where is None) != every_row:
         raise typer.BadParameter("no rows are selected: give --where CONDITION, or --all for every row")
-
-
-def _check_paths(table: str, where: str | None, rows: int) -> None:
-    """Raise `VariantError` if a condition matched no row because no row has one of its paths."""
-    if rows or where is None:
-        return
-    from parquet_variant.errors import VariantError
-    from parquet_variant.query.sql_expression import read_expression
-    from parquet_variant.sql_query.path_hints import missing_path_hints
-
-    bound = _bound(table)
-    needed = read_expression(where, {"target": bound.columns}).columns["target"].values()
-    hints = missing_path_hints(bound, [(column.column, column.path) for column in needed if column.path is not None])
-    if hints:
-        raise VariantError(f"the condition matches no row: {hints[0]}", reason="no-such-path")
 
 
 def _assignments(texts: Iterable[str]) -> dict[str, str]:

@@ -170,14 +170,14 @@ def _watched(parts: Iterable[pa.Table], has_values: dict[str, bool]) -> Iterator
 
 def _path_hints(path: str, selects: dict[str, str], where: str | None, options: dict[str, Any]) -> list[str]:
     """Return hints about paths of a query that no row has."""
+    from parquet_variant.query.path_hints import missing_path_hints
     from parquet_variant.query.question import Question
-    from parquet_variant.sql_query.path_hints import missing_path_hints
 
     table = _bound(path, options["version"], options["at"], options["catalog"], options["allow_outside"])
     column = options["column"] or next(iter(table.columns.variants), None)
     asked = Question.of(selects, where)
     paths = [(column, selected.path) for selected in asked.columns if selected.path is not None and column is not None]
-    return missing_path_hints(table, paths, as_path=True)
+    return missing_path_hints(table.keys, paths, as_path=True)
 
 
 def _answer_sql(

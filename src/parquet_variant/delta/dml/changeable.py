@@ -24,6 +24,7 @@ from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, enabled, has_feature
+from parquet_variant.delta.reading.data_files import parquet_files
 from parquet_variant.delta.reading.pruning import column_bounds, prune_files
 from parquet_variant.delta.reading.read import PLACES, live_rows, read_file, shredded_in, unshredded_table
 from parquet_variant.delta.reading.row_ids import tracked_rows, unshredded_rows
@@ -42,6 +43,7 @@ from parquet_variant.delta.writing.identity import IdentityValues, refuse_identi
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import TableError, VariantError
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.parquet.format.files import ParquetSource
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
@@ -253,6 +255,10 @@ class DeltaTable(ChangeableTable[Add]):
     def files(self) -> pa.Table:
         """All data files."""
         return self.current.files
+
+    def parquet_files(self) -> tuple[ParquetSource, ...]:
+        """See `ChangeableTable.parquet_files`."""
+        return parquet_files(self.current)
 
     def plan(self, options: Mapping[str, Any]) -> DeltaChangePlan:
         """See `ChangeableTable.plan`."""

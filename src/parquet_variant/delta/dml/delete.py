@@ -65,7 +65,7 @@ def delete(
     ------
     TableError
         ``"append-only"``; ``"unsupported-feature"``; ``"too-many-retries"`` if other commits kept changing the same
-        rows.
+        rows; ``"no-such-path"`` if the condition matches no row because no row has one of its paths.
     SqlError
         The condition cannot be parsed.
 

@@ -23,6 +23,7 @@ from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType as IcebergStruct
 from parquet_variant.iceberg.reading.data_files import live_rows, open_data_file, read_file
+from parquet_variant.iceberg.reading.parquet_files import parquet_files
 from parquet_variant.iceberg.reading.planning import files_among, parts_with_metrics, plan_files
 from parquet_variant.iceberg.reading.pruning import QueryColumns, column_bounds
 from parquet_variant.iceberg.reading.scan import IcebergScan, scan
@@ -39,6 +40,7 @@ from parquet_variant.iceberg.writing.write_plan import (
     with_lineage,
 )
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.parquet.format.files import ParquetSource
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.tables.changes.change_plan import (
@@ -198,6 +200,10 @@ class IcebergTable(ChangeableTable[TableFile]):
     @property
     def _properties(self) -> WriteProperties:
         return WriteProperties(self.current.properties)
+
+    def parquet_files(self) -> tuple[ParquetSource, ...]:
+        """See `ChangeableTable.parquet_files`."""
+        return parquet_files(self.current)
 
     def plan(self, options: Mapping[str, Any]) -> IcebergChangePlan:
         """See `ChangeableTable.plan`."""

@@ -68,6 +68,8 @@ def delete(
     ------
     IcebergError
         ``"unsupported-version"``; ``"too-many-retries"`` if other commits kept changing the same rows.
+    TableError
+        ``"no-such-path"`` if the condition matches no row because no row has one of its paths.
     SqlError
         For a condition that cannot be read.
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.query.predicate import And, Predicate, joined
+from parquet_variant.query.predicate import And, Predicate, columns_of, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
@@ -111,7 +111,17 @@ class _Rewriter:
         if self.zone == "UTC" and self.engine == "duckdb":
             use_local_instants(inner)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
+        self._drop_unused_columns(inner)
         return self.rewritten
+
+    def _drop_unused_columns(self, tree: exp.Expr) -> None:
+        """Remove paths that the text does not name, because their only type took the place of the Variant."""
+        names = {identifier.name for identifier in tree.find_all(exp.Identifier)}
+        for use in self.rewritten.uses:
+            filtered = {name for predicate in use.filters for name in columns_of(predicate)}
+            for name in [name for name in use.needed if name.startswith(f"{use.number}.")]:
+                if name not in names and name not in filtered:
+                    del use.needed[name]
 
     # ---- queries: each method rewrites its node in place, and returns the outputs
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.parquet.format.files import ParquetSource
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, bind, columns_of
@@ -240,6 +241,10 @@ class ChangeableTable(ABC, Generic[File]):
     @abstractmethod
     def files(self) -> FileSet:
         """All data files."""
+
+    @abstractmethod
+    def parquet_files(self) -> tuple[ParquetSource, ...]:
+        """Return all data files as Parquet files; none if columns have other names in the files."""
 
     @abstractmethod
     def plan(self, options: Mapping[str, Any]) -> ChangePlan[File]:

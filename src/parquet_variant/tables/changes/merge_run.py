@@ -30,6 +30,7 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.changes.file_changes import RowChanges
+from parquet_variant.tables.changes.missing_paths import refuse_misspelled_keys
 from parquet_variant.tables.changes.operations import read_updated_rows
 from parquet_variant.tables.changes.patching import columns_in_use, path_assignments, rewrite_file
 from parquet_variant.tables.changes.retries import ChangeResult, run_change
@@ -124,6 +125,8 @@ def run_merge(request: MergeRequest) -> ChangeResult:
         opened = _candidates(table, merge, table.files)
         changes = table.plan(request.options)
         done = request.engine.run("merge", partial(_merge_file, changes, merge), table.to_files(opened))
+        if not any(len(change.matched) for change in done) and not table.has_transaction:
+            refuse_misspelled_keys(table, request.source, merge.condition, (merge.target, merge.source))
         identities = table.identities()
         inserts = _inserted_rows(merge, done, identities, changes)
         clauses = [

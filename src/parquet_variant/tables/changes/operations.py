@@ -29,6 +29,7 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.changes.file_changes import RowChanges
+from parquet_variant.tables.changes.missing_paths import refuse_missing_paths
 from parquet_variant.tables.changes.patching import NO_COLUMNS, columns_in_use, path_assignments, rewrite_file
 from parquet_variant.tables.changes.retries import ChangeResult, run_change
 from parquet_variant.tables.expressions import Assignment, columns_of_table, is_true, needed_table, numbered, renumbered
@@ -46,6 +47,7 @@ def delete_rows(
         opened = matching_files(current, current.files, condition, zone)
         work = partial(delete_from_file, current.plan(options), condition, zone)
         done = engine.run("delete", work, current.to_files(opened))
+        _refuse_missing_paths(current, condition, done)
         reads = reads_matching(current, condition, zone)
         return TableChange(opened, done, reads, parameters={"predicate": where or "true"})
 
@@ -59,8 +61,18 @@ def count_rows(
     condition = read_condition(table, where, zone)
     opened = matching_files(table, table.files, condition, zone)
     counts = engine.run("count", partial(_count_in_file, table.plan(options), condition, zone), table.to_files(opened))
+    if not any(counts):
+        refuse_missing_paths(table, condition, TARGET)
     files = sum(rows > 0 for rows in counts)
     return ChangeResult(table.version, sum(counts), 0, 0, 0, len(table.files), len(opened), files)
+
+
+def _refuse_missing_paths(
+    table: ChangeableTable[Any], condition: SqlExpression | None, done: Sequence[FileChange[Any]]
+) -> None:
+    """Refuse a change that matched no row because of a missing path; a repeated transaction may match none."""
+    if not any(change.is_changed for change in done) and not table.has_transaction:
+        refuse_missing_paths(table, condition, TARGET)
 
 
 def _count_in_file(
@@ -91,6 +103,7 @@ def update_rows(
         opened = matching_files(current, current.files, condition, zone)
         work = partial(_update_file, current.plan(options), condition, assignments, zone)
         done = engine.run("update", work, current.to_files(opened))
+        _refuse_missing_paths(current, condition, done)
         reads = reads_matching(current, condition, zone)
         return TableChange(opened, done, reads, parameters={"predicate": where or "true"})
 

@@ -1,0 +1,92 @@
+"""Facts about the Variants of an Arrow table: the keys of its objects, and the only type of the values at a path.
+
+Owns conclusions from values in memory. Leaves those from footers to `parquet.scanning.path_facts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+
+from parquet_variant import arrow_compute as pc
+from parquet_variant.array.field_names import keys_of_storage
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.extract_path import extract_variant
+from parquet_variant.compute.value_positions import ValuePositions
+from parquet_variant.functions.variant_type import variant_type
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.operations import get
+from parquet_variant.path import VariantPath
+from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.profile import Profile
+from parquet_variant.types import EXACT_NUMERIC, INTEGERS, TYPE_OF_ID, TYPES, PrimitiveId, VariantType
+
+_NOT_TYPED = (VariantType.NULL, VariantType.ARRAY, VariantType.OBJECT)
+
+
+@dataclass(frozen=True)
+class ValuesInMemory:
+    """The Variant columns of an Arrow table; each fact is found once."""
+
+    table: pa.Table
+    _types: dict[tuple[str, VariantPath], pa.DataType | None] = field(default_factory=dict, init=False, repr=False)
+
+    def keys(self, name: str) -> frozenset[str] | None:
+        """Return every key of the objects in a column; None if the table does not have the column."""
+        if name not in self.table.column_names:
+            return None
+        return frozenset(
+            key
+            for chunk in self.table[name].chunks
+            for key in keys_of_storage(VariantArray(chunk).to_unshredded().storage)
+        )
+
+    def common_type(self, name: str, path: VariantPath) -> pa.DataType | None:
+        """Return the type that every value at a path has, as a shredded column would; None if there is none.
+
+        Raises `MalformedVariantError` if the bytes of a value are malformed.
+
+        >>> import parquet_variant as pv
+        >>> rows = ValuesInMemory(pa.table({"v": pv.parse_json(['{"a": 1, "b": 1}', '{"a": 2, "b": "x"}']).storage}))
+        >>> rows.common_type("v", VariantPath.parse("$.a")), rows.common_type("v", VariantPath.parse("$.b"))
+        (DataType(int64), None)
+        """
+        if name not in self.table.column_names or not all(isinstance(step, (str, int)) for step in path.segments):
+            return None
+        if (name, path) not in self._types:
+            self._types[name, path] = self._common_type(name, path)
+        return self._types[name, path]
+
+    def _common_type(self, name: str, path: VariantPath) -> pa.DataType | None:
+        types = {kind for chunk in self.table[name].chunks for kind in _types_at(chunk, path)}
+        if types <= set(INTEGERS):
+            return pa.int64() if types else None
+        if not types <= set(EXACT_NUMERIC):
+            only = next(iter(types)) if len(types) == 1 else VariantType.NULL
+            return None if only in _NOT_TYPED else TYPES[only].arrow
+        values = (extract_variant(VariantArray(chunk).storage, path) for chunk in self.table[name].chunks)
+        profile = reduce(Profile.merge, map(Profile.of_array, values), Profile()).root
+        column = None if profile is None else best_column(profile)  # decimals need the digits of all values
+        return None if column is None or column.share < 1 else column.arrow
+
+
+def _types_at(chunk: pa.Array, path: VariantPath) -> set[VariantType]:
+    """Return the types of the values at a path."""
+    storage = VariantArray(chunk).storage
+    if VariantArray(chunk).layout == "unshredded":
+        positions = ValuePositions.of_storage(storage)
+        for step in path.segments:
+            assert isinstance(step, (str, int))
+            positions = positions.key(step) if isinstance(step, str) else positions.index(step)
+        return {_type_of_kind(kind) for kind in np.unique(positions.slots().kinds).tolist() if kind != get.MISSING}
+    names = pc.unique(variant_type(extract_variant(storage, path))).to_pylist()
+    return {VariantType(name) for name in names if name is not None}
+
+
+def _type_of_kind(kind: int) -> VariantType:
+    if kind in (KIND.ARRAY, KIND.OBJECT):
+        return VariantType.ARRAY if kind == KIND.ARRAY else VariantType.OBJECT
+    return TYPE_OF_ID[PrimitiveId(kind)].type

@@ -1,0 +1,59 @@
+"""Errors of changes that match no row because no row has a path of their condition.
+
+Owns when that is an error. Leaves the messages to `query.path_hints`, and the keys to the files.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from parquet_variant.array.field_names import keys_of_storage
+from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.errors import TableError, VariantError
+from parquet_variant.parquet.scanning.path_facts import keys_of_files
+from parquet_variant.query.path_hints import is_correction, missing_path_hints, paths_in
+from parquet_variant.query.sql_expression import SqlExpression
+from parquet_variant.tables.changes.change_plan import ChangeableTable
+
+
+def refuse_missing_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> None:
+    """Raise `TableError` if no row of a table has a path of a condition that matched no row.
+
+    `target`: the name of the table in the condition.
+    """
+    if condition is None or not (paths := paths_in(condition.columns.get(target, {}).values())):
+        return
+    if hints := missing_path_hints(partial(_keys, table), paths):
+        raise TableError(f"the condition matches no row: {hints[0]}", reason="no-such-path", file=table.uri)
+
+
+def refuse_misspelled_keys(
+    table: ChangeableTable[Any], source: pa.Table, condition: SqlExpression, names: tuple[str, str]
+) -> None:
+    """Raise `TableError` if a merge matched no row, and its condition has a path that is similar to one of the rows.
+
+    `names`: those of the table and of the source in the condition.
+    """
+    for name, keys_of in zip(names, (partial(_keys, table), partial(_keys_of_rows, source)), strict=True):
+        paths = paths_in(condition.columns.get(name, {}).values())
+        for hint in filter(is_correction, missing_path_hints(keys_of, paths)):
+            raise TableError(
+                f"the condition of the merge matches no row: in {name} {hint}", reason="no-such-path", file=table.uri
+            )
+
+
+def _keys(table: ChangeableTable[Any], column: str) -> frozenset[str] | None:
+    """Return the keys of the objects in a Variant column; None if the files do not have the column by its name."""
+    try:
+        return keys_of_files(sources, column) if (sources := table.parquet_files()) else None
+    except VariantError:
+        return None
+
+
+def _keys_of_rows(rows: pa.Table, column: str) -> frozenset[str] | None:
+    if column not in rows.column_names:
+        return None
+    return keys_of_storage(VariantArray.from_arrow(rows, column).to_unshredded().storage)

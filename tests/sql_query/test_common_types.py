@@ -1,0 +1,63 @@
+"""Uncast paths have the type of all their values, whatever the rows are read from."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import parquet_variant as pv
+
+_ROWS = [
+    {"kind": "a", "n": 1, "x": 1, "d": 1.5, "deep": {"ok": True}, "none": None},
+    {"kind": "b", "n": 2**40, "x": "1", "d": 12.25, "deep": {"ok": False}, "none": None},
+    {"kind": "a", "x": None, "d": 3},
+]
+_QUERY = "SELECT v:kind, sum(v:n) AS n, max(v:d) AS d, min(v:x) AS x FROM t GROUP BY v:kind ORDER BY v:kind"
+_PLAIN = [
+    {"kind": "a", "n": 1, "d": Decimal("3.00"), "x": "1"},
+    {"kind": "b", "n": 2**40, "d": Decimal("12.25"), "x": '"1"'},
+]
+
+
+@pytest.mark.parametrize("source", ["json", "array", "chunks", "files", "delta", "iceberg"])
+def test_every_source_proves_the_type(source: str, tmp_path: Path) -> None:
+    lines = [json.dumps(row) for row in _ROWS]
+    file = tmp_path / "rows.ndjson"
+    file.write_text("\n".join(lines))
+    data: object = file
+    if source == "array":
+        data = pv.shred_variant(pv.parse_json(lines), "kind string, n bigint")
+    elif source == "chunks":
+        data = pa.Table.from_batches([pa.record_batch({"v": pv.parse_json([line])}) for line in lines])
+    elif source != "json":
+        data = tmp_path / "out"
+        pv.ingest(file, data, **({} if source == "files" else {"format": source}))
+    result = pv.sql(_QUERY, t=data)
+    assert result.to_pylist() == _PLAIN
+    assert result.schema.field("kind").type == pa.string()
+    assert pv.sql("SELECT v:deep.ok, v:deep, v:none FROM t LIMIT 1", t=data).to_pylist() == [
+        {"ok": True, "deep": '{"ok":true}', "none": "null"}
+    ]
+
+
+def test_a_renamed_column_is_not_read_by_its_old_name(tmp_path: Path) -> None:
+    rows = {"v": pv.parse_json(['{"a": 1}']), "w": pv.parse_json(['{"a": "x"}'])}
+    pv.iceberg.write(tmp_path / "t", rows)
+    pv.iceberg.rename_column(tmp_path / "t", "v", "old")
+    pv.iceberg.rename_column(tmp_path / "t", "w", "v")
+    row = pv.sql("SELECT v:a FROM t", t=tmp_path / "t").to_pylist()[0]
+    assert row["a"].strip('"') == "x"
+
+
+def test_only_the_typed_column_is_read(tmp_path: Path) -> None:
+    pv.parquet.write(tmp_path / "e.parquet", pv.parse_json(['{"kind": "a"}'] * 3), schema="kind string")
+    from parquet_variant.sql_query.sql import columns_text, plan_sql
+
+    planned = plan_sql(
+        "SELECT v:kind, count(*) FROM t WHERE v:kind > 'A' GROUP BY v:kind", {"t": tmp_path / "e.parquet"}
+    )
+    assert [columns_text(use) for use in planned.rewritten.uses] == [["v:kind::string"]]
