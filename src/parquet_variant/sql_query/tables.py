@@ -268,9 +268,8 @@ def _scan_parquet(
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
     from parquet_variant.delta import scan
-    from parquet_variant.tables.expressions import columns_of_table
-
     from parquet_variant.delta.reading.data_files import parquet_files
+    from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
     scan_table = partial(_scan_paths, "Delta tables", partial(scan, current), columns)

@@ -13,7 +13,8 @@ from parquet_variant.parquet.format.files import ParquetSource
 def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
     """Return the data files of a snapshot; none if a column was renamed, or its name was used for another column.
 
-    Files keep the name that a column had when they were written. Files of other formats, and encrypted files, are a reason for none, too.
+    Files keep the name that a column had when they were written. Files of other formats, and encrypted files, are a
+    reason for none, too.
     """
     schemas = current.metadata.schemas_newest_first
     names = {(field.id, field.name) for schema in schemas for field in schema.fields}
