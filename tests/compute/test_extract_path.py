@@ -88,6 +88,28 @@ def test_a_shredded_leaf_is_given_back_without_a_copy() -> None:
     assert found.buffers()[1].address == leaf.buffers()[1].address
 
 
+def test_a_path_gives_the_same_result_each_time_it_is_read_from_an_array() -> None:
+    lines = ['{"a": {"b": 1, "s": "x"}}', '{"a": {"b": "n/a", "s": null}}', '{"a": 5}', "{}"]
+    array = pv.shred_variant(pv.parse_json(lines, dictionary="batch"), "a struct<b: int, s: string>")
+    for _ in range(2):
+        assert pv.try_variant_get(array, "$.a.b", "int").to_pylist() == [1, None, None, None]
+        assert pv.variant_get(array, "$.a.s", "string").to_pylist() == ["x", None, None, None]
+        assert pv.variant_get(array, "$.a.b", "string").to_pylist() == ["1", "n/a", None, None]
+        assert pv.get_variant_element(array, "$.a", "string", cast=True).to_pylist()[2] == "5"
+        assert pv.try_variant_get(array[2:], "$.a.b", "int").to_pylist() == [None, None]
+        with pytest.raises(pv.CastError, match="row 1"):
+            pv.variant_get(array, "$.a.b", "int")
+    text = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xff"]).buffers())
+    damaged = array.storage.slice(0, 2).flatten()[0], pa.StructArray.from_arrays([text], names=["typed_value"])
+    typed = pa.StructArray.from_arrays([damaged[1]], names=["s"])
+    bad = pv.VariantArray(pa.StructArray.from_arrays([damaged[0], typed], names=["metadata", "typed_value"]))
+    for _ in range(2):
+        with pytest.raises(pv.MalformedVariantError) as caught:
+            pv.variant_get(bad, "$.s", "string")
+        assert (caught.value.reason, caught.value.row) == ("bad-utf8", 1)
+        assert pv.variant_get(bad[:1], "$.s", "string").to_pylist() == ["ok"]
+
+
 def test_a_residual_costs_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
     from parquet_variant.compute import value_positions
 

@@ -6,9 +6,9 @@ Owns the storage struct, element access and the Arrow C interface. Leaves layout
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from parquet_variant.lazy_names import registered_method
 from parquet_variant.schema.layout import check_fields, detect_layout
 from parquet_variant.schema.path_steps import ArrowGroup
 from parquet_variant.schema.shredding_schema import ShreddingSchema
+
+Value = TypeVar("Value")
 
 
 class VariantArray:
@@ -356,6 +358,17 @@ def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> Varia
     made._storage = _with_dictionary(storage)
     made.__dict__.update(layout=detect_layout(storage.type), fits_files=fits_files)
     return made
+
+
+def remembered(array: VariantArray, name: str, make: Callable[[pa.StructArray], Value]) -> Value:
+    """Return an object that a higher layer makes of the storage of an array: made on first use, then kept with it.
+
+    >>> array = VariantArray.from_pylist([1, 2])
+    >>> remembered(array, "rows", len), remembered(array, "rows", lambda storage: 0)
+    (2, 2)
+    """
+    kept: dict[str, Value] = array.__dict__.setdefault("_remembered", {})
+    return kept[name] if name in kept else kept.setdefault(name, make(array.storage))
 
 
 def checked_arrays(arrays: Iterable[VariantArray]) -> tuple[VariantArray, ...]:

@@ -12,21 +12,24 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.column_slots import refuse_faulty_slots, slots_of_column
+from parquet_variant.array.variant_array import VariantArray, remembered
+from parquet_variant.compute.column_slots import slots_of_column
 from parquet_variant.compute.shredded_walk import Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.compute.target_type import result_type
-from parquet_variant.compute.value_positions import ValuePositions
+from parquet_variant.compute.value_positions import Int64s, ValuePositions
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.kernels.arrow_buffers import from_numpy, scalar
+from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.storage_shape import is_list
+from parquet_variant.types import PrimitiveId
 
+# A column with more metadata than this is not remembered, nor the id of each key in them.
+_MOST_REMEMBERED_METADATA = 1024
 _DRAFT_GROUPS = ("paths", "untyped_value", "object", "array")
 
 
@@ -68,6 +71,19 @@ def storage_group(storage: pa.StructArray) -> Group:
     Raises `SchemaError` if the struct is not a Variant storage.
     """
     return Group.of_storage(in_final_layout(storage))
+
+
+def array_group(array: VariantArray) -> Group:
+    """Return the top-level values of an array, for `extract_from`.
+
+    The array remembers them, so that a column on several paths is checked once.
+    """
+    storage = array.storage
+    index = storage.type.get_field_index("metadata")
+    is_encoded = index >= 0 and pa.types.is_dictionary(storage.type.field(index).type)
+    if array.layout != "final" or not is_encoded or len(storage.field(index).dictionary) > _MOST_REMEMBERED_METADATA:
+        return storage_group(storage)
+    return remembered(array, "group", Group.of_storage)
 
 
 def extract_from(
@@ -158,20 +174,23 @@ class _CastFinish:
             base = self._list(group)
         else:
             base = self._column(group, typed)
-        if group.value is not None:
-            positions, value_positions = group.in_bytes()
-            base = patched(base, positions, self.of_positions(value_positions)) if len(positions) else base
+        if group.value is not None and group.value.null_count < group.size:
+            base = self._with_residual(base, *group.in_bytes())
         return _with_required_nulls(base, group) if self.target.family == "variant" and group.is_required else base
 
     def _column(self, group: Group, typed: pa.Array) -> pa.Array:
-        if group.present is not None:
-            present = from_numpy(group.present)
-            if pc.and_not(typed.is_valid(), present).true_count:  # Arrow allows values under nulls
-                typed = pc.if_else(present, typed, scalar(None, typed.type))
         if typed.type == self.target.arrow:
-            refuse_faulty_slots(typed, group.rows)
-            return typed
-        return array_of_slots(slots_of_column(typed, group.rows), self.target, self.options)
+            return group.checked_column
+        return array_of_slots(slots_of_column(group.present_column, group.rows), self.target, self.options)
+
+    def _with_residual(self, base: pa.Array, positions: Int64s, value_positions: ValuePositions) -> pa.Array:
+        """Return the base with the values of some entries, in which it is null, from the ``value`` column."""
+        if not len(positions):
+            return base
+        slots = value_positions.slots()
+        if self.target.family != "variant" and (slots.kinds == PrimitiveId.NULL).all():
+            return base
+        return patched(base, positions, array_of_slots(slots, self.target, self.options))
 
     def _struct(self, group: Group) -> pa.Array:
         """Return a struct of the target fields, each from its own columns or from the residual."""

@@ -7,7 +7,7 @@ it reads no bytes. `value_positions` reads the bytes; a `Finish` decides what to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Protocol
 
@@ -17,12 +17,13 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
+from parquet_variant.compute.column_slots import refuse_faulty_slots
 from parquet_variant.compute.slot_casts import list_array
 from parquet_variant.compute.value_positions import Int64s, MetadataDictionaries, ValuePositions
 from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
+from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, scalar
 from parquet_variant.path import Segment
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 
@@ -72,6 +73,8 @@ class Group:
     # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
     is_required: bool
     size: int  # Number of entries.
+    # The fields that paths have reached, by name.
+    _fields: dict[str, Group] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
     def of_storage(cls, storage: pa.StructArray) -> Group:
@@ -81,8 +84,8 @@ class Group:
         """
         metadata = LazyMetadata(child_column(storage, "metadata"), len(storage))
         return cls(
-            _takeable(child_column(storage, "value")),
-            _takeable(child_column(storage, "typed_value")),
+            _group_column(storage, "value"),
+            _group_column(storage, "typed_value"),
             _valid_mask(storage),
             None,
             metadata,
@@ -101,28 +104,44 @@ class Group:
         assert self.typed is not None
         return _combine_masks(self.present, _valid_mask(self.typed))
 
-    def child(self, struct: pa.StructArray) -> Group:
-        """Return the group of a shredded field, for the same entries."""
+    @cached_property
+    def present_column(self) -> pa.Array:
+        """The typed column of a scalar, null where the group is not present: Arrow allows values under nulls."""
+        assert self.typed is not None
+        if self.present is None:
+            return self.typed
+        present = from_numpy(self.present)
+        if not pc.and_not(self.typed.is_valid(), present).true_count:
+            return self.typed
+        return pc.if_else(present, self.typed, scalar(None, self.typed.type))
+
+    @cached_property
+    def checked_column(self) -> pa.Array:
+        """The same column, checked.
+
+        Raises `MalformedVariantError` for the first entry that its type does not allow.
+        """
+        refuse_faulty_slots(self.present_column, self.rows)
+        return self.present_column
+
+    def child(self, name: str) -> Group | None:
+        """Return the group of a field for the same entries; None if the field is not shredded."""
+        if name not in self._fields:
+            if self.typed is None or next_group(self.columns, name)[0] is not Step.FOUND:
+                return None
+            self._fields[name] = self._child_of(self.typed.field(name))
+        return self._fields[name]
+
+    def _child_of(self, struct: pa.StructArray) -> Group:
         present = _combine_masks(self.typed_valid(), _valid_mask(struct))
-        return replace(
-            self,
-            value=child_column(struct, "value"),
-            typed=child_column(struct, "typed_value"),
-            present=present,
-            is_required=False,
-        )
+        value, typed = _group_column(struct, "value"), _group_column(struct, "typed_value")
+        return Group(value, typed, present, self.rows, self.metadata, False, self.size)
 
     def elements(self, struct: pa.StructArray, parents: Int64s) -> Group:
         """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
-        return replace(
-            self,
-            value=child_column(struct, "value"),
-            typed=child_column(struct, "typed_value"),
-            present=_valid_mask(struct),
-            rows=parents if self.rows is None else self.rows[parents],
-            is_required=True,
-            size=len(struct),
-        )
+        value, typed = _group_column(struct, "value"), _group_column(struct, "typed_value")
+        rows = parents if self.rows is None else self.rows[parents]
+        return Group(value, typed, _valid_mask(struct), rows, self.metadata, True, len(struct))
 
     def take(self, positions: Int64s) -> Group:
         """Return the group with the entries at some positions."""
@@ -130,7 +149,7 @@ class Group:
         return replace(
             self,
             value=None if self.value is None else self.value.take(taken),
-            typed=None if self.typed is None else self.typed.take(taken),
+            typed=None if self.typed is None else _without_views(self.typed).take(taken),
             present=None if self.present is None else self.present[positions],
             rows=positions if self.rows is None else self.rows[positions],
             size=len(positions),
@@ -195,14 +214,22 @@ def child_column(struct: pa.StructArray, name: str) -> pa.Array | None:
     return None if pa.types.is_null(child.type) else child  # a column without values
 
 
-def _takeable(array: pa.Array | None) -> pa.Array | None:
+def _group_column(struct: pa.StructArray, name: str) -> pa.Array | None:
+    """Return a column of a group, as `child_column` does, without views and run ends.
+
+    The fields of a struct are converted when a path reaches them, because inspecting the type of a wide struct takes
+    longer than a path to one of its fields.
+    """
+    column = child_column(struct, name)
+    return column if column is None or pa.types.is_struct(column.type) else _without_views(column)
+
+
+def _without_views(array: pa.Array) -> pa.Array:
     """Return the column without views and run ends.
 
     pyarrow cannot take rows from such columns and does not count their nulls.
     """
-    if array is None or not _has_views(array.type):
-        return array
-    return in_form(array, plain_form(array.type))
+    return in_form(array, plain_form(array.type)) if _has_views(array.type) else array
 
 
 @lru_cache(maxsize=256)
@@ -251,10 +278,11 @@ def follow(group: Group, segments: tuple[Segment, ...], finish: Finish) -> pa.Ar
         return finish.of_group(group)
     segment, following = segments[0], segments[1:]
     typed = group.typed
-    if next_group(group.columns, segment)[0] is Step.FOUND:
-        assert typed is not None
-        if isinstance(segment, str):
-            return follow(group.child(typed.field(segment)), following, finish)
+    if isinstance(segment, str):
+        child = group.child(segment)
+        if child is not None:
+            return follow(child, following, finish)
+    elif next_group(group.columns, segment)[0] is Step.FOUND:
         return (
             _element(group, segment, following, finish)
             if isinstance(segment, int)

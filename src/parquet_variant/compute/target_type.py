@@ -6,6 +6,8 @@ Owns the names that only targets have, and the meaning of a type at a path with 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
@@ -34,6 +36,11 @@ def as_target(target: str | pa.DataType) -> pa.DataType:
         return target
     if not isinstance(target, str):
         raise CastError(f"type is {target!r}: pass a type name such as 'bigint', or a pyarrow type", reason="bad-type")
+    return _parsed(target)
+
+
+@lru_cache(maxsize=256)
+def _parsed(target: str) -> pa.DataType:
     parser = _Parser(target)
     return parser.complete(parser.type())
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.extract_path import extract_path
+from parquet_variant.compute.extract_path import array_group, extract_from
 from parquet_variant.compute.target_type import as_target, value_target
 from parquet_variant.encoding.cast.forms import in_target_form
 from parquet_variant.encoding.variant import Variant
@@ -66,10 +66,10 @@ def get_variant_element(
     >>> pv.get_variant_element(array, "$.a", "double", cast=True).to_pylist()
     [1.0, 1.0, None, None, None]
     """
-    storage = as_variant_array(array).storage
+    group = array_group(as_variant_array(array))
     parsed, target = VariantPath.parse(path), as_target(dtype)
     values_type = value_target(target, parsed)
-    result = extract_path(storage, parsed, values_type, safe=False, zone=zone, lossless=not cast)
+    result = extract_from(group, parsed, values_type, safe=False, zone=zone, lossless=not cast)
     return result if values_type == target else in_target_form(result, target)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from parquet_variant.array.field_names import keys_of_storage
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_variant_array
-from parquet_variant.compute.extract_path import extract_path, extract_variant
+from parquet_variant.compute.extract_path import array_group, extract_from, extract_variant
 from parquet_variant.compute.target_type import as_target, value_target
 from parquet_variant.encoding.cast import cast_variant
 from parquet_variant.encoding.cast.forms import in_target_form
@@ -114,12 +114,12 @@ def get_values(array: Any, path: AnyPath, type: str | pa.DataType, *, safe: bool
             return _value_of_variant(array, parsed.segments, target, safe, zone)
         except VariantError as error:
             raise error.at(path=str(parsed)) from None
-    storage = as_variant_array(array).storage
+    column = as_variant_array(array)
     if as_variant and not parsed.has_wildcard:
-        return extract_variant(storage, parsed)
+        return extract_variant(column.storage, parsed)
     target = as_target(type)
     values_type = value_target(target, parsed)
-    result = extract_path(storage, parsed, values_type, safe=safe, zone=zone)
+    result = extract_from(array_group(column), parsed, values_type, safe=safe, zone=zone)
     return result if values_type == target else in_target_form(result, target)
 
 
