@@ -258,5 +258,5 @@ def test_nothing_of_the_machine_that_builds_is_in_the_code() -> None:
 
     (content,) = build_objects(line_ends, (X86_64,))
     assert b"pv_json_scan_line_ends" in content
-    for expected in (b"native_vectors.py", b"MemoryError", b"builtins"):
+    for expected in (b"ownership.py", b"MemoryError", b"builtins"):
         assert expected not in content

@@ -15,27 +15,27 @@ from parquet_variant.kernels.buffer_pool import adopt, adopt_bytes
 from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.memory import store_u8
 from parquet_variant.kernels.native_vectors import (
+    export_bytes,
     export_table,
     export_vector,
     filled_vector,
-    free,
     new_table,
     new_vector,
-    reallocate,
     reserve,
     reserve_bytes,
     reserve_rows,
 )
+from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.sorting import sort_run, sort_with
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 
 
 @kernel
-def _count_up(size: int) -> tuple[tuple[int, int], tuple[int, int, int], tuple[int, int]]:
-    vector, table, marks = new_vector(1), new_table(1, 3), filled_vector(5, 7)
+def _count_up(memory: Memory, size: int) -> tuple[tuple[int, int], tuple[int, int, int], tuple[int, int]]:
+    vector, table, marks = new_vector(memory, 1), new_table(memory, 1, 3), filled_vector(memory, 5, 7)
     room = 1
-    text = reallocate(0, room)
+    text = allocate(memory, room)
     for i in range(size):
         vector = reserve(vector, i + 1)
         table = reserve_rows(table, i + 1)
@@ -44,13 +44,12 @@ def _count_up(size: int) -> tuple[tuple[int, int], tuple[int, int, int], tuple[i
         for column in range(3):
             table[i, column] = marks[column] * i + column
         store_u8(text + i, i & 0x7F)
-    free(marks)
-    return export_vector(vector, size), export_table(table, size), (text, size)
+    return export_vector(vector, size), export_table(table, size), export_bytes(text, size)
 
 
 @kernel
-def _too_much() -> tuple[int, int]:
-    return export_vector(new_vector(1 << 50), 1)
+def _too_much(memory: Memory) -> tuple[int, int]:
+    return export_vector(new_vector(memory, 1 << 50), 1)
 
 
 def _resident_megabytes() -> int:
@@ -109,13 +108,13 @@ def test_long_runs_are_sorted() -> None:
 
 
 @kernel
-def _vector_of(size: int) -> None:
-    free(new_vector(size))
+def _vector_of(memory: Memory, size: int) -> None:
+    new_vector(memory, size)
 
 
 @kernel
-def _table_of(rows: int) -> None:
-    free(new_table(rows, 4))
+def _table_of(memory: Memory, rows: int) -> None:
+    new_table(memory, rows, 4)
 
 
 @pytest.mark.usefixtures("compiled_here")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.fork_safety import in_forked_child
-from parquet_variant.kernels.c_memory import free, malloc, prefer_huge_pages
+from parquet_variant.kernels.c_memory import HEADER_BYTES, free, malloc, prefer_huge_pages
 from parquet_variant.machine_code.interpreting.registered_memory import MEMORY, is_checking
 
 _MAX_BLOCKS = 16
@@ -106,7 +106,7 @@ def _memory(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> tuple[int, int]:
 def acquire_block() -> tuple[int, int]:
     """Return address and size of the largest block, zeros if there is none.
 
-    The kernel that gets the block must free or export it.
+    The kernel that gets the block adds it to its allocations.
     """
     with _lock:
         if not spare_blocks:
@@ -114,7 +114,8 @@ def acquire_block() -> tuple[int, int]:
         largest = max(spare_blocks, key=_size)
         spare_blocks.remove(largest)
     if is_checking():
-        MEMORY.add(("block", largest[0]), *largest)
+        address, size = largest
+        MEMORY.add(("block", address - HEADER_BYTES), address - HEADER_BYTES, size + HEADER_BYTES)
     return largest
 
 

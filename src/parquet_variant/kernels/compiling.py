@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from parquet_variant.machine_code.entry_points import entry_point
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
+from parquet_variant.machine_code.signatures import Allocations
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def _numba_type(compiled: Helper | Intrinsic | Kernel) -> Any:
@@ -26,9 +29,16 @@ def _numba_type(compiled: Helper | Intrinsic | Kernel) -> Any:
     return type_of(compiled)
 
 
-def kernel(function: Function) -> Function:
-    """Make machine code of a function for Python: it runs without the GIL, and raises only `MemoryError`."""
-    return cast("Function", Kernel(function, _numba_type, entry_point))
+@overload
+def kernel(function: Callable[Concatenate[Allocations, Parameters], Result]) -> Callable[Parameters, Result]: ...
+@overload
+def kernel(function: Function) -> Function: ...
+def kernel(function: Callable[..., Any]) -> Any:
+    """Make machine code of a function for Python: it runs without the GIL, and raises only `MemoryError`.
+
+    Python does not pass the parameter ``memory: Memory``, with which a kernel that allocates begins.
+    """
+    return Kernel(function, _numba_type, entry_point)
 
 
 @overload

@@ -1,25 +1,19 @@
 """Vectors and tables that kernels allocate, and that grow while a kernel fills them.
 
 Owns memory without reference counts: the atomic operations of Numba's counts in loops took a quarter to two thirds of
-the time of every kernel. A kernel that makes a vector or table therefore also frees it, or exports it to Python, which
-takes it over with `adopt`. Memory that comes from Python must never be grown or freed here. Entries are ``int64`` and
-start undefined.
+the time of every kernel. `ownership` frees what a kernel does not export; Python takes over exports with `adopt`.
+Memory that comes from Python must never be grown or freed here. Entries are ``int64`` and start undefined.
 """
 
 from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, intrinsic
+from parquet_variant.kernels.ownership import Memory, allocate, disown, own, reallocate
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # No address space is larger.
 _MAX_ADDRESS_SPACE = 1 << 47
 
-
-# ``(address, size)``: return the address of bytes that begin with those at an address, which is freed; 0 if memory ran
-# out.
-reallocated = intrinsic(__name__, "reallocated")
-# Free the memory at an address that was allocated here.
-released = intrinsic(__name__, "released")
 # ``(address, size)`` and ``(address, rows, columns)``: return the vector or table of entries at an address.
 vector_at = intrinsic(__name__, "vector_at")
 table_at = intrinsic(__name__, "table_at")
@@ -35,22 +29,13 @@ def _bytes_of(count: int, width: int) -> int:
     return count * width
 
 
-@helper
-def reallocate(address: int, size: int) -> int:
-    """Return the address of ``size`` bytes that begin with those at an address allocated here; 0 makes new ones."""
-    address = reallocated(address, max(size, 1))
-    if address == 0:
-        raise MemoryError("cannot allocate the tables of a kernel; work on fewer rows at a time")
-    return address
-
-
 # Inlined, because Numba refuses to compile a function that returns an array without a reference count.
 
 
 @helper(inline=True)
-def new_vector(size: int) -> Int64s:
+def new_vector(memory: Memory, size: int) -> Int64s:
     """Allocate a vector of ``size`` entries."""
-    return vector_at(reallocate(0, _bytes_of(size, 8)), size)
+    return vector_at(allocate(memory, _bytes_of(size, 8)), size)
 
 
 @helper
@@ -61,31 +46,45 @@ def _fill(vector: Int64s, value: int) -> None:
 
 
 @helper(inline=True)
-def filled_vector(size: int, value: int) -> Int64s:
+def filled_vector(memory: Memory, size: int, value: int) -> Int64s:
     """Allocate a vector whose entries all have the same value."""
-    vector = vector_at(reallocate(0, _bytes_of(size, 8)), size)
+    vector = vector_at(allocate(memory, _bytes_of(size, 8)), size)
     _fill(vector, value)
     return vector
 
 
 @helper(inline=True)
-def new_table(rows: int, columns: int) -> Int64Table:
-    """Allocate a table with some rows."""
-    return table_at(reallocate(0, _bytes_of(rows, 8 * columns)), rows, columns)
+def refilled_vector(vector: Int64s, size: int, value: int) -> Int64s:
+    """Return the vector with another size, and the same value in all entries."""
+    vector = vector_at(reallocate(address_in(vector), _bytes_of(size, 8)), size)
+    _fill(vector, value)
+    return vector
 
 
 @helper(inline=True)
-def pooled_table(acquire_block: tuple[int, int], columns: int, rows: int) -> Int64Table:
-    """Make a table in a block from `acquire_block`, or allocate one with some rows if there is no block."""
-    address, size = acquire_block
-    height = size // (8 * columns) if address != 0 else rows
-    return table_at(address if address != 0 else reallocate(0, _bytes_of(rows, 8 * columns)), height, columns)
+def new_table(memory: Memory, rows: int, columns: int) -> Int64Table:
+    """Allocate a table with some rows."""
+    return table_at(allocate(memory, _bytes_of(rows, 8 * columns)), rows, columns)
 
 
 @helper
-def free(array: Int64Table | Int64s) -> None:
-    """Free the memory of a vector or table."""
-    released(address_in(array))
+def _pooled_block(memory: Memory, block: tuple[int, int], size: int) -> tuple[int, int]:
+    """Return address and size of the block, which is added to the allocations, or of a new one if there is none."""
+    address, room = block
+    if address == 0:
+        return allocate(memory, size), size
+    own(memory, address)
+    return address, room
+
+
+@helper(inline=True)
+def pooled_table(memory: Memory, block: tuple[int, int], columns: int, rows: int) -> Int64Table:
+    """Make a table in a block from `acquire_block`, or allocate one with some rows if there is no block.
+
+    Must be called before the kernel allocates anything, because only then the block has an owner.
+    """
+    address, room = _pooled_block(memory, block, _bytes_of(rows, 8 * columns))
+    return table_at(address, room // (8 * columns), columns)
 
 
 @helper
@@ -118,13 +117,22 @@ def reserve_rows(table: Int64Table, rows: int) -> Int64Table:
 @helper
 def export_table(table: Int64Table, rows: int) -> tuple[int, int, int]:
     """Return the address and shape of a table whose first rows are filled, for `adopt`."""
+    disown(address_in(table))
     return address_in(table), rows, table.shape[1]
 
 
 @helper
 def export_vector(vector: Int64s, size: int) -> tuple[int, int]:
     """Return the address and size of a vector whose first entries are filled, for `adopt`."""
+    disown(address_in(vector))
     return address_in(vector), size
+
+
+@helper
+def export_bytes(address: int, size: int) -> tuple[int, int]:
+    """Return the address and size of bytes, for `adopt_bytes`."""
+    disown(address)
+    return address, size
 
 
 @helper(inline=True)

@@ -68,6 +68,21 @@ ReadOnlyInt64s = Annotated[npt.NDArray[np.int64], ArrayType("int64", read_only=T
 ReadOnlyInt32s = Annotated[npt.NDArray[np.int32], ArrayType("int32", read_only=True)]
 ReadOnlyUInt8s = Annotated[npt.NDArray[np.uint8], ArrayType("uint8", read_only=True)]
 
+
+class Allocations:
+    """The blocks that a kernel has allocated in one call, inside the kernel."""
+
+
+@dataclass(frozen=True)
+class OwnerType:
+    """The first parameter of a kernel that allocates: an empty list of blocks, which the entry point makes.
+
+    `release`: the helper that frees every block of the list; the entry point calls it when the kernel has ended.
+    """
+
+    release: Any
+
+
 # A parameter or result: int, bool, an array, or a tuple of these; a parameter may also be a named tuple.
 Type = Any
 
@@ -170,7 +185,7 @@ def array_words(kind: ArrayType, value: Any, name: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Signature:
-    """The parameters by name, and the result; None if there is no result.
+    """The parameters that Python passes by name, the result (None if there is no result), and the owner of memory.
 
     Examples -------- >>> def find(sizes: Int64s, wanted: int) -> tuple[bool, int]: ... >>> print(Signature.of(find))
     (sizes: int64[:], wanted: int) -> (bool, int)
@@ -178,6 +193,7 @@ class Signature:
 
     parameters: tuple[tuple[str, Type], ...]
     result: Type
+    owner: OwnerType | None = None
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> Signature:
@@ -192,9 +208,11 @@ class Signature:
         if missing:
             raise TypeError(f"{where} needs annotations for: {', '.join(missing)}")
         result = hints["return"]
+        owners = [part for name in names[:1] for part in get_args(hints[name])[1:] if isinstance(part, OwnerType)]
         return cls(
-            tuple((name, _from_annotation(hints[name], f"{name} of {where}")) for name in names),
+            tuple((name, _from_annotation(hints[name], f"{name} of {where}")) for name in names[len(owners) :]),
             None if result is type(None) else _from_annotation(result, f"the result of {where}"),
+            owners[0] if owners else None,
         )
 
     def __str__(self) -> str:

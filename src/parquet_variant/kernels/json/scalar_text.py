@@ -13,7 +13,6 @@ from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.int128 import divide_small, negate
 from parquet_variant.kernels.json.shortest import shortest_decimal
 from parquet_variant.kernels.memory import load_u8, store_u8, store_u64
-from parquet_variant.kernels.native_vectors import free, new_vector
 
 # Longest text of a scalar that is not a string or binary: 38 digits with sign, point and zeros, or a timestamp.
 SCALAR_ROOM = 96
@@ -97,30 +96,24 @@ def decimal_text(at: int, high: int, low: int, scale: int) -> int:
         at = _digits(at, low // power, 1)
         store_u8(at, 0x2E)
         return _digits(at + 1, low % power, scale)
-    # Up to 39 digits in chunks of nine, the least significant first.
-    chunks, digits = new_vector(5), new_vector(45)  # the most significant digit first
-    for i in range(5):
-        high, low, chunks[i] = divide_small(high, low, 1_000_000_000)
-    for i in range(45):
-        chunk = chunks[4 - i // 9]
-        for _ in range(8 - i % 9):
-            chunk //= 10
-        digits[i] = chunk % 10
+    # Up to 39 digits in chunks of nine, written behind the place of the text and then moved there.
+    digits = at + 1
+    for i in range(4, -1, -1):
+        high, low, chunk = divide_small(high, low, 1_000_000_000)
+        _digits(digits + 9 * i, chunk, 9)
     integer_digits = 45 - scale
     first = 0
-    while first < integer_digits - 1 and digits[first] == 0:
+    while first < integer_digits - 1 and load_u8(digits + first) == 0x30:
         first += 1
     last = 45
-    while last > integer_digits and digits[last - 1] == 0:
+    while last > integer_digits and load_u8(digits + last - 1) == 0x30:
         last -= 1
     for i in range(first, last):
         if i == integer_digits:
             store_u8(at, 0x2E)
             at += 1
-        store_u8(at, 0x30 + digits[i])
+        store_u8(at, load_u8(digits + i))
         at += 1
-    free(chunks)
-    free(digits)
     return at
 
 

@@ -21,6 +21,7 @@ from parquet_variant.kernels.memory import (
     trailing_zeros,
 )
 from parquet_variant.kernels.native_vectors import address_in, export_vector, new_vector, reserve
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.machine_code.signatures import UInt8s
 
 # Status codes of the parser. The scalar reader words the errors.
@@ -347,12 +348,12 @@ def scan_number(pos: int, end: int, as_double: bool) -> tuple[int, int, int, int
 
 
 @kernel
-def line_ends(address: int, size: int) -> tuple[int, int]:
+def line_ends(memory: Memory, address: int, size: int) -> tuple[int, int]:
     """Find the positions after each newline, counted from the address; return their vector for `adopt`.
 
     The last line may lack a newline.
     """
-    ends = new_vector(1024)
+    ends = new_vector(memory, 1024)
     count = pos = 0
     while pos < size:
         if pos + 32 <= size:
@@ -391,14 +392,14 @@ def _plain_until(address: int, pos: int, size: int) -> int:
 
 
 @kernel
-def find_marks(data: UInt8s, classes: UInt8s, in_string: bool) -> tuple[tuple[int, int], bool]:
+def find_marks(memory: Memory, data: UInt8s, classes: UInt8s, in_string: bool) -> tuple[tuple[int, int], bool]:
     """Find the marks outside of strings; return them for `adopt`, and whether the text ends inside a string.
 
     ``classes`` has the class of each byte; 0 means that the byte is not a mark. Line ends inside strings are
     overwritten by a byte that JSON forbids as well. The text must not end in a backslash.
     """
     size, address = len(data), address_in(data)
-    marks = new_vector(size // 8 + 64)
+    marks = new_vector(memory, size // 8 + 64)
     count = pos = 0
     while pos < size:
         if in_string:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
-from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve, reserve_rows
 from parquet_variant.kernels.operations.validate import scalar_is_valid
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.reading import MALFORMED, Container, scalar, value_kind, value_size
@@ -146,6 +147,7 @@ def _gather_row(
 
 @kernel
 def canonical_nodes(
+    memory: Memory,
     starts: Int64s,
     stops: Int64s,
     dictionary_of: ReadOnlyInt32s,
@@ -159,9 +161,9 @@ def canonical_nodes(
     A value is between ``starts`` and ``stops``; a start of -1 means no value. Id i of dictionary d becomes
     ``id_map[map_starts[d] + i]``.
     """
-    stack = new_table(_MAX_DEPTH, OWN + 2)
-    nodes = new_table(max(64, 4 * len(starts)), 4)
-    order = new_vector(64)
+    stack = new_table(memory, _MAX_DEPTH, OWN + 2)
+    nodes = new_table(memory, max(64, 4 * len(starts)), 4)
+    order = new_vector(memory, 64)
     n = 0
     for row in range(len(starts)):
         row_start[row] = n
@@ -176,6 +178,4 @@ def canonical_nodes(
             refused[row] = 1
             n = row_start[row]
     row_start[len(starts)] = n
-    free(stack)
-    free(order)
     return export_table(nodes, n)

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from parquet_variant.encoding.edits import EditKind
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
@@ -147,7 +148,7 @@ def _difference(
 
 @kernel
 def edit_rows(
-    nodes: Int64Table, row_start: Int64s, change: Change, keep: bool, out_start: Int64s, state: UInt8s
+    memory: Memory, nodes: Int64Table, row_start: Int64s, change: Change, keep: bool, out_start: Int64s, state: UInt8s
 ) -> tuple[int, int, int]:
     """Make one change to every value of a table; return the new table for `adopt`.
 
@@ -156,8 +157,8 @@ def edit_rows(
     """
     n = 0
     kind, segments = change.kind, change.segments
-    path = new_vector(len(segments) + 1)
-    out = new_table(len(nodes) + 2 * len(row_start), 4)
+    path = new_vector(memory, len(segments) + 1)
+    out = new_table(memory, len(nodes) + 2 * len(row_start), 4)
     for row in range(len(row_start) - 1):
         out_start[row] = n
         begin, end = row_start[row], row_start[row + 1]
@@ -200,17 +201,22 @@ def edit_rows(
             out[path[depth] + moved, 1] += padding + 1
         state[row] = CHANGED
     out_start[len(row_start) - 1] = n
-    free(path)
     return export_table(out, n)
 
 
 @kernel
 def strip_rows(
-    nodes: Int64Table, row_start: Int64s, arrays: bool, out: Int64Table, out_start: Int64s, state: UInt8s
+    memory: Memory,
+    nodes: Int64Table,
+    row_start: Int64s,
+    arrays: bool,
+    out: Int64Table,
+    out_start: Int64s,
+    state: UInt8s,
 ) -> int:
     """Remove null fields, and null elements if ``arrays``, from every value; ``out`` has the size of ``nodes``."""
     n = 0
-    stack = new_table(64, 2)  # open containers: the node after them, and their node in `out`
+    stack = new_table(memory, 64, 2)  # open containers: the node after them, and their node in `out`
     for row in range(len(row_start) - 1):
         out_start[row] = n
         begin, end = row_start[row], row_start[row + 1]
@@ -238,5 +244,4 @@ def strip_rows(
             depth -= 1
             out[stack[depth, 1], 3] = n
     out_start[len(row_start) - 1] = n
-    free(stack)
     return n

@@ -16,7 +16,8 @@ from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import kernel
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_u8, store_uint
-from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
+from parquet_variant.kernels.native_vectors import export_vector, filled_vector, new_vector, reserve
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.containers import uint_width
 from parquet_variant.kernels.values.name_tables import NameTable
@@ -36,6 +37,7 @@ def metadata_sizes(starts: Int64s, stops: Int64s, sizes: Int64s) -> None:
 
 @kernel
 def least_names(
+    memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     dictionary_of: Int64s,
@@ -50,12 +52,12 @@ def least_names(
     ``starts``, ``order`` and ``length`` are columns of a `NameTable`. Fills ``name_starts`` (one more than values) and
     the bytes of each metadata; returns the ranks of the names, value by value, for `adopt`.
     """
-    name_ranks = new_vector(1024)
+    name_ranks = new_vector(memory, 1024)
     count = 0
     widest = 0
     for d in range(len(starts) - 1):
         widest = max(widest, starts[d + 1] - starts[d])
-    number, stamp = filled_vector(widest, 0), filled_vector(widest, -1)
+    number, stamp = filled_vector(memory, widest, 0), filled_vector(memory, widest, -1)
     for row in range(len(row_start) - 1):
         name_starts[row] = count
         sizes[row] = 0
@@ -90,8 +92,6 @@ def least_names(
                 nodes[kid, 0] = (nodes[kid, 0] & 0xFFFF) | (number[nodes[kid, 0] >> 16] << 16)
                 kid = nodes[kid, 3]
     name_starts[len(row_start) - 1] = count
-    free(number)
-    free(stamp)
     return export_vector(name_ranks, count)
 
 

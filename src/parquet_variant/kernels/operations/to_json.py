@@ -27,7 +27,8 @@ from parquet_variant.kernels.json.scalar_text import (
 from parquet_variant.kernels.json.scan import STATUS, scan_string
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, load_u8, load_u64, stops_of_32, store_u8, store_u64, trailing_zeros
-from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes
+from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes
+from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.values.name_tables import UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, EncodedValues, scalar_of_size, value_size
 from parquet_variant.kernels.values.value_nodes import RAW
@@ -67,14 +68,14 @@ class _Names(NamedTuple):
 
 
 @kernel
-def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, int]:
+def quote_names(memory: Memory, address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, int]:
     """Write every name as in JSON, with quotes and colon; return address and size for `adopt_bytes`.
 
     Fills ``starts``: name i is ``out[starts[i]:starts[i + 1]]``, which is empty if the name is not UTF-8. Eight bytes
     after the end may be read.
     """
     room = 1024
-    out = reallocate(0, room)
+    out = allocate(memory, room)
     written_bytes = 0
     for i in range(len(address)):
         starts[i] = written_bytes
@@ -88,7 +89,7 @@ def quote_names(address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, i
             written_bytes += stop + 2 - at
     starts[len(address)] = written_bytes
     out, room = reserve_bytes(out, room, written_bytes + 8)
-    return out, written_bytes + 8
+    return export_bytes(out, written_bytes + 8)
 
 
 @helper
@@ -305,6 +306,7 @@ def _value_text(
 
 @kernel
 def write_json_rows(
+    memory: Memory,
     values: EncodedValues,
     starts: Int64s,
     state: UInt8s,
@@ -322,9 +324,9 @@ def write_json_rows(
     """
     rows = len(values.dictionary_of)
     room = max(1024, 2 * (values.offsets[rows] - values.offsets[0]))
-    out = reallocate(0, room)
+    out = allocate(memory, room)
     written_bytes = 0
-    stack = new_table(max_depth, OWN + 2)
+    stack = new_table(memory, max_depth, OWN + 2)
     for row in range(rows):
         offsets[row] = written_bytes
         if len(values.valid) > 0 and values.valid[row] == 0:
@@ -339,8 +341,7 @@ def write_json_rows(
             refused[row] = 1
             written_bytes = offsets[row]
     offsets[rows] = written_bytes
-    free(stack)
-    return out, written_bytes
+    return export_bytes(out, written_bytes)
 
 
 @helper(inline=True)
@@ -396,6 +397,7 @@ def _row_text(
 
 @kernel
 def write_json_nodes(
+    memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     dictionary_of: ReadOnlyInt32s,
@@ -413,9 +415,9 @@ def write_json_nodes(
     """
     rows = len(row_start) - 1
     room = 1024
-    out = reallocate(0, room)
+    out = allocate(memory, room)
     written_bytes = 0
-    stack = new_table(max_depth, OWN + 2)
+    stack = new_table(memory, max_depth, OWN + 2)
     for row in range(rows):
         offsets[row] = written_bytes
         if row_start[row] == row_start[row + 1]:
@@ -429,5 +431,4 @@ def write_json_nodes(
             refused[row] = 1
             written_bytes = offsets[row]
     offsets[rows] = written_bytes
-    free(stack)
-    return out, written_bytes
+    return export_bytes(out, written_bytes)

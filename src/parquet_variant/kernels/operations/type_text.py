@@ -14,7 +14,8 @@ from parquet_variant.kernels.int128 import digits_of, divide_small, negate
 from parquet_variant.kernels.json.scalar_text import int_text
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u64, store_u8, store_u64
-from parquet_variant.kernels.native_vectors import free, new_table, reallocate, reserve_bytes, reserve_rows
+from parquet_variant.kernels.native_vectors import export_bytes, new_table, reserve_bytes, reserve_rows
+from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.values.reading import scalar
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
@@ -217,6 +218,7 @@ def _write_row(
 
 @kernel
 def write_types(
+    memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     code_of_kind: Int64s,
@@ -237,9 +239,9 @@ def write_types(
     `names`: the names as they are written, including the separator before the type; likewise.
     `refused`: set for rows that are nested deeper than ``max_depth``.
     """
-    types, stack = new_table(64, 6), new_table(max_depth, 3)
+    types, stack = new_table(memory, 64, 6), new_table(memory, max_depth, 3)
     room = max(64 * len(refused), 1024)
-    out = reallocate(0, room)
+    out = allocate(memory, room)
     written_bytes = 0
     for row in range(len(refused)):
         offsets[row] = written_bytes
@@ -252,6 +254,4 @@ def write_types(
         else:
             refused[row] = 1
     offsets[len(refused)] = written_bytes
-    free(types)
-    free(stack)
-    return out, written_bytes
+    return export_bytes(out, written_bytes)

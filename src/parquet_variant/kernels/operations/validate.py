@@ -13,7 +13,8 @@ from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
-from parquet_variant.kernels.native_vectors import free, new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.native_vectors import new_table, new_vector, reserve, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
 from parquet_variant.kernels.values.reading import MALFORMED, Container, metadata_header, scalar, value_kind, value_size
@@ -138,6 +139,7 @@ def _is_valid(
 
 @kernel
 def mark_valid_rows(
+    memory: Memory,
     rows: int,
     row_valid: UInt8s,
     value_offsets: Int64s,
@@ -150,7 +152,7 @@ def mark_valid_rows(
     max_depth: int,
 ) -> None:
     """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are columns of a `NameTable`."""
-    stack, scratch = new_table(32, OWN), new_vector(64)
+    stack, scratch = new_table(memory, 32, OWN), new_vector(memory, 64)
     for row in range(rows):
         valid[row] = 1
         if len(row_valid) > 0 and row_valid[row] == 0:
@@ -163,5 +165,3 @@ def mark_valid_rows(
         ranks = rank[starts[d] : starts[d + 1]]
         ok, stack, scratch = _is_valid(at, end, ranks, stack, scratch, max_depth)
         valid[row] = 1 if ok else 0
-    free(stack)
-    free(scratch)

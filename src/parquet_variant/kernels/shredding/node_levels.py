@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import load_u8, load_u32, move, store_u8
-from parquet_variant.kernels.native_vectors import filled_vector, free, reserve_bytes
+from parquet_variant.kernels.native_vectors import export_bytes, filled_vector, reserve_bytes
+from parquet_variant.kernels.ownership import Memory, allocate
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, VARIANT_NODE, S
 from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
@@ -165,7 +166,9 @@ def _close_gaps(start: int, width: int, valid: int, slots: int) -> None:
 
 
 @kernel
-def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: Int64Table) -> tuple[int, int]:
+def node_levels(
+    memory: Memory, columns: FilledColumns, valid: int, is_required: bool, entries: Int64Table
+) -> tuple[int, int]:
     """Fill the ``entries`` of each schema node; return ``(address, bytes)`` of their levels, for `adopt_bytes`.
 
     ``valid`` is the address of one byte per row, 0 for SQL NULL (an address of 0: no row is NULL). ``is_required``
@@ -173,9 +176,9 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
     place.
     """
     table, counts, addresses = columns.table, columns.counts, columns.addresses
-    levels = filled_vector(3, 0)
-    _reserve_levels(levels, 4 * columns.slots[0] + 64)
-    levels[L_USED] = 0
+    levels = filled_vector(memory, 3, 0)
+    levels[L_ROOM] = 4 * columns.slots[0] + 64
+    levels[L_ADDRESS] = allocate(memory, levels[L_ROOM])
     _root(levels, entries, columns.slots[0], valid)
     for s in range(len(table)):
         kind, slots, above = table[s, S.KIND], columns.slots[table[s, S.LEVEL]], table[s, S.PARENT]
@@ -198,6 +201,4 @@ def node_levels(columns: FilledColumns, valid: int, is_required: bool, entries: 
         if kind == PRIMITIVE_NODE and 0 < entry_count < slots:
             width = table[s, S.WIDTH]
             _close_gaps(addresses[s, BUFFERS.CELLS if width else BUFFERS.LENGTHS], width if width else 4, bits, slots)
-    address, used_bytes = levels[L_ADDRESS], levels[L_USED]
-    free(levels)
-    return address, used_bytes
+    return export_bytes(levels[L_ADDRESS], levels[L_USED])

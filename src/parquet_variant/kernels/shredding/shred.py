@@ -15,7 +15,8 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, load_u8, load_uint, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import address_in, filled_vector, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, NamedNodes, S
 from parquet_variant.kernels.shredding.shred_tape import BUFFERS, COUNTS
 from parquet_variant.kernels.values.containers import begin_object, object_size
@@ -397,22 +398,27 @@ def _widest(names: NameTable) -> int:
 
 @kernel
 def shred_rows(
-    values: EncodedValues, schema: NamedNodes, names: NameTable, refused: UInt8s, columns: ShreddedColumns
+    memory: Memory,
+    values: EncodedValues,
+    schema: NamedNodes,
+    names: NameTable,
+    refused: UInt8s,
+    columns: ShreddedColumns,
 ) -> None:
     """Count every row, or write it if ``filling``.
 
     Counting marks malformed rows in ``refused``; filling skips them.
     """
     nodes, counts, levels = schema.nodes, columns.counts, columns.levels
-    ids, field_ranks = filled_vector(len(nodes), -1), new_vector(len(nodes))
-    first_of_id, next_of_node = filled_vector(_widest(names), -1), new_vector(len(nodes))
-    seen = filled_vector(len(nodes) + 1, 0)
+    ids, field_ranks = filled_vector(memory, len(nodes), -1), new_vector(memory, len(nodes))
+    first_of_id, next_of_node = filled_vector(memory, _widest(names), -1), new_vector(memory, len(nodes))
+    seen = filled_vector(memory, len(nodes) + 1, 0)
     fields = _Fields(ids, first_of_id, next_of_node, seen)
-    scratch, stack = new_table(64, 4), new_table(64, 8)
-    entry, saved_entry = filled_vector(len(levels), 0), new_vector(len(levels))
-    saved_counts = new_table(counts.shape[0], counts.shape[1])
+    scratch, stack = new_table(memory, 64, 4), new_table(memory, 64, 8)
+    entry, saved_entry = filled_vector(memory, len(levels), 0), new_vector(memory, len(levels))
+    saved_counts = new_table(memory, counts.shape[0], counts.shape[1])
     _copy_counts(saved_counts, saved_entry, counts, entry)
-    zero = filled_vector(1, 0)
+    zero = filled_vector(memory, 1, 0)
     current = -1
     rows = len(values.dictionary_of)
     for row in range(rows):
@@ -441,7 +447,3 @@ def shred_rows(
         for level in range(1, len(levels)):
             levels[level] = entry[level]
         levels[0] = rows
-    for vector in (ids, field_ranks, first_of_id, next_of_node, seen, entry, saved_entry, zero):
-        free(vector)
-    for made in (scratch, stack, saved_counts):
-        free(made)

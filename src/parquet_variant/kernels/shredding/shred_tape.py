@@ -17,7 +17,8 @@ from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import filled_vector, free, new_vector, reserve
+from parquet_variant.kernels.native_vectors import filled_vector, new_vector, reserve
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
@@ -161,14 +162,14 @@ def _exact_slot_of(i: int, s: int, tape: ShreddedTape) -> tuple[bool, int, int]:
 
 @kernel
 def measure(
-    tape: ShreddedTape, keys: RowKeys, max_size: int, sizes: Int32s, counts: Int64Table, levels: Int64s
+    memory: Memory, tape: ShreddedTape, keys: RowKeys, max_size: int, sizes: Int32s, counts: Int64Table, levels: Int64s
 ) -> tuple[int, int]:
     """Fill ``sizes`` (one per node), ``counts`` (one row per schema node) and ``levels`` (entries).
 
     Returns ``(status, row)``; the row is the first one that is too large.
     """
     nodes, row_start, schema_of = tape.nodes, tape.row_start, tape.schema_of
-    local = filled_vector(keys.key_count + 1, 0)
+    local = filled_vector(memory, keys.key_count + 1, 0)
     objects = _Objects(nodes, schema_of, tape.paths, local)
     current = -1
     levels[0] = len(row_start) - 1
@@ -199,13 +200,11 @@ def measure(
                 sizes[i] = _TYPED
                 continue
             if size > max_size:
-                free(local)
                 return STATUS.SIZE, row
             sizes[i] = size
             if s >= 0:
                 counts[s, COUNTS.VALUE_COUNT] += 1
                 counts[s, COUNTS.VALUE_BYTES] += size
-    free(local)
     return STATUS.OK, 0
 
 
@@ -301,6 +300,7 @@ def _store_typed(i: int, s: int, at: int, tape: ShreddedTape, addresses: Int64Ta
 
 @kernel
 def fill(
+    memory: Memory,
     tape: ShreddedTape,
     shapes: Int64Table,
     rank: Int64s,
@@ -312,12 +312,12 @@ def fill(
 ) -> None:
     """Write every node to the buffers at ``addresses``, which advance as blobs are written."""
     nodes, row_start = tape.nodes, tape.row_start
-    local = filled_vector(keys.key_count + 1, 0)
+    local = filled_vector(memory, keys.key_count + 1, 0)
     objects = _Objects(nodes, tape.schema_of, tape.paths, local)
-    order_start = filled_vector(len(shapes), -1)
-    orders, kids = new_vector(256), new_vector(256)
+    order_start = filled_vector(memory, len(shapes), -1)
+    orders, kids = new_vector(memory, 256), new_vector(memory, 256)
     order_count = 0
-    entry = filled_vector(level_count, 0)
+    entry = filled_vector(memory, level_count, 0)
     current = -1
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
@@ -357,5 +357,3 @@ def fill(
                 _write_array(i, places[i], nodes, sizes, places)
             else:
                 write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))
-    for vector in (local, order_start, orders, kids, entry):
-        free(vector)

@@ -20,12 +20,12 @@ from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uin
 from parquet_variant.kernels.native_vectors import (
     address_in,
     export_table,
-    free,
     new_table,
     new_vector,
     pooled_table,
     reserve_rows,
 )
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
 from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
@@ -370,6 +370,7 @@ def _assemble_row(
 
 @kernel
 def assemble(
+    memory: Memory,
     rows: ShreddedRows,
     schema: NamedNodes,
     names: NameTable,
@@ -384,12 +385,12 @@ def assemble(
     Rows that the kernel cannot decide have no nodes and are marked in ``refused``. ``scratch`` is room for sorting:
     three times the bytes of the residuals are always enough. ``block`` is memory of the pool for the nodes.
     """
-    ids, field_ranks = new_vector(len(schema.nodes)), new_vector(len(schema.nodes))
+    count = len(rows.dictionary_of)
+    nodes = pooled_table(memory, block, 4, max(64, 2 * count))
+    ids, field_ranks = new_vector(memory, len(schema.nodes)), new_vector(memory, len(schema.nodes))
     fields, columns = _Fields(ids, field_ranks), _Columns(schema.nodes, rows.inputs)
     ranks = names.rank[:0]
-    stack = new_table(max_depth + 2, 13)
-    count = len(rows.dictionary_of)
-    nodes = pooled_table(block, 4, max(64, 2 * count))
+    stack = new_table(memory, max_depth + 2, 13)
     unused = _Scratch(address_in(scratch), address_in(scratch) + len(scratch))
     current = -1
     n = 0
@@ -410,8 +411,5 @@ def assemble(
             refused[row] = 1
             n = row_start[row]
     row_start[count] = n
-    free(ids)
-    free(field_ranks)
-    free(stack)
     # The whole table, so that the pool knows its size; ``row_start[rows]`` of its rows are filled.
     return export_table(nodes, len(nodes))

@@ -10,6 +10,7 @@ from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u8
 from parquet_variant.kernels.native_vectors import export_table, new_table, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.string_forms import string_form
 from parquet_variant.kernels.tapes.tape import DROPPED, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
@@ -150,6 +151,7 @@ def _check_value(kind: int, scale: int, a: int, b: int, rules: Int64Table, rule:
 
 @kernel
 def check_nodes(
+    memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     rule_of_path: Int64s,
@@ -169,7 +171,7 @@ def check_nodes(
     `choices`: the addresses and sizes of allowed strings.
     `kinds`: one row per row of `rules`; the number of values of each kind is added.
     """
-    found = new_table(64, 3)
+    found = new_table(memory, 64, 3)
     count = 0
     for row in range(len(row_start) - 1):
         node, stop = row_start[row], row_start[row + 1]

@@ -7,36 +7,37 @@ from __future__ import annotations
 
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.memory import copy
-from parquet_variant.kernels.native_vectors import address_in, free, new_table, new_vector
+from parquet_variant.kernels.native_vectors import address_in, new_table, new_vector
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.interning import HashedTable, Interned, export_hashed, hashed_table, successor
 from parquet_variant.kernels.tapes.tape import DROPPED, HAS_DROPPED, PATH, SHAPE, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 
 @helper
-def _hashed_copy(table: Int64Table, left: int, right: int) -> HashedTable:
+def _hashed_copy(memory: Memory, table: Int64Table, left: int, right: int) -> HashedTable:
     """Return a copy of a table with a hash table, which may grow."""
     room = 256
     while room < len(table):
         room *= 2
-    copied = new_table(room, table.shape[1])
+    copied = new_table(memory, room, table.shape[1])
     copy(address_in(copied), address_in(table), 8 * table.size)
-    return hashed_table(copied, len(table), left, right)
+    return hashed_table(memory, copied, len(table), left, right)
 
 
 @kernel
 def compact(
-    nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
+    memory: Memory, nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
 ) -> tuple[int, tuple[tuple[int, int, int], tuple[int, int, int]]]:
     """Move the remaining nodes to the front, in place; return their number, and new tables of paths and shapes.
 
     An object that lost fields gets the shape of its remaining fields.
     """
-    new_paths = _hashed_copy(paths, PATH.PARENT, PATH.KEY)
+    new_paths = _hashed_copy(memory, paths, PATH.PARENT, PATH.KEY)
     # The keys do not change, so the paths stand in for their table, which is not used.
-    tables = Interned(new_paths, new_paths, _hashed_copy(shapes, SHAPE.PARENT, SHAPE.KEY))
+    tables = Interned(new_paths, new_paths, _hashed_copy(memory, shapes, SHAPE.PARENT, SHAPE.KEY))
     count = 0
-    moved = new_vector(row_start[len(row_start) - 1] + 1)  # new index of each node, to update the ends
+    moved = new_vector(memory, row_start[len(row_start) - 1] + 1)  # new index of each node, to update the ends
     for row in range(len(row_start) - 1):
         begin, stop = row_start[row], row_start[row + 1]
         row_start[row] = count
@@ -68,5 +69,4 @@ def compact(
     row_start[len(row_start) - 1] = count
     for i in range(count):
         nodes[i, 3] = moved[nodes[i, 3]]
-    free(moved)
     return count, (export_hashed(tables.paths), export_hashed(tables.shapes))

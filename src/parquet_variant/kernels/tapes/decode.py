@@ -22,7 +22,8 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
-from parquet_variant.kernels.native_vectors import filled_vector, free, new_table, reserve_rows
+from parquet_variant.kernels.native_vectors import filled_vector, new_table, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.interning import (
     HASH_SEED,
     HashedTable,
@@ -208,6 +209,7 @@ def _decode_row(
 
 @kernel
 def decode_rows(
+    memory: Memory,
     first: int,
     last: int,
     values: EncodedValues,
@@ -221,11 +223,10 @@ def decode_rows(
     Returns ``(status, row, offset, nodes used, tables)`` with the tables of keys, paths and shapes for `adopt`.
     Decoding stops at the first malformed row; ``offset`` is the byte offset of the fault in its value.
     """
-    tables = new_tables()
-    key_ids = filled_vector(
-        dictionaries.starts[len(dictionaries.starts) - 1], -1
-    )  # key id of each name, -1 until the name occurs
-    stack = new_table(32, OWN + 3)
+    tables = new_tables(memory)
+    # The key id of each name, -1 until the name occurs.
+    key_ids = filled_vector(memory, dictionaries.starts[len(dictionaries.starts) - 1], -1)
+    stack = new_table(memory, 32, OWN + 3)
     n = offset = 0
     status = _OK
     row = first
@@ -246,8 +247,6 @@ def decode_rows(
             break
         row += 1
     row_start[last - first] = n
-    free(key_ids)
-    free(stack)
     return status, row, offset, n, export_tables(tables)
 
 

@@ -17,7 +17,8 @@ from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of, copy, store_u8, store_uint
-from parquet_variant.kernels.native_vectors import export_vector, filled_vector, free, new_vector, reserve
+from parquet_variant.kernels.native_vectors import export_vector, filled_vector, new_vector, refilled_vector, reserve
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.tapes.tape import KEY, SHAPE, Tape
 from parquet_variant.kernels.values.containers import uint_width
@@ -48,9 +49,10 @@ class _Runs(NamedTuple):
 
 
 @helper
-def _no_runs() -> _Runs:
+def _no_runs(memory: Memory) -> _Runs:
     """Return an empty table of runs."""
-    return _Runs(filled_vector(256, -1), new_vector(64), filled_vector(64, 0), new_vector(256))
+    slots, starts = filled_vector(memory, 256, -1), filled_vector(memory, 64, 0)
+    return _Runs(slots, new_vector(memory, 64), starts, new_vector(memory, 256))
 
 
 @helper
@@ -86,9 +88,7 @@ def _add_run(runs: _Runs, count: int, slot: int, hashed: int, run: Int64s, size:
     starts[count + 1] = starts[count] + size
     slots[-1 - slot] = count
     if (count + 1) * 2 > len(slots):
-        room = 4 * len(slots)
-        free(slots)
-        slots = filled_vector(room, -1)
+        slots = refilled_vector(slots, 4 * len(slots), -1)
         mask = len(slots) - 1
         for entry in range(count + 1):
             at = hashes[entry] & mask
@@ -161,6 +161,7 @@ def _add_set(sets: _Runs, count: int, keys: Int64s, key_count: int) -> tuple[int
 
 @kernel
 def _assign(
+    memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     shapes: Int64Table,
@@ -170,10 +171,10 @@ def _assign(
     of_row: Int32s,
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Fill ``of_row``; return ``(starts, keys)`` of the dictionaries, for `adopt`."""
-    shape_stamp, key_stamp = filled_vector(len(shapes), -1), filled_vector(len(rank), -1)
-    run, keys = new_vector(len(shapes)), new_vector(len(rank))
+    shape_stamp, key_stamp = filled_vector(memory, len(shapes), -1), filled_vector(memory, len(rank), -1)
+    run, keys = new_vector(memory, len(shapes)), new_vector(memory, len(rank))
     # Distinct runs of shapes with the dictionary of each, and the dictionaries.
-    runs, sets, dictionary_of = _no_runs(), _no_runs(), new_vector(64)
+    runs, sets, dictionary_of = _no_runs(memory), _no_runs(memory), new_vector(memory, 64)
     count = set_count = size = 0
     for row in range(len(row_start) - 1):
         of_row[row] = 0
@@ -198,10 +199,6 @@ def _assign(
         key_count = _keys_of_shapes(run, size, shapes, key_stamp, 0, rank, order, keys)
         _, sets = _add_set(sets, 0, keys, key_count)
         set_count = 1
-    for vector in (shape_stamp, key_stamp, run, keys, dictionary_of, runs.slots, runs.hashes, runs.starts, runs.values):
-        free(vector)
-    free(sets.slots)
-    free(sets.hashes)
     return export_vector(sets.starts, set_count + 1), export_vector(sets.values, sets.starts[set_count])
 
 

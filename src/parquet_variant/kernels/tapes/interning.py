@@ -15,7 +15,8 @@ import numpy as np
 from parquet_variant.kernels.compiling import helper
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u64, short_word
-from parquet_variant.kernels.native_vectors import export_table, filled_vector, free, new_table, reserve_rows
+from parquet_variant.kernels.native_vectors import export_table, filled_vector, new_table, refilled_vector, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
@@ -90,8 +91,7 @@ def add_key(keys: HashedTable, address: int, length: int, plain: int, hashed: in
     rows, slots, count = keys.rows, keys.slots, keys.count
     if count == len(rows):
         rows = reserve_rows(rows, count + 1)
-        free(slots)
-        slots = filled_vector(4 * len(rows), -1)
+        slots = refilled_vector(slots, 4 * len(rows), -1)
         for k in range(count):
             slots[-1 - find_key(rows, slots, rows[k, KEY.ADDRESS], rows[k, KEY.LENGTH], rows[k, KEY.HASH])] = k
     free_slot = -1 - find_key(rows, slots, address, length, hashed)
@@ -127,9 +127,9 @@ def _fill_slots(rows: Int64Table, slots: Int64s, count: int, left: int, right: i
 
 
 @helper
-def hashed_table(rows: Int64Table, count: int, left: int, right: int) -> HashedTable:
+def hashed_table(memory: Memory, rows: Int64Table, count: int, left: int, right: int) -> HashedTable:
     """Make the hash table of rows, which are unique in two of their columns; `rows` may grow later."""
-    slots = filled_vector(4 * len(rows), -1)
+    slots = filled_vector(memory, 4 * len(rows), -1)
     _fill_slots(rows, slots, count, left, right)
     return HashedTable(rows, slots, count)
 
@@ -142,8 +142,7 @@ def _add_pair(
     rows, slots, count = table.rows, table.slots, table.count
     if count == len(rows):
         rows = reserve_rows(rows, count + 1)
-        free(slots)
-        slots = filled_vector(4 * len(rows), -1)
+        slots = refilled_vector(slots, 4 * len(rows), -1)
         _fill_slots(rows, slots, count, left_column, right_column)
     slots[-1 - _find_pair(rows, slots, left_column, right_column, left, right)] = count
     rows[count, left_column] = left
@@ -218,19 +217,18 @@ def shape_after(tables: Interned, shape: int, key: int, path: int) -> tuple[int,
 
 
 @helper
-def new_tables() -> Interned:
+def new_tables(memory: Memory) -> Interned:
     """Return empty tables of keys and shapes, and a table of paths with the root, which is path 0."""
-    keys = HashedTable(new_table(256, 4), filled_vector(1024, -1), 0)
-    paths = HashedTable(new_table(256, 5), filled_vector(1024, -1), 0)
-    shapes = HashedTable(new_table(256, 4), filled_vector(1024, -1), 0)
+    keys = HashedTable(new_table(memory, 256, 4), filled_vector(memory, 1024, -1), 0)
+    paths = HashedTable(new_table(memory, 256, 5), filled_vector(memory, 1024, -1), 0)
+    shapes = HashedTable(new_table(memory, 256, 4), filled_vector(memory, 1024, -1), 0)
     _, paths = _path(paths, _ELEMENT_KEY, _ELEMENT_KEY)
     return Interned(keys, paths, shapes)
 
 
 @helper
 def export_hashed(table: HashedTable) -> tuple[int, int, int]:
-    """Export the rows of a table for `adopt`, and free its hash table."""
-    free(table.slots)
+    """Export the rows of a table for `adopt`."""
     return export_table(table.rows, table.count)
 
 

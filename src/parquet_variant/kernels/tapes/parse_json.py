@@ -12,7 +12,8 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u8, load_u32
-from parquet_variant.kernels.native_vectors import free, new_table, reserve_rows
+from parquet_variant.kernels.native_vectors import new_table, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.interning import (
     Interned,
     TableExports,
@@ -292,14 +293,14 @@ def _parse_row(
 
 
 @kernel
-def parse_rows(texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, int, int, TableExports]:
+def parse_rows(memory: Memory, texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, int, int, TableExports]:
     """Parse the text of each row into the tape.
 
     Returns ``(rows done, nodes, doubles, dropped, tables)``: the number of rows, nodes, doubles and dropped fields
     (which `compact` removes), and the tables of keys, paths and shapes for `adopt`.
     """
-    tables = new_tables()
-    stack = new_table(64, 4)
+    tables = new_tables(memory)
+    stack = new_table(memory, 64, 4)
     to = _To(0, texts.scratch, 0, 0)
     rows = len(texts.starts)
     row = 0
@@ -323,5 +324,4 @@ def parse_rows(texts: Texts, out: ParsedNodes, rules: Rules) -> tuple[int, int, 
         row += 1
     for unparsed in range(row, rows + 1):
         out.row_start[unparsed] = to.node
-    free(stack)
     return row, to.node, to.double_count, to.dropped, export_tables(tables)

@@ -13,7 +13,8 @@ from parquet_variant.kernels.compiling import helper, kernel
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
-from parquet_variant.kernels.native_vectors import export_table, free, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve_rows
+from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.interning import hash_bytes
 from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
@@ -52,9 +53,9 @@ def _mixed(value: int) -> int:
 
 
 @kernel
-def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths: Int64s) -> None:
+def path_identities(memory: Memory, paths: Int64Table, keys: Int64Table, hashes: Int64s, depths: Int64s) -> None:
     """Fill a 63-bit hash and the depth of each path; the same path has the same hash in every process."""
-    key_hashes = new_vector(len(keys))
+    key_hashes = new_vector(memory, len(keys))
     for k in range(len(keys)):
         key_hashes[k] = hash_bytes(keys[k, KEY.ADDRESS], keys[k, KEY.LENGTH], _SEED)
     hashes[0] = _ROOT_HASH
@@ -64,7 +65,6 @@ def path_identities(paths: Int64Table, keys: Int64Table, hashes: Int64s, depths:
         step = _ELEMENT_HASH if key < 0 else key_hashes[key]
         hashes[p] = _mixed(hashes[parent] * _MIX_C + step) & _HIGHEST
         depths[p] = depths[parent] + 1
-    free(key_hashes)
 
 
 def new_counts(paths: int) -> npt.NDArray[np.int64]:
@@ -136,6 +136,7 @@ def _count_value(kind: int, a: int, b: int, counts: Int64Table, sketches: UInt8T
 
 @kernel
 def profile_nodes(
+    memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
     rows: Int64s,
@@ -150,7 +151,7 @@ def profile_nodes(
     `kinds`, `counts` and `sketches`: one row per path, as named above; initially zeros, `new_counts` and zeros.
     `digits_of_path`: -1 for each path; becomes the row of the digits table for paths that have decimals.
     """
-    digits = new_table(8, 2 * DIGIT_BUCKETS)
+    digits = new_table(memory, 8, 2 * DIGIT_BUCKETS)
     digit_rows = 0
     for row in rows:
         for i in range(row_start[row], row_start[row + 1]):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -112,7 +113,8 @@ def _function(compiled: Helper | Kernel, seen: set[str]) -> Iterator[str]:
 def fingerprint(kernel: Kernel, level: str) -> str:
     """Return the hash of a kernel's object for a CPU level."""
     digest = hashlib.sha256(f"{_compilers()}\n{level}\n{kernel.symbol} {kernel.signature}\n".encode())
-    for part in _function(kernel, set()):
+    functions = [kernel] if kernel.signature.owner is None else [kernel, kernel.signature.owner.release]
+    for part in chain.from_iterable(_function(function, set()) for function in functions):
         digest.update(part.encode())
         digest.update(b"\n")
     return digest.hexdigest()

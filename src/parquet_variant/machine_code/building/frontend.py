@@ -231,21 +231,42 @@ class _Entry:
             self.builder.store(self.context.cast(self.builder, value, kind, types.int64), self._next())
 
 
-def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
-    """Return a module with the entry point of a kernel, which calls the compiled function."""
-    module = context.create_module(kernel.symbol)
-    callee = ir.Function(
-        module,
-        context.call_conv.get_function_type(description.restype, description.argtypes),
-        description.llvm_func_name,
-    )
-    entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [_WORD.as_pointer()]), kernel.symbol)
-    builder = ir.IRBuilder(entry.append_basic_block())
-    words = _Entry(context, builder, entry.args[0])
-    arguments = [words.argument(kind) for kind in description.argtypes]
+def _call(context: Any, builder: Any, compiled: Any, arguments: list[Any]) -> tuple[Any, Any]:
+    """Call a compiled function of another module; return its status and result."""
+    description = compiled.fndesc
+    function_type = context.call_conv.get_function_type(description.restype, description.argtypes)
+    callee = ir.Function(builder.module, function_type, description.llvm_func_name)
     status, value = context.call_conv.call_function(
         builder, callee, description.restype, description.argtypes, arguments
     )
+    return status, value
+
+
+def _empty_list(builder: Any) -> Any:
+    """Return the address of an empty list of `kernels.ownership`, which is on the stack of the entry point."""
+    pair = builder.alloca(_WORD, 2)
+    address = builder.ptrtoint(pair, _WORD)
+    for place in range(2):
+        builder.store(address, builder.gep(pair, [ir.Constant(ir.IntType(32), place)]))
+    return address
+
+
+def _entry_module(context: Any, kernel: Kernel, compiled: Any, release: Any) -> Any:
+    """Return a module with the entry point of a kernel, which calls the compiled function.
+
+    If there is a compiled function to release memory, the function gets the owner of its memory as first argument, and
+    everything that is in there when the function has ended is released.
+    """
+    module = context.create_module(kernel.symbol)
+    entry = ir.Function(module, ir.FunctionType(ir.IntType(32), [_WORD.as_pointer()]), kernel.symbol)
+    builder = ir.IRBuilder(entry.append_basic_block())
+    words = _Entry(context, builder, entry.args[0])
+    description = compiled.fndesc
+    owner = [] if release is None else [_empty_list(builder)]
+    arguments = [words.argument(kind) for kind in description.argtypes[len(owner) :]]
+    status, value = _call(context, builder, compiled, owner + arguments)
+    if release is not None:
+        _call(context, builder, release, owner)
     with builder.if_then(status.is_error, likely=False):
         builder.ret(ir.Constant(ir.IntType(32), 1))
     words.result(description.restype, value)
@@ -257,6 +278,13 @@ def _entry_module(context: Any, kernel: Kernel, description: Any) -> Any:
 _MESSAGE = re.compile(r"(@\.const\.picklebuf\.\w+ = [^{]*\{[^}]*\}) \{[^}]*\}")
 
 
+def _compiled(function: Helper | Kernel, parameters: tuple[Any, ...]) -> Any:
+    """Return what Numba made of a function for parameters of some types."""
+    dispatcher = _dispatcher(function)
+    dispatcher.compile(parameters)
+    return dispatcher.overloads[parameters]
+
+
 def bitcode(kernel: Kernel) -> bytes:
     """Return unoptimized LLVM bitcode of a kernel and of all functions that it calls; only the entry point is exported.
 
@@ -264,17 +292,19 @@ def bitcode(kernel: Kernel) -> bytes:
     compile the kernel.
     """
     signature = kernel.signature
-    parameters = tuple(_type(kind) for _, kind in signature.parameters)
+    owner = () if signature.owner is None else (types.int64,)
+    parameters = (*owner, *(_type(kind) for _, kind in signature.parameters))
     with _compiling() as context:
-        dispatcher = _dispatcher(kernel)
-        dispatcher.compile(parameters)
-        compiled = dispatcher.overloads[parameters]
+        compiled = _compiled(kernel, parameters)
+        release = None if signature.owner is None else _compiled(signature.owner.release, owner)
         returned = compiled.signature.return_type
         if not _returns(returned, signature.result):
             raise TypeError(f"{kernel!r} returns {returned}, but declares {signature}")
         libraries: dict[_Library, None] = {}
         compiled.library.closure(libraries)
-        module = _entry_module(context, kernel, compiled.fndesc)
+        if release is not None:
+            release.library.closure(libraries)
+        module = _entry_module(context, kernel, compiled, release)
         for library in libraries:
             module.link_in(library._final_module, preserve=True)
     for function in module.functions:

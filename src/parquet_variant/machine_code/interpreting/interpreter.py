@@ -131,16 +131,22 @@ class Interpreter:
         signature = kernel.signature
         count = sum(1 for _ in signature.result_words)
         function = self.function(kernel)
+        release = None if signature.owner is None else self.function(signature.owner.release)
 
         def run(address: int) -> int:
-            arrays: list[tuple[int, int]] = []
+            # An empty list of `kernels.ownership`.
+            pair = (ctypes.c_int64 * 2)()
+            memory = ctypes.addressof(pair)
+            pair[:] = [memory] * 2
+            owner = [] if release is None else [memory]
+            arrays: list[tuple[int, int]] = [(head, ctypes.sizeof(pair)) for head in owner]
             words = _Words(address, 1 << 20)
             arguments = [_argument(kind, words, arrays) for _, kind in signature.parameters]
             call = object()
             for number, (start, size) in enumerate(arrays):
                 MEMORY.add((call, number), start, size)
             try:
-                results = list(_results(signature.result, function(*arguments)))
+                results = list(_results(signature.result, function(*owner, *arguments)))
             except MemoryError:
                 return 1
             except (BadAddress, IndexError, OverflowError) as error:
@@ -148,6 +154,8 @@ class Interpreter:
                     raise
                 raise _report(kernel, error) from error
             finally:
+                if release is not None:
+                    release(memory)
                 for number in range(len(arrays)):
                     MEMORY.remove((call, number))
             assert len(results) == count

@@ -68,13 +68,15 @@ class RegisteredMemory:
             address, size = owner.__array_interface__["data"][0], owner.nbytes
         else:
             address, size = owner.address, owner.size
-        key = (id(owner), address, size)
+        # An array over a block of memory lives no longer than the block.
+        holder = owner.base if isinstance(owner, np.ndarray) and hasattr(owner.base, "__weakref__") else owner
+        key = (id(holder), address, size)
         with self._lock:
             if key in self._buffers:
                 return
             self.add(key, address, size)
-            if isinstance(owner, np.ndarray) and owner.base is None:
-                weakref.finalize(owner, self.remove, key)
+            if isinstance(owner, np.ndarray) and (owner.base is None or holder is owner.base):
+                weakref.finalize(holder, self.remove, key)
                 return
             self._kept[key] = owner
             self._kept_bytes += size
