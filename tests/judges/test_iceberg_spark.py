@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.judges.conftest import JUDGES, IcebergSession
+from tests.judges.conftest import JUDGES, EngineError, IcebergSession
 
 import parquet_variant as pv
 
@@ -376,3 +376,20 @@ copied = spark.table("r.db.copied")
 result = [variants.count(), icebergs.count(), equal.collect()[0][0], copied.count()]
 """
     assert iceberg_spark.engine.python(code) == [40, 40, 40, 40]
+
+
+def test_a_table_without_a_catalog_is_registered_in_one(iceberg_spark: IcebergSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "it's")
+    pv.iceberg.write(table, rows(range(40)), partition_by="k")
+    register = "import parquet_variant as pv\nframe = pv.spark.register_table(spark, 'r.db.registered', {0!r}, {1})\n"
+    register += "result = [frame.count(), spark.sql('SELECT count(DISTINCT k) FROM r.db.registered').collect()[0][0]]"
+    assert iceberg_spark.engine.python(register.format(table, "")) == [40, 3]
+    # The catalog names the metadata file of one version, which writes without the catalog do not change.
+    pv.iceberg.append(table, rows(range(40, 50)))
+    assert theirs(iceberg_spark, "r.db.registered") == ours(table, "id < 40")
+    with pytest.raises(EngineError, match="pass replace=True"):
+        iceberg_spark.engine.python(register.format(table, ""))
+    assert iceberg_spark.engine.python(register.format(table, "replace=True")) == [50, 3]
+    assert theirs(iceberg_spark, "r.db.registered") == ours(table)
+    iceberg_spark.engine.sql("DROP TABLE r.db.registered")
+    assert len(ours(table)) == 50

@@ -350,3 +350,12 @@ def test_columns_that_a_writer_had_as_views_are_read_in_a_form_that_can_be_filte
         assert pv.parquet.read_table(tmp_path / f"{key}.parquet").select(names).to_pylist() == [
             expected[row] for row in order
         ]
+
+
+def test_a_whole_column_is_returned_next_to_a_filter_on_one_of_its_paths(tmp_path):
+    rows = {"id": [1, 2, 3], "v": pv.parse_json(['{"n": 1, "s": "x"}', '{"n": 2}', '{"n": 3, "s": "y"}'])}
+    for name, schema in (("unshredded", "variant"), ("shredded", "n bigint")):
+        pv.parquet.write(tmp_path / name, rows, schema=schema)
+        found = pv.parquet.scan(tmp_path / name, {"v": "v", "s": ("$.s", "string")}, "$.n:int > 1").to_table()
+        assert found["s"].to_pylist() == [None, "y"]
+        assert pv.to_json(found["v"]).to_pylist() == ['{"n":2}', '{"n":3,"s":"y"}']

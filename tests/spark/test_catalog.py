@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,44 @@ def test_tables_that_the_session_cannot_register_are_refused_at_once(spark: Any,
     with pytest.raises(pv.VariantError, match="the database nowhere does not exist: run CREATE DATABASE `nowhere`"):
         pv.spark.register_table(spark, "nowhere.t", tmp_path / "files")
     assert not spark.catalog.tableExists("p")
+
+
+def test_catalog_tables_of_the_data_source_read_the_files_that_exist_now(spark: Any, tmp_path: Path) -> None:
+    spark.dataSource.register(pv.spark.VariantDataSource)
+    _write(tmp_path / "files", 1, 1, 2)
+    pv.delta.write(tmp_path / "delta", {"v": pv.parse_json(['{"n": 1}', '{"n": 2}'])})
+    spark.sql("CREATE DATABASE ours")
+    try:
+        spark.sql(f"CREATE TABLE ours.files USING variant LOCATION '{tmp_path / 'files'}'")
+        columns = json.dumps({"n": ["$.n", "int"]})
+        options = f"OPTIONS (path '{tmp_path / 'delta'}', columns '{columns}', where 'n > 1')"
+        spark.sql(f"CREATE TABLE ours.delta USING variant {options}")
+        assert spark.sql("SELECT id, day FROM ours.files WHERE id > 1").collect() == [(2, 1)]
+        assert spark.table("ours.delta").collect() == [(2,)]
+        _write(tmp_path / "files", 2, 3)
+        pv.delta.append(tmp_path / "delta", {"v": pv.parse_json(['{"n": 3}'])})
+        assert spark.sql("SELECT id, variant_get(v, '$.n', 'int') FROM ours.files WHERE day = 2").collect() == [(3, 3)]
+        assert spark.table("ours.delta").count() == 2
+        assert spark.sql("SELECT count(*) FROM ours.delta WITH (where 'n > 2')").collect() == [(1,)]
+        # The columns of a query that creates another table must not bring the location of this table along.
+        path = str(tmp_path / "copy")
+        spark.table("ours.files").where("id = 1").write.format("variant").option("path", path).saveAsTable("ours.copy")
+        spark.sql(f"CREATE TABLE ours.typed (v VARIANT) USING variant LOCATION '{tmp_path / 'files'}'")
+        for statement, message in (
+            ("SELECT * FROM ours.copy", "if the table was created with columns"),
+            ("SELECT * FROM ours.typed", "if the table was created with columns"),
+            ("INSERT INTO ours.files SELECT * FROM ours.files", "Spark does not pass the path"),
+            ("CREATE TABLE ours.none USING variant", "requires a LOCATION"),
+            (f"CREATE TABLE ours.none USING variant LOCATION '{tmp_path / 'none'}'", "does not exist"),
+            ("CREATE TABLE ours.none USING variant OPTIONS (catalog 'c', path 'db.t')", "register_table"),
+        ):
+            with pytest.raises(Exception, match=message) as raised:
+                spark.sql(statement).collect()
+            assert "Traceback" not in str(raised.value)
+        spark.sql("DROP TABLE ours.files")
+        assert len(pv.parquet.read(tmp_path / "files")) == 3
+    finally:
+        spark.sql("DROP DATABASE ours CASCADE")
 
 
 def test_a_view_over_the_data_source_shows_new_rows_after_a_refresh(spark: Any, tmp_path: Path) -> None:

@@ -346,9 +346,18 @@ def test_nothing_matches_and_nothing_is_read(source, events):
     assert pv.spark.read(source, events, {"n": ("$.n", "bigint")}, where="n > 5000").count() == 0
 
 
+def test_where_without_columns_filters_whole_rows(source, tmp_path):
+    rows = {"id": [1, 2, 3], "v": pv.parse_json(['{"n": 1}', '{"n": 2}', '{"n": 3}']), "w": pv.parse_json(["1"] * 3)}
+    pv.parquet.write(tmp_path / "files" / "day=1" / "a.parquet", rows)
+    pv.delta.write(tmp_path / "table", rows)
+    for name, where in (("files", "day = 1 and id > 1 and $.n:int < 3"), ("table", "id > 1 and $.n:int < 3")):
+        frame = pv.spark.read(source, tmp_path / name, where=where, column="v")
+        assert frame.columns == ["id", "v", "w", "day"][: 4 if name == "files" else 3]
+        assert [(row.id, row.v.toPython()) for row in frame.collect()] == [(2, {"n": 2})]
+    assert _reader(tmp_path / "files", "id long, v variant", where="id > 3").partitions() == []
+
+
 def test_where_that_cannot_be_asked_is_refused(source, events):
-    with pytest.raises(VariantError, match="where requires the option columns"):
-        _reader(events, "v variant", where="n > 5")
     with pytest.raises(VariantError, match="no column m: choose from"):
         _reader(events, "n long", paths='{"n": "$.n"}', where="m > 5").partitions()
 

@@ -105,10 +105,10 @@ def test_a_directory_that_may_not_be_written_is_named(tmp_path, usgs_sample):
         pv.ingest(usgs_sample, place / "out")
 
 
-def test_a_catalogs_table_is_refused_in_one_line_and_a_view_is_there_instead(spark, reader, table):
-    with pytest.raises(Exception, match="CREATE TEMPORARY VIEW name USING variant") as raised:
-        spark.sql(f"CREATE TABLE of_a_catalog USING variant LOCATION '{table}'")
-    assert 'File "' not in str(raised.value)
+def test_a_catalog_table_and_a_view_over_a_directory(spark, reader, table):
+    spark.sql(f"CREATE TABLE of_a_catalog USING variant LOCATION '{table}'")
+    assert spark.sql("SELECT sum(variant_get(v, '$.n', 'int')) FROM of_a_catalog WHERE day = 2").collect()[0][0] == 22
+    spark.sql("DROP TABLE of_a_catalog")
     spark.sql(f"CREATE TEMPORARY VIEW as_a_view USING variant OPTIONS (path '{table}')")
     assert spark.sql("SELECT sum(v:n::int) FROM as_a_view WHERE day = 2").collect()[0][0] == 22
     spark.catalog.dropTempView("as_a_view")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 import parquet_variant as pv
 
@@ -36,6 +38,18 @@ def test_columns_and_paths_partition_and_come_back(frame, spark, tmp_path, form)
         assert {(row.day, row.kind) for row in plain} == {
             (date(2026, 1, day), f"k{kind}") for day in (1, 2) for kind in (0, 1, 2)
         }
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_a_path_without_values_is_reported_by_the_commit(tmp_path, form):
+    options = {"path": str(tmp_path / form), "format": form, "column": "v", "partitionBy": "day=$.dya:date, k=$.k"}
+    source = pv.spark.VariantDataSource(options)
+    batch = pa.RecordBatch.from_pydict({"v": ['{"day": "2026-01-01", "k": 1}', '{"k": 2}']})
+    writer = source.writer(StructType().add("v", "string"), overwrite=False)
+    with pytest.warns(UserWarning, match="partitionBy=day: .* has no value of type date32") as caught:
+        writer.commit([writer.write(iter([batch]))])
+    assert len(caught) == 1
+    assert pv.sql("SELECT count(*) AS n FROM t WHERE day IS NULL", t=tmp_path / form).to_pylist() == [{"n": 2}]
 
 
 def test_a_read_by_paths_takes_partition_columns_along(frame, spark, tmp_path):

@@ -118,7 +118,11 @@ class PartReader:
         plan, selected = self.plan, [self.selected[number] for number in outputs]
         if plan.column is None or not plan.is_unshredded or len(self.groups) > 1:
             return None, leaves
-        if any(item.path is not None and item.output is None for item in selected):
+        # Whole values, of a path or of the column, are copied.
+        if any(
+            item.output is None if item.path is not None else item.stored_name == plan.column.path[0]
+            for item in selected
+        ):
             return None, leaves
         metadata, value = plan.column.node.child("metadata"), plan.column.node.child("value")
         if metadata is None or value is None or not {metadata.leaf, value.leaf} <= set(leaves):

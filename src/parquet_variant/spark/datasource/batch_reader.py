@@ -10,7 +10,7 @@ DataFrame skips files and row groups.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,18 +45,25 @@ class ScanPartition(InputPartition):
     tasks: tuple[ScanTask, ...]
 
 
+def _with_paths(options: ReadOptions, schema: StructType) -> ReadOptions:
+    """Return the options of a filtered read of whole rows as those of a scan, which evaluates the filter."""
+    if options.where is None or options.paths is not None:
+        return options
+    names = schema.fieldNames()
+    if path_like := [name for name in names if name.startswith("$")]:
+        raise VariantError(
+            f"the name of the column {path_like[0]} looks like a path: set the option columns, too", reason="bad-option"
+        )
+    return replace(options, paths={name: (name, None) for name in names})
+
+
 class BatchReader(DataSourceReader):
     """``spark.read.format("variant")``: typed paths through a scan, or whole rows."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self.options = options
+        self.options = _with_paths(options, schema)
         self.schema = schema
         self.end = QuietEnd()
-        if options.where is not None and options.paths is None:
-            raise VariantError(
-                "the option where requires the option columns, because it uses the names of output columns: set both",
-                reason="bad-option",
-            )
 
     @one_line()
     def partitions(self) -> list[InputPartition]:

@@ -20,6 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from parquet_variant.ingestion.destinations.parquet import PartitionedFiles
+from parquet_variant.io.hive import partition_texts
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.spark.arrow_types import to_arrow_schema
 from parquet_variant.spark.arrow_variant import nested_variants
@@ -86,7 +87,9 @@ class BatchWriter(_TaskWriter, DataSourceArrowWriter):
     @one_line()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible together."""
-        self.staging.commit(_files(messages))
+        files = _files(messages)
+        self.partitioning.warn_of_nulls([partition_texts(file.name.split("/")[:-1]) for file in files])
+        self.staging.commit(files)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the staged files."""

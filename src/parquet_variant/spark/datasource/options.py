@@ -398,8 +398,9 @@ _EXPECTED = {"columns": _OBJECT, "paths": _OBJECT}
 # Prefix of the options that are properties of a catalog.
 _CATALOG = "catalog."
 _NO_TABLES = (
-    "Spark does not pass the path of a catalog table to a Python data source, so that such a table cannot be read: use "
-    "pv.spark.register_table(spark, name, path), or CREATE TEMPORARY VIEW name USING variant OPTIONS (path '...')"
+    "Spark does not pass the path of a catalog table to a Python data source in writes, nor in reads if the table was "
+    "created with columns: create the table without columns (CREATE TABLE name USING variant LOCATION '...'), use "
+    "pv.spark.register_table(spark, name, path), and write to the path"
 )
 
 
@@ -420,9 +421,6 @@ class _OptionTexts:
         if properties:
             named = {} if self.catalog is None else {"name": self.catalog}
             self.catalog = {**named, **{name.removeprefix(_CATALOG): value for name, value in properties.items()}}
-        # Spark sets the provider when a table is created, and no option at all when it is read.
-        if "provider" in self.by_name:
-            raise VariantError(_NO_TABLES, reason="bad-option")
         unknown = self.by_name.keys() - _SPARK_OPTIONS - {name.lower() for name in names}
         if unknown:
             name = min(unknown)

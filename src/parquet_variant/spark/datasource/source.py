@@ -62,6 +62,9 @@ class VariantDataSource(DataSource):
     ``tag``. Streams accept ``startingVersion`` (of Iceberg tables, the id of a snapshot) and ``skipChangeCommits``,
     which skips versions that remove rows. Writes with ``txnAppId`` and ``txnVersion`` are committed once, also inside
     ``foreachBatch``.
+
+    **Catalog tables**: ``CREATE TABLE events USING variant LOCATION '…'`` (without columns) names files or a table in
+    the catalog for reads; ``OPTIONS`` are options of the reads. Spark does not pass the location to writes.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -83,17 +86,21 @@ class VariantDataSource(DataSource):
     @one_line()
     def schema(self) -> StructType:
         """Return the columns of a read without a schema."""
+        from parquet_variant.spark.datasource.catalog_table import creation_options, with_options
         from parquet_variant.spark.datasource.options import ReadOptions
         from parquet_variant.spark.datasource.read_schema import read_schema
 
+        if (table := creation_options(self.options)) is not None:
+            return with_options(read_schema(ReadOptions.of(table)), table)
         return read_schema(ReadOptions.of(self.options))
 
     @one_line()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
+        from parquet_variant.spark.datasource.catalog_table import read_options
         from parquet_variant.spark.datasource.options import ReadOptions
 
-        options = ReadOptions.of(self.options, stream=False)
+        options = ReadOptions.of(read_options(schema, self.options), stream=False)
         if options.format == "delta":
             from parquet_variant.spark.datasource.delta_reader import DeltaReader
 
@@ -109,9 +116,10 @@ class VariantDataSource(DataSource):
     # Without `one_line`, with which PySpark would only report that the reader is missing.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - the name in Spark's interface
         """Return the reader of a stream."""
+        from parquet_variant.spark.datasource.catalog_table import read_options
         from parquet_variant.spark.datasource.options import ReadOptions
 
-        options = ReadOptions.of(self.options, stream=True)
+        options = ReadOptions.of(read_options(schema, self.options), stream=True)
         if options.format == "delta":
             from parquet_variant.spark.datasource.delta_stream import DeltaStreamReader
 

@@ -1,7 +1,7 @@
 """Tables and views of a session: `register_table` for plain Spark, and `refresh_view` for views over ``variant``.
 
-A Python data source cannot be a table of a catalog, because Spark does not pass it the path. So plain Spark reads
-registered tables: Parquet by itself, Delta with delta-spark, Iceberg with its Spark runtime.
+Plain Spark reads registered tables without this library: Parquet by itself, Delta with delta-spark, Iceberg with its
+Spark runtime. `datasource.catalog_table` is for tables that this library reads (``USING variant``).
 """
 
 from __future__ import annotations

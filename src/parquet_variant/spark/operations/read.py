@@ -53,8 +53,9 @@ def read(
         Output columns: name -> path and type, such as ``{"mag": ("$.properties.mag", "double")}``; with the type
         ``variant`` the column is VARIANT. By default all columns, with Variants as VARIANT.
     where
-        A filter on the output columns, as for `pv.parquet.scan`. The data source then reads all files, and skips files
-        and row groups without matching rows. (A filter of the DataFrame skips row groups in files that the JVM reads.)
+        A filter as for `pv.parquet.scan`, which names output columns, columns of the files, or paths with their type
+        (``"$.mag:double > 5"``). The data source then reads all files, and skips files and row groups without matching
+        rows. (A filter of the DataFrame skips row groups in files that the JVM reads.)
     column
         The Variant column of the paths, if there are several.
     partition_bytes
