@@ -285,11 +285,19 @@ class ValuePositions:
             self._refuse(int(np.searchsorted(offsets, min(faults), "right")) - 1)
         return offsets, is_object, ids, values
 
+    def child_counts(self, basic: BasicType) -> Int64s:
+        """Return the number of children of each array, or of each object; -1 for other values.
+
+        Raises `MalformedVariantError` if a header is malformed.
+        """
+        counts = np.empty(len(self), np.int64)
+        self._refuse(get.count_children(self.starts, self.stops, int(basic), counts))
+        return counts
+
     def _children(
         self, basic: BasicType, sizes: Int64s
     ) -> tuple[Int64s, npt.NDArray[np.bool_], Int64s, ValuePositions]:
-        counts = np.empty(len(self), np.int64)
-        self._refuse(get.count_children(self.starts, self.stops, int(basic), counts))
+        counts = self.child_counts(basic)
         offsets = offsets_of(np.maximum(counts, 0))
         starts, stops, parents, ids = (np.empty(int(offsets[-1]), np.int64) for _ in range(4))
         self._refuse(

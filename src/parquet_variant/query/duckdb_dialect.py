@@ -35,6 +35,7 @@ def _as_spark(name: str) -> Callable[..., exp.Expr]:
         if "dialect" in options:  # so that date patterns are Spark's: yyyy, not %Y
             options["dialect"] = Databricks()
         built: exp.Expr = DatabricksParser.FUNCTIONS[name](arguments, **options)
+        built.meta["function"] = name.lower()  # SIZE and ARRAY_SIZE differ for Variants
         return built
 
     return build

@@ -79,17 +79,42 @@ class BoundTable:
         """Return the type of every value at a path of a Variant column; None if the files do not prove that."""
         from parquet_variant.parquet.scanning.path_facts import common_type
 
-        derived = self.derived.get(name)
-        if derived is not None:
-            if derived.path is None:
-                return None
-            name, path = derived.column, VariantPath((*derived.path.segments, *path.segments))
+        place = self._stored_place(name, path)
+        if place is None:
+            return None
+        name, path = place
         try:
             if self.in_memory is not None:
                 return self.in_memory.common_type(name, path)
             return common_type(self.parquet_files(), name, path)
         except VariantError:  # whoever reads the file reports it
             return None
+
+    def leaf_of_elements(self, name: str, path: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
+        """Return a typed path inside the elements of the arrays at a path; None if the files do not prove there is one.
+
+        The path is relative to the Variant column.
+        """
+        from parquet_variant.parquet.scanning.path_facts import leaf_of_elements
+
+        place = self._stored_place(name, path)
+        if place is None:
+            return None
+        try:
+            leaf = leaf_of_elements(self.parquet_files(), *place)
+        except VariantError:  # whoever reads the file reports it
+            return None
+        above = len(place[1].segments) - len(path.segments)
+        return None if leaf is None else (VariantPath(leaf[0].segments[above:]), leaf[1])
+
+    def _stored_place(self, name: str, path: VariantPath) -> tuple[str, VariantPath] | None:
+        """Return the stored column and the path of values; None for an ordinary column."""
+        derived = self.derived.get(name)
+        if derived is None:
+            return name, path
+        if derived.path is None:
+            return None
+        return derived.column, VariantPath((*derived.path.segments, *path.segments))
 
     def keys(self, variant: str) -> frozenset[str] | None:
         """Return every key of the objects in a Variant column; None if they are unknown without reading values."""

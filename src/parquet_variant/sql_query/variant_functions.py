@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.sort_keys import sort_key, sort_keys
+from parquet_variant.compute.sort_keys import sort_keys
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.is_variant_null import is_variant_null
@@ -25,7 +25,9 @@ from parquet_variant.functions.value_edits import variant_normalize
 from parquet_variant.functions.variant_explode import variant_explode
 from parquet_variant.functions.variant_type import variant_type
 from parquet_variant.sql_query.batches import plain_variants
-from parquet_variant.types import VariantType
+from parquet_variant.sql_query.containers import keys_of_objects, sizes_of
+from parquet_variant.sql_query.containment import contains_each
+from parquet_variant.types import BasicType
 
 VARIANT = "STRUCT(metadata BLOB, value BLOB)"  # DuckDB's type for Variants on their way through it
 _ENTRIES = f"STRUCT(pos INTEGER, key VARCHAR, value {VARIANT})[]"
@@ -59,62 +61,6 @@ def _as_plain_string(texts: pa.Array) -> pa.Array:
 
 def _parse_strings(texts: Any, parse: Callable[..., Any]) -> pa.Array:
     return plain_variants(parse(one_chunk(texts).cast(pa.string())))
-
-
-def _keys(argument: Any, otherwise: list[str] | None) -> pa.Array:
-    """Return the keys of objects; `otherwise` for other values."""
-    rows = [
-        None if value is None else value.keys() if value.type == VariantType.OBJECT else otherwise
-        for value in column_of(argument)
-    ]
-    return pa.array(rows, pa.list_(pa.string()))
-
-
-def _length(argument: Any, kinds: tuple[VariantType, ...], otherwise: int | None = None) -> pa.Array:
-    """Return the number of elements or fields of values of some types; `otherwise` for other values."""
-    lengths = [
-        None if value is None else len(value) if value.type in kinds else otherwise for value in column_of(argument)
-    ]
-    return pa.array(lengths, pa.int64())
-
-
-def _contains(haystacks: Any, needles: Any) -> pa.Array:
-    pairs = zip(column_of(haystacks), column_of(needles), strict=True)
-    answers = [None if haystack is None or needle is None else contains(haystack, needle) for haystack, needle in pairs]
-    return pa.array(answers, pa.bool_())
-
-
-def contains(haystack: Variant, needle: Variant) -> bool:
-    """Return whether a value, or a value at any depth inside it, matches another one, as in DuckDB.
-
-    A scalar matches its equals; an array matches an array of some of its elements in any order; an object matches an
-    object of some of its fields.
-
-    >>> value = Variant.from_python({"a": [1, {"b": 2}], "c": None})
-    >>> parts = 1, {"b": 2.0}, {"a": [{"b": 2}]}, {"a": 2}, {"c": None}, [], "a"
-    >>> [contains(value, Variant.from_python(part)) for part in parts]
-    [True, True, True, False, True, True, False]
-    """
-    pending = [haystack]
-    while pending:
-        value = pending.pop()
-        if _matches(value, needle):
-            return True
-        if value.type in (VariantType.OBJECT, VariantType.ARRAY):
-            pending += value.values() if value.type == VariantType.OBJECT else list(value)
-    return False
-
-
-def _matches(value: Variant, needle: Variant) -> bool:
-    """Return whether a value has the fields, the elements or the scalar of another one."""
-    if needle.type == VariantType.OBJECT:
-        fields = dict(value.items()) if value.type == VariantType.OBJECT else None
-        return fields is not None and all(key in fields and _matches(fields[key], part) for key, part in needle.items())
-    if needle.type == VariantType.ARRAY:
-        elements = list(value) if value.type == VariantType.ARRAY else None
-        return elements is not None and all(any(_matches(e, part) for e in elements) for part in needle)
-    is_scalar = value.type not in (VariantType.OBJECT, VariantType.ARRAY)
-    return is_scalar and sort_key(value) == sort_key(needle)
 
 
 def _group_array(lists: Any) -> pa.Array:
@@ -173,15 +119,25 @@ FUNCTIONS: dict[str, VariantFunction] = {
         lambda v: _as_plain_string(schema_of_variant(column_of(v))), (VARIANT,), "VARCHAR"
     ),
     "variant_type": VariantFunction(lambda v: variant_type(column_of(v)).cast(pa.string()), (VARIANT,), "VARCHAR"),
-    "variant_keys": VariantFunction(lambda v: _keys(v, []), (VARIANT,), "VARCHAR[]"),
-    "object_keys": VariantFunction(lambda v: _keys(v, None), (VARIANT,), "VARCHAR[]"),
-    "variant_array_length": VariantFunction(lambda v: _length(v, (VariantType.ARRAY,), 0), (VARIANT,), "BIGINT"),
-    "array_size": VariantFunction(lambda v: _length(v, (VariantType.ARRAY,)), (VARIANT,), "BIGINT"),
-    "cardinality": VariantFunction(lambda v: _length(v, (VariantType.ARRAY, VariantType.OBJECT)), (VARIANT,), "BIGINT"),
+    "variant_keys": VariantFunction(
+        lambda v: keys_of_objects(column_of(v), otherwise_empty=True), (VARIANT,), "VARCHAR[]"
+    ),
+    "object_keys": VariantFunction(
+        lambda v: keys_of_objects(column_of(v), otherwise_empty=False), (VARIANT,), "VARCHAR[]"
+    ),
+    "variant_array_length": VariantFunction(
+        lambda v: sizes_of(column_of(v), BasicType.ARRAY, otherwise=0), (VARIANT,), "BIGINT"
+    ),
+    "array_size": VariantFunction(lambda v: sizes_of(column_of(v), BasicType.ARRAY), (VARIANT,), "BIGINT"),
+    "cardinality": VariantFunction(
+        lambda v: sizes_of(column_of(v), BasicType.ARRAY, BasicType.OBJECT), (VARIANT,), "BIGINT"
+    ),
     "variant_normalize": VariantFunction(
         lambda v: plain_variants(variant_normalize(column_of(v))), (VARIANT,), VARIANT
     ),
-    "variant_contains": VariantFunction(_contains, (VARIANT, VARIANT), "BOOLEAN"),
+    "variant_contains": VariantFunction(
+        lambda v, needle: contains_each(column_of(v), column_of(needle)), (VARIANT, VARIANT), "BOOLEAN"
+    ),
     "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("VARCHAR",), VARIANT),
     "try_parse_json": VariantFunction(lambda text: _parse_strings(text, try_parse_json), ("VARCHAR",), VARIANT),
     "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),

@@ -15,9 +15,10 @@ from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import VariantError
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
+from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics, leaf_type
 from parquet_variant.parquet.scanning.projection import columns_of_path, only_nulls
-from parquet_variant.path import VariantPath
+from parquet_variant.path import WILDCARD, VariantPath
 
 
 def common_type(sources: Iterable[ParquetSource], column: str, path: VariantPath) -> pa.DataType | None:
@@ -41,13 +42,61 @@ def _type_in_file(file: OpenFile, column: str, path: VariantPath) -> pa.DataType
     leaf = columns.primitive
     if leaf is None or columns.repeated or columns.needs_all:
         return None
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        for residual in columns.residuals:
-            assert residual.leaf is not None
-            if not only_nulls(leaf_statistics(group.column(residual.leaf), residual), variant_nulls=False):
-                return None
-    return leaf_type(leaf)
+    return leaf_type(leaf) if all(_is_empty(file, residual) for residual in columns.residuals) else None
+
+
+def leaf_of_elements(
+    sources: Iterable[ParquetSource], column: str, path: VariantPath
+) -> tuple[VariantPath, pa.DataType] | None:
+    """Return a typed path inside the elements of the arrays at a path, if the footers prove that all values are arrays.
+
+    The list of its values has one entry per element. Of several such paths, the one with the smallest column is chosen.
+    """
+    leaves: dict[VariantPath, pa.DataType] | None = None
+    for source in sources:
+        with open_file(source) as file:
+            found = _leaves_of_elements(file, column, path)
+        leaves = found if leaves is None else {p: kind for p, kind in leaves.items() if found.get(p) == kind}
+        if not leaves:
+            return None
+    return next(iter(leaves.items())) if leaves else None
+
+
+def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[VariantPath, pa.DataType]:
+    """Return the typed paths inside the elements of arrays, the smallest column first; none if not all are arrays."""
+    variant = choose_column(file.schema, column, file.name)
+    columns = columns_of_path(variant, path, None)
+    typed, residual = columns.group.child("typed_value"), columns.group.child("value")
+    if not columns.reached or columns.repeated or typed is None or typed.is_leaf or not typed.is_list:
+        return {}
+    if residual is not None and not _is_empty(file, residual):
+        return {}
+    below = [path / WILDCARD, *(path / WILDCARD / key for key in _typed_keys(typed.element))]
+    sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
+    for candidate in below:
+        part = columns_of_path(variant, candidate, None)
+        if part.primitive is None or not all(_is_empty(file, leaf) for leaf in part.residuals):
+            continue
+        assert part.primitive.leaf is not None
+        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+        size = sum(group.column(part.primitive.leaf).total_compressed_size for group in groups)
+        if (kind := leaf_type(part.primitive)) is not None:
+            sizes[candidate] = size, kind
+    return {candidate: sizes[candidate][1] for candidate in sorted(sizes, key=lambda key: sizes[key][0])}
+
+
+def _typed_keys(element: SchemaNode) -> list[str]:
+    typed = element.child("typed_value")
+    return [] if typed is None or typed.is_leaf or typed.is_list else [child.name for child in typed.children]
+
+
+def _is_empty(file: OpenFile, residual: SchemaNode) -> bool:
+    """Return whether the footer proves that a residual column has no value."""
+    assert residual.leaf is not None
+    groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+    return all(
+        only_nulls(leaf_statistics(group.column(residual.leaf), residual), variant_nulls=False) for group in groups
+    )
 
 
 def keys_of_files(sources: Sequence[ParquetSource], column: str | None) -> frozenset[str]:

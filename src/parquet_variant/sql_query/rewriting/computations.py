@@ -13,7 +13,7 @@ from sqlglot import exp
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
-from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, compared, key_of
+from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, class_of_type, compared, key_of
 from parquet_variant.sql_query.rewriting.nested_casts import as_text
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 from parquet_variant.sql_query.rewriting.syntax import path_argument
@@ -21,6 +21,9 @@ from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, O
 
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
 _OTHER_FUNCTIONS = _EXTRACTS | {"variant_contains", "variant_exists", "to_json", "typeof"}
+_SIZES = frozenset(["array_size", "variant_array_length", "cardinality"])
+# Classes of types that have one name, whatever the width of the values.
+_TYPE_NAMES = {"boolean": "boolean", "string": "string", "date": "date"}
 _EXTREMES = {"min": "arg_min", "max": "arg_max"}
 
 
@@ -40,7 +43,9 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         branch = exp.If(this=exp.EQ(this=value.copy(), expression=other), true=exp.Null())
         return values.expression(exp.Case(ifs=[branch], default=value))
     if isinstance(node, exp.ArraySize) and is_variant(values.expression(node.this)[1]):
-        return values.call("array_size", values.expression(node.this)[0]), None
+        function = "cardinality" if node.meta.get("function") == "size" else "array_size"
+        known = _from_typed_columns(values, node.this, function)
+        return values.call(function, values.expression(node.this)[0]) if known is None else known, None
     if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and is_variant(values.expression(node.this)[1]):
         raise _arrow_error(values, node)
     if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
@@ -97,15 +102,33 @@ def _rewrite_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple
         first = exp.Anonymous(this="variant_get", expressions=[first, path, *kinds])
     if name in _EXTRACTS:
         return values.expression(first)
-    value = values.expression(first)[0]
     if name == "variant_exists":
+        typed = values.typed(first, getters=True)
+        value = values.expression(first)[0] if typed is None else typed
         return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
     if name == "typeof":
         return exp.Literal.string("VARIANT"), None
+    if (known := _from_typed_columns(values, first, OF_ONE_VARIANT.get(name, ""))) is not None:
+        return known, None
+    value = values.expression(first)[0]
     if name == "to_json":
         return values.call("to_json", value), None
     function = OF_ONE_VARIANT[name]
     return values.call(function, value), VARIANT_STORAGE if FUNCTIONS[function].returns_variant else None
+
+
+def _from_typed_columns(values: ValueRewriter, first: exp.Expr, function: str) -> exp.Expr | None:
+    """Return the result of a function that the typed column of a path knows; None if there is no such column."""
+    if function in _SIZES and (elements := values.elements(first)) is not None:
+        return exp.cast(exp.Anonymous(this="len", expressions=[elements]), "BIGINT")
+    typed = values.typed(first, getters=True) if function in ("variant_type", "is_variant_null") else None
+    if typed is None:
+        return None
+    present = exp.not_(exp.Is(this=typed, expression=exp.Null()))
+    if function == "is_variant_null":
+        return exp.Boolean(this=False)
+    name = _TYPE_NAMES.get(class_of_type(values.static_type(typed)) or "")
+    return None if name is None else exp.Case(ifs=[exp.If(this=present, true=exp.Literal.string(name))])
 
 
 def _as_variant(values: ValueRewriter, value: exp.Expr) -> exp.Expr:

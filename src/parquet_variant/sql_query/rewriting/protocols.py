@@ -72,8 +72,15 @@ class ValueRewriter(Protocol):
         """Rewrite an expression that returns one of its parts, which must hold the same Variants."""
         ...
 
-    def typed(self, node: exp.Expr) -> exp.Expr | None:
-        """Return an uncast path as the type of all its values; None if the files do not prove that there is one."""
+    def typed(self, node: exp.Expr, *, getters: bool = False) -> exp.Expr | None:
+        """Return an uncast path as the type of all its values; None if the files do not prove that there is one.
+
+        `getters`: whether ``variant_get`` without a type is such a path, too.
+        """
+        ...
+
+    def elements(self, node: exp.Expr) -> exp.Expr | None:
+        """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""
         ...
 
     def static_type(self, node: exp.Expr | None) -> pa.DataType | None:

@@ -115,12 +115,14 @@ class _Rewriter:
         return self.rewritten
 
     def _drop_unused_columns(self, tree: exp.Expr) -> None:
-        """Remove paths that the text does not name, because their only type took the place of the Variant."""
+        """Remove Variants that the text does not name, because their paths or their only type took their place."""
         names = {identifier.name for identifier in tree.find_all(exp.Identifier)}
+        if tree.find(exp.Star):
+            names.update(name for use in self.rewritten.uses for name in use.table.columns.variants)
         for use in self.rewritten.uses:
-            filtered = {name for predicate in use.filters for name in columns_of(predicate)}
-            for name in [name for name in use.needed if name.startswith(f"{use.number}.")]:
-                if name not in names and name not in filtered:
+            names.update(name for predicate in use.filters for name in columns_of(predicate))
+            for name in [name for name in use.needed if name not in names]:
+                if name.startswith(f"{use.number}.") or name in use.table.columns.variants:
                     del use.needed[name]
 
     # ---- queries: each method rewrites its node in place, and returns the outputs

@@ -164,8 +164,7 @@ class ExpressionRewriter:
         if isinstance(node, exp.Exists):
             select_rows_alone(node.this)
         if isinstance(node, (exp.Is, exp.Exists)) or name == "count":
-            self.children(node, [*node.iter_expressions()])
-            return node, None
+            return self._presence(node), None
         if (name in _LISTS_OF_ROWS and node.expressions) or isinstance(node, exp.ArrayAgg):
             first = node.this if isinstance(node, exp.ArrayAgg) else node.expressions[0]
             kind = self.expression(first)[1]
@@ -193,6 +192,19 @@ class ExpressionRewriter:
             return node, kind
         self.children(node, convert=conversion(self, node, name))
         return node, None
+
+    def _presence(self, node: exp.Expr) -> exp.Expr:
+        """Rewrite an expression that only asks whether a value is there: its only type means the same."""
+        operands = node.expressions if node.expressions else [node.this]
+        typed = [self.typed(operand) for operand in operands]
+        self.children(node, [*node.iter_expressions()])
+        if node.expressions:
+            node.set(
+                "expressions", [old if new is None else new for new, old in zip(typed, node.expressions, strict=True)]
+            )
+        elif typed[0] is not None:
+            node.set("this", typed[0])
+        return node
 
     def call(self, function: str, *arguments: exp.Expr) -> exp.Expr:
         """Return a call of a function of `variant_functions`."""
@@ -370,18 +382,39 @@ class ExpressionRewriter:
 
     # ---- types
 
-    def typed(self, node: exp.Expr) -> exp.Expr | None:
-        """Return an uncast path as the type of all its values; None if the files do not prove that there is one."""
+    def typed(self, node: exp.Expr, *, getters: bool = False) -> exp.Expr | None:
+        """Return an uncast path as the type of all its values; None if the files do not prove that there is one.
+
+        `getters`: whether ``variant_get`` without a type is such a path, too.
+        """
+        place = self._place_of_path(node, getters)
+        if place is None:
+            return None
+        term, hit, use = place
+        common = use.table.common_type(hit.column.name or "", term.path)
+        return None if common is None else self._table_column(hit, use, replace(term, type=common, cast=True))
+
+    def elements(self, node: exp.Expr) -> exp.Expr | None:
+        """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""
+        place = self._place_of_path(node, True)
+        if place is None:
+            return None
+        term, hit, use = place
+        leaf = use.table.leaf_of_elements(hit.column.name or "", term.path)
+        if leaf is None:
+            return None
+        return self._table_column(hit, use, replace(term, path=leaf[0], type=leaf[1], cast=True))
+
+    def _place_of_path(self, node: exp.Expr, getters: bool) -> tuple[VariantTerm, ResolvedColumn, TableUse] | None:
+        """Return an uncast path into a column of a table, with the column and the table; None for anything else."""
         term = read_term(node, self.is_variant, self.engine) if self.engine == "duckdb" else None
-        if term is None or term.cast or not term.path.segments or not isinstance(term.column, exp.Column):
+        is_cast = term is not None and term.cast and not (getters and term.type is None and _is_getter(node))
+        if term is None or is_cast or not term.path.segments or not isinstance(term.column, exp.Column):
             return None
         hit = self.scope.resolve(term.column)
         if hit is None or hit.ambiguous or hit.fields or hit.relation.use is None:
             return None
-        common = hit.relation.use.table.common_type(hit.column.name or "", term.path)
-        if common is None:
-            return None
-        return self._table_column(hit, hit.relation.use, replace(term, type=common, cast=True))
+        return term, hit, hit.relation.use
 
     def static_type(self, node: exp.Expr | None) -> pa.DataType | None:
         """Return the Arrow type of an expression where it is known without the engine."""
