@@ -31,13 +31,15 @@ def test_it_is_made_of_the_first_rows(source):
         [[split] for split in plan_splits(find_input_files([source]), 20_000)],
     )
     assert len(two) > 1
-    assert planned_encodings(request, SCHEMA, one) is None
-    known = planned_encodings(request, SCHEMA, two)
+    assert planned_encodings(request, SCHEMA, one, 1) is None
+    # Tasks that run at the same time would wait for the choice.
+    assert planned_encodings(request, SCHEMA, two, len(two)) is None
+    known = planned_encodings(request, SCHEMA, two, 1)
     assert known is not None
     assert known["v.typed_value.n.typed_value"][0] == "DELTA_BINARY_PACKED"
     assert "v.typed_value.n.value" not in known
-    assert planned_encodings(IngestRequest.of("x", "y.vortex", format="vortex"), SCHEMA, two) is None
-    assert planned_encodings(request, SCHEMA, [[Split(InputFile("/dev/null"))]] * 2) is None
+    assert planned_encodings(IngestRequest.of("x", "y.vortex", format="vortex"), SCHEMA, two, 1) is None
+    assert planned_encodings(request, SCHEMA, [[Split(InputFile("/dev/null"))]] * 2, 1) is None
 
 
 def test_tasks_follow_it(source, tmp_path):

@@ -124,7 +124,7 @@ class IngestJob:
             self._request.check_schema(schema)
             for warning in partition_warnings(self._request, tasks):
                 (warn or _warn)(warning)
-            encodings = planned_encodings(self._request, schema, tasks)
+            encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
             work = destination.work(self._task_plan(engine, tasks, schema, encodings, fields))
             written = engine.run("write", work, tasks)
             rows = sum(part.rows for part in written)
@@ -331,16 +331,18 @@ def _profile(text: TextOptions, threads: int, task: int, attempt: int, splits: l
 
 
 def planned_encodings(
-    request: IngestRequest, schema: ShreddingSchema, tasks: Sequence[Sequence[Split]]
+    request: IngestRequest, schema: ShreddingSchema, tasks: Sequence[Sequence[Split]], parallelism: int
 ) -> ColumnEncodings | None:
     """Return the encodings of the columns that have values in the first rows of the input, for all tasks.
 
-    Returns None if every task chooses its encodings, because there is one task, or the files are not Parquet.
+    Returns None if every task chooses its encodings: if all tasks run at the same time, because they would wait for the
+    choice, or if the files are not Parquet.
 
     `request`: the request of the ingest.
     `tasks`: the splits of every task.
+    `parallelism`: the number of tasks that run at the same time.
     """
-    if not FORMAT_RULES[request.format].parquet_files or (len(tasks) == 1 and not request.partition_by):
+    if not FORMAT_RULES[request.format].parquet_files or (len(tasks) <= parallelism and not request.partition_by):
         return None
     try:
         rows = first_rows(tasks[0], schema, request.text, _ENCODING_SAMPLE_BYTES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from parquet_variant.errors import PathError, VariantError
 from parquet_variant.ingestion.request import IngestRequest
@@ -18,6 +19,7 @@ from parquet_variant.schema.similar_paths import similar_path
 
 # The largest number of paths that are searched for similar ones.
 _MAX_PATHS = 20_000
+Segments: TypeAlias = tuple[Segment, ...]
 
 
 @dataclass(slots=True)
@@ -28,20 +30,22 @@ class SeenPaths:
     ----------
     missing
         Paths that no row has yet.
-    others
-        Paths of the rows, as long as a path is missing.
+    other_paths
+        Segments of the paths of the rows, as long as a path is missing.
     """
 
     missing: set[VariantPath] = field(default_factory=set)
-    other_paths: set[VariantPath] = field(default_factory=set)
+    other_paths: set[Segments] = field(default_factory=set)
 
     def look(self, tape: Tape) -> None:
         """Remove the missing paths that a tape has."""
         if not self.missing or not tape.rows:
             return
-        self.missing -= {path for path in set(self.missing) if tape.find_path(path.segments) is not None}
+        paths = _paths_of(tape)
+        seen = set(paths)
+        self.missing = {path for path in self.missing if _with_elements(path.segments) not in seen}
         if self.missing and len(self.other_paths) < _MAX_PATHS:
-            self.other_paths |= set(_paths_of(tape))
+            self.other_paths.update(paths[1:_MAX_PATHS])
 
     def __add__(self, other: SeenPaths) -> SeenPaths:
         return SeenPaths(self.missing & other.missing, self.other_paths | other.other_paths)
@@ -69,11 +73,12 @@ def check_paths(request: IngestRequest, seen: SeenPaths) -> tuple[str, ...]:
     fields.
     """
     named = option_paths(request)
+    other_paths = set(map(VariantPath, seen.other_paths)) if seen.missing else set()
     hints = []
     for path, option in named.items():
         if path not in seen.missing:
             continue
-        nearest = similar_path(path, seen.other_paths)
+        nearest = similar_path(path, other_paths)
         if nearest in named:
             nearest = None
         message = f"{option}= names {path.shorthand}, and no row has this path"
@@ -124,9 +129,15 @@ def _exact_path(pattern: str) -> VariantPath | None:
     return VariantPath(tuple(step.name for step in steps))
 
 
-def _paths_of(tape: Tape) -> Iterator[VariantPath]:
+def _paths_of(tape: Tape) -> list[Segments]:
+    """Return the segments of all paths of a tape, the root first."""
     names = [key.decode("utf-8", "replace") for key in tape.key_list]
-    paths: list[tuple[Segment, ...]] = [()]
-    for parent, key in tape.paths[1:_MAX_PATHS, [PATH.PARENT, PATH.KEY]].tolist():
+    paths: list[Segments] = [()]
+    for parent, key in tape.paths[1:, [PATH.PARENT, PATH.KEY]].tolist():
         paths.append((*paths[parent], names[key] if key >= 0 else WILDCARD))
-        yield VariantPath(paths[-1])
+    return paths
+
+
+def _with_elements(segments: Segments) -> Segments:
+    """Return segments with the path of all elements in place of positions."""
+    return tuple(segment if isinstance(segment, str) else WILDCARD for segment in segments)

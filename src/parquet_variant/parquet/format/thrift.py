@@ -69,41 +69,63 @@ def encode_struct(*fields: tuple[int, int, Any]) -> bytes:
     >>> encode_struct((1, I32, 5), (2, BINARY, None), (4, LIST, (BOOL, [True, False]))).hex()
     '150a3921010200'
     """
-    out, last = [], 0
+    out, last = bytearray(), 0
     for number, kind, value in fields:
         if value is None:
             continue
         code = _FALSE if kind == BOOL and not value else kind
-        out.append(field_header(number, code, last))
+        if 0 < number - last < 16:
+            out.append((number - last) << 4 | code)
+        else:
+            out += field_header(number, code, last)
         last = number
         if kind in (I32, I64):
-            out.append(_BYTES[value << 1] if 0 <= value < 64 else zigzag(value))
-        elif kind == BINARY:
-            out += varint(len(value)), value
+            _put_number(out, value)
         elif kind == STRUCT:
-            out.append(value)
+            out += value
+        elif kind == BINARY:
+            _put_binary(out, value)
         elif kind == LIST:
             _put_list(out, *value)
         elif kind == I8:
-            out.append(_BYTES[value & 0xFF])
+            out.append(value & 0xFF)
         elif kind != BOOL:
             raise ThriftError(f"cannot encode values of type code {kind}")
-    out.append(b"\0")
-    return b"".join(out)
+    out.append(0)
+    return bytes(out)
 
 
-def _put_list(out: list[bytes], kind: int, items: Any) -> None:
+def _put_number(out: bytearray, number: int) -> None:
+    """Append a signed number, as `zigzag` encodes it."""
+    number = number << 1 if number >= 0 else (-number << 1) - 1
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+
+
+def _put_binary(out: bytearray, value: bytes) -> None:
+    size = len(value)
+    if size < 0x80:
+        out.append(size)
+    else:
+        out += varint(size)
+    out += value
+
+
+def _put_list(out: bytearray, kind: int, items: Any) -> None:
     count = len(items)
-    out.append(_BYTES[count << 4 | kind] if count < 15 else _BYTES[0xF0 | kind] + varint(count))
+    out += _BYTES[count << 4 | kind] if count < 15 else _BYTES[0xF0 | kind] + varint(count)
     if kind == BOOL:
-        out.append(bytes(_TRUE if item else _FALSE for item in items))
+        out += bytes(_TRUE if item else _FALSE for item in items)
     elif kind == STRUCT:
-        out += items
+        out += b"".join(items)
     elif kind in (I32, I64):
-        out += map(zigzag, items)
+        for item in items:
+            _put_number(out, item)
     elif kind == BINARY:
         for item in items:
-            out += varint(len(item)), item
+            _put_binary(out, item)
     else:
         raise ThriftError(f"cannot encode lists of type code {kind}")
 

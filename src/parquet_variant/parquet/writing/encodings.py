@@ -3,15 +3,15 @@
 Owns the trials. Leaves writing to `writer`. A dictionary suits columns with repeated values; delta encodings suit
 increasing numbers, strings of varying lengths, and strings that share a prefix with the previous one. The trial
 measures which is smaller after compression. Long strings get a dictionary without a trial: its indices are negligible,
-and one dictionary page compresses better than many data pages. Columns that higher levels of zstd hardly compress
-better (hashes, identifiers, deltas) get a low level.
+and one dictionary page compresses better than many data pages. The level of zstd follows from the same trial: columns
+that hardly compress (hashes, identifiers, deltas) get a low level.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +35,9 @@ from parquet_variant.parquet.writing.arrow_leaves import leaf_arrays
 UNCOMPRESSED = ("none", "uncompressed")
 # The limit of a dictionary, large enough for values that repeat at a distance. pyarrow's default is 1 MiB.
 DICTIONARY_BYTES = 8 << 20
-_ROWS = 1_024
+_ROWS = 512
 # Entries of a column inside lists that are tried, from the same rows.
-_ENTRIES = 2_048
+_ENTRIES = 1_024
 # zstd level in trials of encodings: the level affects the time, but not which encoding is smallest.
 _TRIAL_LEVEL = 1
 # Mean bytes of strings from which a dictionary is used without a trial.
@@ -56,13 +56,10 @@ _REPEATING = 0.2
 _DELTA_GAIN = 0.01
 # The cost of compressing a byte, in bytes of the file: hashes without their shared prefix are hardly smaller, but take
 # a third of the time to compress.
-_BYTE_COST = 0.02
-# The defaults are 3 in zstd and Spark, 1 in pyarrow. The highest level here takes five times as long as the lowest.
-_LOWEST_LEVEL, _EASY_LEVEL, _LEVEL, _HARD_LEVEL = 1, 2, 3, 5
-# The bytes of a column on which levels are tried, and the share of these bytes that the highest level must save
-# compared with the second and the third level.
-_LEVEL_BYTES = 64 << 10
-_GAIN, _HARD_GAIN = 0.005, 0.01
+_BYTE_COST = 0.03
+# The defaults are 3 in zstd and Spark, 1 in pyarrow. Trials of levels took a tenth of an ingest and saved 2 % of the
+# bytes (docs/internals/performance-log.md).
+_LOWEST_LEVEL, _LEVEL = 1, 3
 # Columns that compress to more than this share get the lowest level.
 _INCOMPRESSIBLE = 0.5
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -71,6 +68,14 @@ Pages: TypeAlias = tuple[Bytes, ...]
 
 # The encoding of a column's values, empty for a dictionary, and zstd's level, by dotted leaf path.
 ColumnEncodings: TypeAlias = Mapping[str, tuple[str, int | None]]
+
+
+class Trial(NamedTuple):
+    """An encoding of values that was tried."""
+
+    name: str  # Empty for a dictionary.
+    cost: float  # The size in the file, and the time of zstd, in bytes.
+    share: float  # The compressed bytes, as a share of the encoded bytes.
 
 
 def choose_encodings(
@@ -122,35 +127,36 @@ def _chosen_encodings(
     chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", _LEVEL if has_levels else None))
     for path, leaf in filled.items():
         size = leaf.nbytes
-        if _gets_dictionary(leaf, size):
-            name, pages = "", _long_strings(leaf)
-        else:
-            name, pages = _smallest(leaf, compression) if size > least else ("", ())
-        chosen_encodings[path] = name, (_level_of(pages) if pages else _EASY_LEVEL) if has_levels else None
+        is_tried = size > least and not _gets_dictionary(leaf, size)
+        name, share = _smallest(leaf, compression) if is_tried else ("", 0.0)
+        level = _LOWEST_LEVEL if share > _INCOMPRESSIBLE else _LEVEL
+        chosen_encodings[path] = name, level if has_levels else None
     return {path: chosen_encodings[path] for path in leaves}
 
 
-def _smallest(leaf: pa.Array, compression: str) -> tuple[str, Pages]:
-    """Return the encoding that compresses best (empty for a dictionary), and the values in this encoding."""
+def _smallest(leaf: pa.Array, compression: str) -> tuple[str, float]:
+    """Return the encoding that compresses best (empty for a dictionary), and the share that its bytes compress to.
+
+    The share is 0 if it was not measured.
+    """
     kind = leaf_type_of(leaf.type)
     if kind is None or not is_encodable(Encoding.RLE_DICTIONARY, kind):
-        return "", ()
+        return "", 0.0
     values = leaf_values(leaf[:_ENTRIES], kind)
-    name, pages = "", _in_dictionary(values, kind)
+    pages = _in_dictionary(values, kind)
     # Values that repeat often are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
-        return name, pages
+        return "", 0.0
     level = _TRIAL_LEVEL if compression == "zstd" else None
-    least = _cost(pages, values, compression, level) if pages else math.inf
+    smallest = _trial("", pages, values, compression, level) if pages else Trial("", math.inf, 0.0)
     for encoding in _TRIED.get(kind.physical, _PLAIN):
         # Shared prefixes are tried only if values hardly repeat, because this is the slowest trial.
-        if encoding == Encoding.DELTA_BYTE_ARRAY and not name:
+        if encoding == Encoding.DELTA_BYTE_ARRAY and not smallest.name:
             break
-        tried = (_encode_values(values, encoding, kind),)
-        cost = _cost(tried, values, compression, level)
-        if cost < (1 - _DELTA_GAIN * (encoding != Encoding.PLAIN)) * least:
-            least, name, pages = cost, encoding.name, tried
-    return name, pages
+        tried = _trial(encoding.name, (_encode_values(values, encoding, kind),), values, compression, level)
+        if tried.cost < (1 - _DELTA_GAIN * (encoding != Encoding.PLAIN)) * smallest.cost:
+            smallest = tried
+    return smallest.name, smallest.share
 
 
 def _in_dictionary(values: LeafValues, kind: LeafType) -> Pages:
@@ -180,29 +186,15 @@ def _gets_dictionary(leaf: pa.Array, size: int) -> bool:
     return (texts or pa.types.is_large_binary(kind)) and size > _LONG_BYTES * (len(leaf) - leaf.null_count)
 
 
-def _long_strings(leaf: pa.Array) -> Pages:
-    """Return the bytes of strings that get a dictionary without a trial; nothing for dictionary-encoded columns."""
-    data = None if pa.types.is_dictionary(leaf.type) else leaf.buffers()[2]
-    return () if data is None else (np.frombuffer(data, np.uint8),)
-
-
 def _compressed_size(pages: Pages, compression: str, level: int | None = None) -> int:
     """Return the size of pages that are compressed separately, as in a file."""
     compress = compressor(compression, level)
     return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
 
 
-def _cost(pages: Pages, values: LeafValues, compression: str, level: int | None) -> float:
-    """Return the cost of pages: their size in the file, and the time of zstd, to which lengths add nothing."""
-    size = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
-    return _compressed_size(pages, compression, level) + _BYTE_COST * size
-
-
-def _level_of(pages: Pages) -> int:
-    """Return the zstd level for encoded values."""
-    first = tuple(page[:_LEVEL_BYTES] for page in pages)
-    size = sum(map(len, first))
-    easy, hard = (_compressed_size(first, "zstd", level) for level in (_EASY_LEVEL, _HARD_LEVEL))
-    if easy - hard < _GAIN * size:
-        return _LOWEST_LEVEL if easy > _INCOMPRESSIBLE * size else _EASY_LEVEL
-    return _HARD_LEVEL if _compressed_size(first, "zstd", _LEVEL) - hard >= _HARD_GAIN * size else _LEVEL
+def _trial(name: str, pages: Pages, values: LeafValues, compression: str, level: int | None) -> Trial:
+    plain = sum(map(len, pages))
+    size = _compressed_size(pages, compression, level)
+    # Lengths add nothing to the time of zstd.
+    slow = 0 if values.lengths is None else min(plain, len(values.data))
+    return Trial(name, size + _BYTE_COST * slow, size / max(plain, 1))

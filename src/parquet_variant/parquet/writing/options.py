@@ -21,7 +21,7 @@ from parquet_variant.query.selection import read_selection
 Writer: TypeAlias = Literal["native", "pyarrow"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
 DEFAULT_WRITER: Writer = "native"
-# The level of zstd for all columns; None chooses a level per column by trials. Higher levels than 9 take three to six
+# The level of zstd for all columns; None chooses a level per column. Higher levels than 9 take three to six
 # times as long as the default, and save at most 3 % more.
 _LEVEL_OF_EFFORT: dict[Effort, int | None] = {"fast": 1, "balanced": None, "small": 9}
 

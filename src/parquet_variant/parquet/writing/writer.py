@@ -107,9 +107,9 @@ class VariantWriter:
         Dotted schema paths of struct columns that are Variants; not needed for a `VariantArray`, or for an Arrow field
         with the extension name ``arrow.parquet.variant``.
     compression, compression_level
-        Codec of all columns (default: ``"zstd"``) and its level; None chooses a level of zstd per column by trials.
+        Codec of all columns (default: ``"zstd"``) and its level; None chooses a level of zstd per column.
     effort
-        ``"fast"`` (zstd level 1), ``"balanced"`` (a level per column by trials) or ``"small"`` (level 9): points of the
+        ``"fast"`` (zstd level 1), ``"balanced"`` (level 1 or 3 per column) or ``"small"`` (level 9): points of the
         frontier of speed and size (docs/performance.md).
     row_group_bytes
         Maximum Arrow bytes of a row group.
