@@ -10,6 +10,7 @@ import html
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -137,7 +138,7 @@ class ShreddingSchema:
         SchemaError
             For any other type (``unsupported-type``, ``bad-decimal``).
         """
-        return cls("primitive", type=type)
+        return _primitive(type) if isinstance(type, pa.DataType) else cls("primitive", type=type)
 
     @classmethod
     def array(cls, element: ShreddingSchema | pa.DataType) -> ShreddingSchema:
@@ -453,6 +454,11 @@ def _change_text(schema: ShreddingSchema | None) -> str:
     if schema is None:
         return "(not shredded)"
     return f"struct<{render_ddl(schema)}>" if schema.kind == "object" else render_ddl(schema)
+
+
+@lru_cache(maxsize=256)
+def _primitive(arrow: pa.DataType) -> ShreddingSchema:
+    return ShreddingSchema("primitive", type=arrow)
 
 
 def _node(schema: ShreddingSchema | pa.DataType) -> ShreddingSchema:

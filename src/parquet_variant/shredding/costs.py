@@ -163,7 +163,7 @@ def bytes_saved(path_profile: PathProfile, node: ShreddingSchema) -> int:
 
 
 def _typed_integers(path_profile: PathProfile, arrow: pa.DataType) -> int:
-    count = sum(path_profile.types.get(name, 0) for name in INTEGERS)
+    count = sum(count for name, count in path_profile.types.items() if name in INTEGERS)
     if not count or path_profile.int_range is None:
         return 0
     low, high = path_profile.int_range

@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantError
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import from_bytes
+from parquet_variant.kernels.arrow_buffers import from_bytes, to_numpy
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.shredding.profile_merge import (
     PathTable,
@@ -120,7 +121,7 @@ class Profile:
         table = table_of_rows(tape, paths, np.arange(tape.rows))
         null = int(np.count_nonzero(tape.row_start[1:] == tape.row_start[:-1]))
         sketch = merged_sketch(table.hashes)
-        sample = RowSample.of_tape(tape, paths, max_paths)
+        sample = RowSample.of_tape(tape, paths, table, max_paths)
         return cls(tape.rows, null, len(tape.nodes), capped(table, sketch, max_paths), sample, sketch, max_paths)
 
     @classmethod
@@ -257,36 +258,44 @@ class Profile:
         keys: list[bytes | None] = self.table.keys.to_pylist()
         return keys
 
-    @cached_property
-    def segments(self) -> list[str | Wildcard]:
-        """The last segment of each path; undefined for the root."""
-        return [WILDCARD if key is None else key.decode("utf-8", "replace") for key in self.keys]
+    def segment(self, number: int) -> str | Wildcard:
+        """Return the last segment of a path by its number; undefined for the root."""
+        key = self.keys[number]
+        return WILDCARD if key is None else key.decode("utf-8", "replace")
 
     @cached_property
-    def children(self) -> list[list[int]]:
-        """The numbers of the fields of each path in byte order, followed by that of its elements."""
-        keys, parents = self.keys, self.parent_index.tolist()
-        none: list[int] = []
-        children = [none] * len(keys)
-        for parent in set(parents[1:]):
-            children[parent] = []
-        elements = [number for number in range(1, len(keys)) if keys[number] is None]
-        fields = [number for number in range(1, len(keys)) if keys[number] is not None]
-        for number in (*sorted(fields, key=keys.__getitem__), *elements):  # type: ignore[arg-type]
-            children[parents[number]].append(number)
-        return children
+    def _children(self) -> tuple[Int64s, Int64s, list[int]]:
+        """The numbers of all paths by parent, fields in byte order before elements.
 
-    def child_number(self, parent: int, segment: str | Wildcard) -> int | None:
-        """Return the number of a path by the number of its parent and its last segment; None if it has no values."""
-        children, keys = self.children[parent], self.keys
-        if not isinstance(segment, str):
-            return children[-1] if children and keys[children[-1]] is None else None
-        fields = len(children) - (len(children) > 0 and keys[children[-1]] is None)
-        if "\ufffd" in segment:  # perhaps a key that is not UTF-8
-            return next((number for number in children[:fields] if self.segments[number] == segment), None)
-        key = segment.encode("utf-8", "surrogatepass")
-        at = bisect_left(children, key, 0, fields, key=keys.__getitem__)  # type: ignore[arg-type]
-        return children[at] if at < fields and keys[children[at]] == key else None
+        The children of path ``n`` are entries ``bounds[n]`` to ``bounds[n + 1]``, of which those from ``stops[n]`` on
+        are elements.
+        """
+        by_key = to_numpy(pc.array_sort_indices(self.table.keys)).astype(np.int64)  # nulls last
+        parents, count = self.parent_index, len(self.parent_index)
+        order = by_key[np.argsort(parents[by_key], kind="stable")]
+        bounds = np.searchsorted(parents[order], np.arange(count + 1))
+        elements = np.flatnonzero(to_numpy(self.table.keys.is_null()))
+        stops = bounds[1:] - np.bincount(parents[elements] + 1, minlength=count + 1)[1:]
+        return order, bounds, stops.tolist()
+
+    def fields(self, number: int) -> Int64s:
+        """Return the numbers of the fields of a path by its number, in byte order."""
+        order, bounds, stops = self._children
+        return order[bounds[number] : stops[number]]
+
+    def element(self, number: int) -> int | None:
+        """Return the number of the elements of a path by its number; None without elements."""
+        order, bounds, stops = self._children
+        return int(order[stops[number]]) if stops[number] < bounds[number + 1] else None
+
+    def field(self, number: int, name: str) -> int | None:
+        """Return the number of a field by the number of its object and its name; None if it has no values."""
+        fields, keys = self.fields(number), self.keys
+        if "\ufffd" in name:  # perhaps a key that is not UTF-8
+            return next((field for field in fields.tolist() if self.segment(field) == name), None)
+        key = name.encode("utf-8", "surrogatepass")
+        at = bisect_left(fields, key, key=keys.__getitem__)  # type: ignore[arg-type]
+        return int(fields[at]) if at < len(fields) and keys[fields[at]] == key else None
 
     @cached_property
     def parent_index(self) -> Int64s:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.arrow_buffers import from_bytes, from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.tapes.tape import Tape
@@ -100,7 +100,7 @@ class TapePaths:
     def of(cls, tape: Tape) -> TapePaths:
         """Return all paths of a tape, in its order."""
         hashes, depths = _identities(tape)
-        return cls(hashes, depths, from_bytes(tape.key_list, pa.binary()))
+        return cls(hashes, depths, tape.key_array)
 
 
 def table_of_rows(tape: Tape, paths: TapePaths, rows: npt.NDArray[np.intp]) -> PathTable:
@@ -208,7 +208,11 @@ def _merged_digits(left: PathTable, right: PathTable) -> tuple[Int64s, Int64s]:
 
 def merged_sketch(*hashes: Int64s) -> Int64s:
     """Return the smallest distinct hashes of several sets of paths."""
-    return np.unique(np.concatenate(hashes))[:_SKETCH]
+    together = np.concatenate(hashes)
+    # A hash occurs at most once per set.
+    most = _SKETCH * len(hashes)
+    smallest = np.partition(together, most)[:most] if len(together) > most else together
+    return np.unique(smallest)[:_SKETCH]
 
 
 def distinct_paths(sketch: Int64s) -> int:

@@ -33,6 +33,7 @@ _WIDTHS = np.array(
     + [3, 3],
     np.int64,
 )
+_INVERSE_POWERS = np.ldexp(1.0, -np.arange(256))
 # Bytes of the id and offset of a field in its object, and of the offset of an element: mostly 1 + 2, and 2.
 _FIELD_BYTES, _ELEMENT_BYTES = 3, 2
 
@@ -56,8 +57,13 @@ def inner_bytes_of(table: columns.PathTable, scalar_bytes: Int64s, parents: Int6
 def distinct_counts_of(table: columns.PathTable) -> Int64s:
     """Return `PathProfile.distinct` of each path."""
     registers = table.sketches
-    size, empty = registers.shape[1], np.count_nonzero(registers == 0, axis=1)
-    raw = 0.709 * size * size / np.ldexp(1.0, -registers.astype(np.int64)).sum(axis=1)
+    size, paths = registers.shape[1], len(registers)
+    # Most registers of rare paths are 0: only words of eight registers that are not all 0 are read.
+    words = np.ascontiguousarray(registers).view(np.uint64).ravel()
+    filled = np.flatnonzero(words)
+    of_path, values = filled // (size // 8), words[filled].view(np.uint8).reshape(-1, 8)
+    empty = size - np.bincount(of_path, np.count_nonzero(values, axis=1), paths)
+    raw = 0.709 * size * size / (size + np.bincount(of_path, _INVERSE_POWERS[values].sum(axis=1) - 8, paths))
     by_empty = size * np.log(size / np.maximum(empty, 1))
     return np.round(np.where((empty > 0) & (raw <= 2.5 * size), by_empty, raw)).astype(np.int64)
 
@@ -105,18 +111,20 @@ class ProfileArrays(Protocol):
         """`PathProfile.distinct` of each path."""
         ...
 
-    @property
-    def segments(self) -> list[str | Wildcard]:
-        """The last segment of each path."""
+    def segment(self, number: int) -> str | Wildcard:
+        """Return the last segment of a path."""
         ...
 
-    @property
-    def children(self) -> list[list[int]]:
-        """The numbers of the paths one segment below each path."""
+    def fields(self, number: int) -> Int64s:
+        """Return the numbers of the fields of a path, in byte order."""
         ...
 
-    def child_number(self, parent: int, segment: str | Wildcard) -> int | None:
-        """Return the number of a path by the number of its parent and its last segment."""
+    def element(self, number: int) -> int | None:
+        """Return the number of the elements of a path; None without elements."""
+        ...
+
+    def field(self, number: int, name: str) -> int | None:
+        """Return the number of a field of a path by name."""
         ...
 
     @property
@@ -140,12 +148,16 @@ class PathProfile:
     {<VariantType.NULL: 'null'>: 1, <VariantType.INT8: 'int8'>: 1, <VariantType.DECIMAL4: 'decimal4'>: 1}
     """
 
-    __slots__ = ("_index", "_profile", "_types")
+    __slots__ = ("_index", "_profile", "_types", "segment")
+
+    segment: str | Wildcard | None
+    """The last segment of the path; None for the root."""
 
     def __init__(self, profile: ProfileArrays, index: int) -> None:
         self._profile = profile
         self._index = index
         self._types: dict[VariantType, int] | None = None
+        self.segment = profile.segment(index) if index else None
 
     def _count(self, column: int) -> int:
         return int(self._profile.table.counts[self._index, column])
@@ -156,11 +168,6 @@ class PathProfile:
         return int(self._profile.table.hashes[self._index])
 
     # -- where it is
-
-    @property
-    def segment(self) -> str | Wildcard | None:
-        """The last segment of the path; None for the root."""
-        return self._profile.segments[self._index] if self._index else None
 
     @property
     def path(self) -> VariantPath:
@@ -181,19 +188,12 @@ class PathProfile:
     @property
     def children(self) -> list[PathProfile]:
         """The fields in byte order, followed by the elements."""
-        return [PathProfile(self._profile, number) for number in self._profile.children[self._index]]
+        return [*self.fields, *filter(None, [self.element])]
 
     @property
     def fields(self) -> list[PathProfile]:
         """The fields of its objects that the profile kept, in byte order."""
-        return [child for child in self.children if child.segment is not WILDCARD]
-
-    @property
-    def _field_numbers(self) -> Int64s:
-        numbers = self._profile.children[self._index]
-        if numbers and self._profile.segments[numbers[-1]] is WILDCARD:
-            numbers = numbers[:-1]
-        return np.array(numbers, np.int64)
+        return [PathProfile(self._profile, number) for number in self._profile.fields(self._index).tolist()]
 
     def largest_fields(self, limit: int, *, by_rows: bool) -> list[PathProfile]:
         """Return at most `limit` of the fields, in byte order.
@@ -201,7 +201,7 @@ class PathProfile:
         `by_rows`: if true, those in most rows, and of these those with most bytes; otherwise those with most values.
         Objects with tens of thousands of keys are common enough that the other fields must not cost a Python object.
         """
-        numbers = self._field_numbers
+        numbers = self._profile.fields(self._index)
         if len(numbers) > limit:
             counts = self._profile.value_counts[numbers]
             first = self._profile.table.counts[numbers, columns.ROWS] if by_rows else counts
@@ -213,14 +213,13 @@ class PathProfile:
     @property
     def element(self) -> PathProfile | None:
         """The elements of its arrays; None without elements."""
-        return self._child(WILDCARD)
+        return self._child(self._profile.element(self._index))
 
     def field(self, name: str) -> PathProfile | None:
         """Return a field by name, or None."""
-        return self._child(name)
+        return self._child(self._profile.field(self._index, name))
 
-    def _child(self, segment: str | Wildcard) -> PathProfile | None:
-        number = self._profile.child_number(self._index, segment)
+    def _child(self, number: int | None) -> PathProfile | None:
         return None if number is None else PathProfile(self._profile, number)
 
     # -- how often
@@ -352,7 +351,7 @@ class PathProfile:
     @property
     def key_count(self) -> int:
         """Number of distinct keys of its objects; an estimate if the profile omitted some."""
-        fields = self._field_numbers
+        fields = self._profile.fields(self._index)
         if self.field_count == int(self._profile.value_counts[fields].sum()):
             return len(fields)
         # The kept keys are those with the smallest hashes; their largest hash shows how dense the hashes are.

@@ -55,16 +55,21 @@ class RowSample:
     tables: tuple[PathTable, ...] = (no_paths(),) * (_HIGHEST + 1 - _LOWEST)
 
     @classmethod
-    def of_tape(cls, tape: Tape, paths: TapePaths, max_paths: int) -> RowSample:
-        """Return the sample of the rows of a tape."""
+    def of_tape(cls, tape: Tape, paths: TapePaths, all_rows: PathTable, max_paths: int) -> RowSample:
+        """Return the sample of the rows of a tape; `all_rows` has the figures of all its rows."""
         from parquet_variant.kernels.tapes.profile import row_levels
 
         levels = np.empty(tape.rows, np.int64)
         row_levels(tape.nodes, tape.row_start, paths.hashes, levels)
         levels = np.minimum(levels, _HIGHEST)
         rows_of = (np.flatnonzero(levels == level) for level in range(_HIGHEST, _LOWEST - 1, -1))
-        tables = (table_of_rows(tape, paths, rows) if len(rows) else no_paths() for rows in rows_of)
-        return cls._from_the_top(tables, max_paths)
+
+        def table_of(rows: npt.NDArray[np.intp]) -> PathTable:
+            if len(rows) == tape.rows:
+                return all_rows
+            return table_of_rows(tape, paths, rows) if len(rows) else no_paths()
+
+        return cls._from_the_top(map(table_of, rows_of), max_paths)
 
     @classmethod
     def _from_the_top(cls, tables: Iterator[PathTable], max_paths: int) -> RowSample:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import offsets_of
+from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import release
 from parquet_variant.kernels.compiling import helper, numbered
-from parquet_variant.kernels.memory import address_of, copy_spans
+from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.machine_code.signatures import Int64Table
 
 # Flag bits of a node's tag.
@@ -103,14 +104,16 @@ class Tape:
         return number
 
     @cached_property
+    def key_array(self) -> pa.BinaryArray:
+        """The keys as an array, by key id."""
+        addresses, lengths = self.keys[:, KEY.ADDRESS].copy(), self.keys[:, KEY.LENGTH].copy()
+        return filled_binary(lengths, partial(copy_spans, addresses, lengths))
+
+    @cached_property
     def key_list(self) -> list[bytes]:
         """The keys as bytes, by key id."""
-        addresses, lengths = self.keys[:, KEY.ADDRESS].copy(), self.keys[:, KEY.LENGTH].copy()
-        offsets = offsets_of(lengths)
-        target = np.empty(int(offsets[-1]), np.uint8)
-        copy_spans(addresses, lengths, address_of(target))
-        data = target.tobytes()
-        return [data[start:stop] for start, stop in pairwise(offsets.tolist())]
+        keys: list[bytes] = self.key_array.to_pylist()
+        return keys
 
     @cached_property
     def key_order(self) -> Int64s:

@@ -22,7 +22,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
 from parquet_variant.shredding.costs import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
-from parquet_variant.shredding.policies.column_types import ColumnType, best_column
+from parquet_variant.shredding.policies.column_types import ColumnType, best_column, has_scalar_column
 from parquet_variant.shredding.policies.completion import LEAST_ROW_SHARE, Completion, completions
 from parquet_variant.shredding.policies.decision import (
     Decision,
@@ -197,8 +197,7 @@ class _Walk:
 
     def common(self, child: PathProfile) -> bool:
         """Return whether a key of a map is frequent enough to be treated as a field."""
-        column = best_column(child) if child.share >= self.policy.maps.common else None
-        return column is not None and column.arrow is not None
+        return child.share >= self.policy.maps.common and has_scalar_column(child)
 
     def array(self, path_profile: PathProfile, path: VariantPath, column: ColumnType) -> bool:
         self.decisions.note(path, path_profile, "array", column.share, 0, mix(column))
@@ -255,10 +254,11 @@ class _Walk:
 
     def add_columns(self, completion: Completion) -> None:
         """Add the columns that complete an object, and replace the decisions about its rare keys."""
-        self.leaves |= completion.leaves
+        leaves = completion.leaves()
+        self.leaves |= leaves
         new: dict[VariantPath, Decisions] = {}
         depth = len(completion.path) + 1
-        for path, leaf in completion.leaves.items():
+        for path, leaf in leaves.items():
             key = VariantPath(path.segments[:depth])
             for length in range(depth, len(path) + 1):
                 node_path = VariantPath(path.segments[:length])

@@ -43,14 +43,10 @@ class ColumnType:
 
 def best_column(path_profile: PathProfile) -> ColumnType | None:
     """Return the column that holds most values; None if all values are Variant null."""
-    groups: dict[str, int] = {}
-    for variant_type, count in path_profile.types.items():
-        if variant_type != VariantType.NULL:
-            name = "number" if variant_type in EXACT_NUMERIC else str(variant_type)
-            groups[name] = groups.get(name, 0) + count
+    groups = _groups(path_profile)
     if not groups:
         return None
-    name = max(groups, key=lambda group: (groups[group], group))
+    name = _largest(groups)
     typed = groups.pop(name)
     if name == "number":
         arrow, held = exact_numeric(path_profile)
@@ -63,6 +59,26 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
     return ColumnType(ddl_name(arrow), arrow, typed, groups)
 
 
+def has_scalar_column(path_profile: PathProfile) -> bool:
+    """Return whether the best column is one of scalars."""
+    groups = _groups(path_profile)
+    return bool(groups) and _largest(groups) not in ("array", "object")
+
+
+def _groups(path_profile: PathProfile) -> dict[str, int]:
+    """Return the number of values by group of types, without Variant nulls."""
+    groups: dict[str, int] = {}
+    for variant_type, count in path_profile.types.items():
+        if variant_type != VariantType.NULL:
+            name = "number" if variant_type in EXACT_NUMERIC else str(variant_type)
+            groups[name] = groups.get(name, 0) + count
+    return groups
+
+
+def _largest(groups: dict[str, int]) -> str:
+    return max(groups, key=lambda group: (groups[group], group))
+
+
 def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     """Return the numeric type for the integers and decimals of a path, and the number of values that it surely holds.
 
@@ -70,7 +86,7 @@ def exact_numeric(path_profile: PathProfile) -> tuple[pa.DataType, int]:
     """
     types = path_profile.types
     if types.keys().isdisjoint(DECIMAL_TYPES):
-        return pa.int64(), sum(types.get(name, 0) for name in INTEGERS)
+        return pa.int64(), sum(count for name, count in types.items() if name in INTEGERS)
     wholes, scales = path_profile.decimals_by_whole_digits, path_profile.decimals_by_scale
     decimals = sum(scales)
     ints = sum(count for name, count in types.items() if name in EXACT_NUMERIC) - decimals

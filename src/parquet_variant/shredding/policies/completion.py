@@ -21,6 +21,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
+from parquet_variant.types import PrimitiveId
 
 # Minimum share of rows of a key. A row with a residual affects the 2,048 rows around it: at this share 2 % of the rows.
 LEAST_ROW_SHARE = 0.00001
@@ -43,8 +44,6 @@ class Completion:
     ----------
     path
         The object.
-    leaves
-        The new leaves of the schema, by path.
     keys
         The keys that get columns.
     share
@@ -54,10 +53,16 @@ class Completion:
     """
 
     path: VariantPath
-    leaves: dict[VariantPath, ShreddingSchema]
     keys: tuple[PathProfile, ...]
     share: float
     twins: tuple[str, str] | None = None
+
+    def leaves(self) -> dict[VariantPath, ShreddingSchema]:
+        """Return the new leaves of the schema, by path."""
+        leaves: dict[VariantPath, ShreddingSchema] = {}
+        for child in self.keys:
+            leaves |= typed_leaf(child, self.path / str(child.segment))
+        return leaves
 
 
 def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) -> Iterator[Completion]:
@@ -81,11 +86,8 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
             if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
         ]
         twins = _twins([*shredded, *(str(child.segment) for child in keys)])
-        new: dict[VariantPath, ShreddingSchema] = {}
-        for child in keys:
-            new |= typed_leaf(child, path / str(child.segment))
         levels = _LEVEL_BYTES * rows * _entropy(path_profile.rows / rows)
-        yield Completion(path, new, tuple(keys), len(keys) * (_KEY_BYTES * groups + levels) / size, twins)
+        yield Completion(path, tuple(keys), len(keys) * (_KEY_BYTES * groups + levels) / size, twins)
 
 
 def typed_leaf(path_profile: PathProfile, path: VariantPath) -> dict[VariantPath, ShreddingSchema]:
@@ -112,15 +114,13 @@ def typed_leaf(path_profile: PathProfile, path: VariantPath) -> dict[VariantPath
 
 def estimated_bytes(profile: Profile) -> float:
     """Return an estimate of the size of a file, from the values of each path and the number of distinct ones."""
-    plain = profile.scalar_bytes
+    plain, counts = profile.scalar_bytes, profile.value_counts
     largest = np.argsort(-plain)[:_COUNTED_PATHS]
     total = float(plain.sum() - plain[largest].sum())
-    for number in largest.tolist():
-        path_profile = PathProfile(profile, number)
-        count, size = path_profile.count, path_profile.scalar_bytes
-        if size and path_profile.null_count < count:
-            distinct = max(min(path_profile.distinct, count), 1)
-            total += min(size, distinct * size / count + count * log2(distinct + 1) / 8)
+    largest = largest[(plain[largest] > 0) & (profile.table.kinds[largest, PrimitiveId.NULL] < counts[largest])]
+    count, size = counts[largest], plain[largest]
+    distinct = np.clip(profile.distinct_counts[largest], 1, count)
+    total += float(np.minimum(size, distinct * size / count + count * np.log2(distinct + 1) / 8).sum())
     return total * _COMPRESSED
 
 
