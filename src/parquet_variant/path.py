@@ -96,10 +96,7 @@ class VariantPath:
             raise PathError(f"a path is a {kind}: give a string, such as '$.a[0]', or a sequence of segments")
         object.__setattr__(self, "segments", tuple(segments))
         for segment in self.segments:
-            if isinstance(segment, bool) or not isinstance(segment, (str, int, Wildcard)):
-                raise PathError(f"path segment {segment!r} is not a key (str), an index (int) or WILDCARD")
-            if isinstance(segment, int) and not 0 <= segment <= _MAX_INDEX:
-                raise PathError(f"path index {segment} is outside 0 to {_MAX_INDEX}", reason="bad-index")
+            _check_segment(segment)
 
     @classmethod
     def parse(cls, path: str | VariantPath | Iterable[Segment]) -> VariantPath:
@@ -121,7 +118,10 @@ class VariantPath:
 
     def child(self, segment: Segment) -> VariantPath:
         """Return the path extended by one segment; the operator ``/`` does the same."""
-        return VariantPath((*self.segments, segment))
+        _check_segment(segment)
+        path = object.__new__(VariantPath)
+        object.__setattr__(path, "segments", (*self.segments, segment))
+        return path
 
     def __truediv__(self, segment: Segment) -> VariantPath:
         return self.child(segment)
@@ -161,6 +161,15 @@ class VariantPath:
 
     def __repr__(self) -> str:
         return f"VariantPath({str(self)!r})"
+
+
+def _check_segment(segment: Segment) -> None:
+    if isinstance(segment, str):
+        return
+    if isinstance(segment, bool) or not isinstance(segment, (int, Wildcard)):
+        raise PathError(f"path segment {segment!r} is not a key (str), an index (int) or WILDCARD")
+    if isinstance(segment, int) and not 0 <= segment <= _MAX_INDEX:
+        raise PathError(f"path index {segment} is outside 0 to {_MAX_INDEX}", reason="bad-index")
 
 
 def _segment_text(segment: Segment) -> str:

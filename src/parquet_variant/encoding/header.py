@@ -13,6 +13,7 @@ from parquet_variant.types import TYPE_OF_ID, BasicType, PrimitiveId
 
 MAX_SHORT_STRING = 63
 _MAX_SMALL_COUNT = 255
+_LAST_TYPE_ID = max(PrimitiveId)
 
 
 def read_uint(data: bytes, at: int, width: int, stop: int) -> int:
@@ -115,9 +116,9 @@ def value_size(data: bytes, at: int, stop: int) -> int:
     if basic == BasicType.SHORT_STRING:
         size = 1 + bits
     elif basic == BasicType.PRIMITIVE:
-        if bits > max(PrimitiveId):
+        if bits > _LAST_TYPE_ID:
             raise MalformedVariantError(
-                f"unknown primitive type id {bits}: 0 to {max(PrimitiveId)} are defined",
+                f"unknown primitive type id {bits}: 0 to {_LAST_TYPE_ID} are defined",
                 reason="unknown-type",
                 offset=at,
             )

@@ -102,34 +102,36 @@ class ExploreReport:
         return list(largest)
 
     def _path_table(self, paths: list[VariantPath]) -> dict[str, list[Any]]:
-        number = {path: at for at, path in enumerate(paths)}
+        number = {path.segments: at for at, path in enumerate(paths)}
         kinds: dict[VariantPath, str] = dict(self.types)
         for shape in reversed(self.footers.shapes if self.footers is not None else []):
             kinds |= shape.kinds
         scale = self.rows / self.sample.rows if self.sample.rows else 0.0
-        rows: list[dict[str, Any]] = []
-        for path in paths:
-            sample = self.sample.paths.get(path) or _NOT_SAMPLED
-            row = {
-                "parent": number[path.parent] if path.segments else -1,
-                # null stands for the elements of an array: no key of JSON is null.
-                "key": (path.segments[-1] if isinstance(path.segments[-1], str) else None) if path.segments else "$",
-                "kind": kinds.get(path),
-                "column": sample.column,
-                "share": round(sample.row_share, 5),
-                "count": round(sample.count * scale),
-                "kinds": {kind: round(count * scale) for kind, count in sample.kinds.items()},
-                "distinct": sample.distinct,
-                "lower": sample.lower,
-                "upper": sample.upper,
-                "encoded": round(sample.bytes * scale),
-                "typed": None if sample.typed_bytes is None else round(sample.typed_bytes * scale),
-                "reason": sample.reason,
-                "chosen": int(sample.chosen),
-                "examples": sample.examples,
-            }
-            rows.append(row)
-        return {name: [row[name] for row in rows] for name in rows[0]}  # the root is always present
+        samples = [self.sample.paths.get(path) or _NOT_SAMPLED for path in paths]
+        return {
+            "parent": [number[path.segments[:-1]] if path.segments else -1 for path in paths],
+            # null stands for the elements of an array: no key of JSON is null.
+            "key": [_key(path) for path in paths],
+            "kind": [kinds.get(path) for path in paths],
+            "column": [sample.column for sample in samples],
+            "share": [round(sample.row_share, 5) for sample in samples],
+            "count": [round(sample.count * scale) for sample in samples],
+            "kinds": [{kind: round(count * scale) for kind, count in sample.kinds.items()} for sample in samples],
+            "distinct": [sample.distinct for sample in samples],
+            "lower": [sample.lower for sample in samples],
+            "upper": [sample.upper for sample in samples],
+            "encoded": [round(sample.bytes * scale) for sample in samples],
+            "typed": [None if sample.typed_bytes is None else round(sample.typed_bytes * scale) for sample in samples],
+            "reason": [sample.reason for sample in samples],
+            "chosen": [int(sample.chosen) for sample in samples],
+            "examples": [sample.examples for sample in samples],
+        }
+
+
+def _key(path: VariantPath) -> str | None:
+    if not path.segments:
+        return "$"
+    return path.segments[-1] if isinstance(path.segments[-1], str) else None
 
 
 _NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, None, None, 0)

@@ -1,13 +1,13 @@
 """A bounded sample of rows from any source, and its figures for every path.
 
-Owns how much is read, and the figures by path that footers do not have: types, distinct values, examples, and the cost
-of typing a path. Leaves profiling and the choice of a schema to `shredding`.
+Owns how much is read, and the figures by path that footers do not have: types, distinct values, and the cost of typing
+a path. Leaves example values to `examples`, and profiling and the choice of a schema to `shredding`.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.encoding.variant import Variant
+from parquet_variant.explorer.examples import examples_of
 from parquet_variant.functions.parse_json import try_parse_json
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.functions.value_edits import variant_normalize
@@ -24,26 +24,18 @@ from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.operations.inspect import inspect
 from parquet_variant.parquet.writing.write import write
-from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.path import Segment, VariantPath
 from parquet_variant.schema.parquet_reader import open_parquet
-from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.column_types import best_column
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.shredding.slow_paths import slow_paths
-from parquet_variant.types import VariantType
 
 _ROWS = 20_000
 _BYTES = 8 << 20
 _ROW_GROUPS = 8
-# Rows that are searched for example values, and the length of an example.
-_EXAMPLE_ROWS = 400
-_EXAMPLES = 3
-_TEXT = 60
-# Values that are visited to find examples.
-_EXAMPLE_VALUES = 12_000
 # The largest number of paths whose columns are written and measured, not estimated.
 _MEASURED = 2_000
 
@@ -94,6 +86,8 @@ def parquet_rows(sources: Sequence[ParquetSource], column: str | None) -> Varian
         with open_file(source) as file:
             variant = choose_column(file.schema, column, file.name)
             parts += _first_rows(file, variant, _ROWS // len(sampled), _BYTES // len(sampled))
+    if any(part.storage.type != parts[0].storage.type for part in parts):  # files of several writers
+        parts = [variant_normalize(part) for part in parts]
     return VariantArray.concat(parts) if parts else VariantArray.from_pylist([])
 
 
@@ -109,15 +103,21 @@ def _first_rows(file: OpenFile, variant: VariantColumn, rows: int, size: int) ->
         )
         reader: Any = opened.reader
         groups = list(range(file.metadata.num_row_groups))[:1]
+        row_bytes = max((_row_bytes(file.metadata.row_group(number), leaves) for number in groups), default=1)
+        rows = max(min(rows, size // row_bytes), 1)
         for batch in reader.iter_batches(min(rows, 1024), groups, column_indices=leaves, use_threads=False):
             table = file.in_file_types(pa.Table.from_batches([batch]), leaves)
-            part = variant_normalize(VariantArray(nested_array(table, variant.path)))
-            assert isinstance(part, VariantArray)
+            part = VariantArray(nested_array(table, variant.path)).to_unshredded()
             yield part
             rows -= len(part)
             size -= part.storage.nbytes
             if rows <= 0 or size <= 0:
                 return
+
+
+def _row_bytes(group: Any, leaves: Sequence[int]) -> int:
+    """Return the mean of the decompressed bytes of a row."""
+    return int(sum(group.column(leaf).total_uncompressed_size for leaf in leaves)) // max(group.num_rows, 1) + 1
 
 
 def json_rows(lines: Iterable[pa.Array]) -> VariantArray:
@@ -147,26 +147,34 @@ def sample_of(rows: VariantArray) -> Sample:
     (100, {'int8': 50, 'string': 50}, 'string', ['int8', 'string'])
     """
     profile = Profile.of_array(rows)
-    result = infer(profile)
+    result = AutoPolicy().choose(profile)
     decisions = {decision.path.segments: decision for decision in result.decisions}
     reasons: dict[tuple[Segment, ...], str] = {}  # that of the path, or of the nearest path above with a decision
-    paths = {}
-    for path_profile in profile:  # parents first
-        path = path_profile.path
-        decision = decisions.get(path.segments)
-        reason = reasons.get(path.segments[:-1], "") if decision is None else decision.reason
-        reasons[path.segments] = reason
-        paths[path] = _of_profile(path_profile, reason)
+    paths: dict[VariantPath, PathSample] = {}
+    by_segments: dict[tuple[Segment, ...], PathSample] = {}
+    stack = [(profile.root, VariantPath())] if profile.root is not None else []
+    while stack:  # parents first
+        path_profile, path = stack.pop()
+        segments = path.segments
+        decision = decisions.get(segments)
+        reason = reasons.get(segments[:-1], "") if decision is None else decision.reason
+        reasons[segments] = reason
+        paths[path] = by_segments[segments] = _of_profile(path_profile, reason)
         paths[path].chosen = decision is not None and decision.shredded
+        for child in reversed(path_profile.children):
+            assert child.segment is not None
+            stack.append((child, path / child.segment))
     texts = to_json(rows)
-    _add_examples(rows, paths)
+    for segments, examples in examples_of(rows, profile.values).items():
+        if (of_path := by_segments.get(segments)) is not None:
+            of_path.examples = examples
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
         unshredded, residual = _write_sample(rows, None, Path(folder) / "unshredded.parquet")[:2]
         shredded = unshredded
         if any(sample.chosen for sample in paths.values()):
             shredded = _write_sample(rows, result, Path(folder) / "shredded.parquet")[0]
         if len(paths) <= _MEASURED:
-            wide = infer(profile, AutoPolicy(min_row_share=0.0, max_columns=_MEASURED))
+            wide = AutoPolicy(min_row_share=0.0, max_columns=_MEASURED).choose(profile)
             for path, size in _write_sample(rows, wide, Path(folder) / "wide.parquet")[2].items():
                 if path in paths:
                     paths[path].typed_bytes = size
@@ -210,44 +218,3 @@ def _write_sample(
     by_path = {VariantPath.parse(entry.path): entry.bytes for entry in report.paths}
     total = sum(by_path.values()) + report.metadata_bytes
     return total, by_path[VariantPath()], by_path
-
-
-def _add_examples(rows: VariantArray, paths: dict[VariantPath, PathSample]) -> None:
-    """Add examples of every type at every path from the first rows."""
-    by_segments = {path.segments: sample for path, sample in paths.items()}
-    visited = 0
-    for number in range(min(len(rows), _EXAMPLE_ROWS)):
-        value = rows[number]
-        if value is not None and visited < _EXAMPLE_VALUES:
-            visited += _visit(value, (), number, by_segments)
-
-
-def _visit(value: Variant, at: tuple[Segment, ...], row: int, paths: Mapping[tuple[Segment, ...], PathSample]) -> int:
-    """Add a value and the values inside it to the examples; return how many there are."""
-    figures = paths.get(at)
-    if figures is None:
-        return 1
-    kind = value.type
-    examples = figures.examples.setdefault(str(kind), [])
-    if len(examples) < _EXAMPLES:
-        text = _short_json(value)
-        if all(text != other for _, other in examples):
-            examples.append((row, text))
-    visited = 1
-    if kind == VariantType.OBJECT:
-        for name, child in value.items():
-            visited += _visit(child, (*at, name), row, paths)
-    elif kind == VariantType.ARRAY:
-        for child in value:
-            visited += _visit(child, (*at, WILDCARD), row, paths)
-    return visited
-
-
-def _short_json(value: Variant) -> str:
-    """Return the beginning of a value as JSON; only this part is converted."""
-    text = ""
-    for piece in value.json_pieces():
-        text += piece
-        if len(text) > _TEXT:
-            return text[: _TEXT - 1] + "…"
-    return text

@@ -6,7 +6,7 @@ text of decisions to `explain`.
 
 from __future__ import annotations
 
-from parquet_variant.path import Wildcard
+from parquet_variant.path import Segment, Wildcard
 from parquet_variant.shredding.policies.completion import LEAST_ROW_SHARE
 from parquet_variant.shredding.policies.decision import Decision, InferenceResult
 
@@ -35,19 +35,25 @@ def slow_paths(result: InferenceResult) -> list[str]:
         lines.append(
             f"DuckDB 2.0 reads all typed paths slowly: {untyped[0].shorthand} has a column without a type{remedy}"
         )
+    children: dict[tuple[Segment, ...], list[Decision]] = {}
     for decision in result.decisions:
-        if decision.type == "object" and not any(isinstance(step, Wildcard) for step in decision.path.segments):
-            lines += _slow_object(result, decision, remedy)
+        if decision.path.segments:
+            children.setdefault(decision.path.segments[:-1], []).append(decision)
+    for decision in result.decisions:
+        segments = decision.path.segments
+        if decision.type == "object" and not any(isinstance(step, Wildcard) for step in segments):
+            lines += _slow_object(decision, children.get(segments, []), remedy)
     return lines
 
 
-def _slow_object(result: InferenceResult, decision: Decision, remedy: str) -> list[str]:
+def _slow_object(decision: Decision, children: list[Decision], remedy: str) -> list[str]:
     """Return the line of an object with typed paths and keys in its residual, if it is slow.
+
+    `children`: the decisions about its fields.
 
     The reason of the decision says what `AutoPolicy.completion` found: the cost, or why columns do not help.
     """
     path = decision.path
-    children = [item for item in result.decisions if item.path.segments and item.path.parent == path]
     residual = [child for child in children if not child.shredded and child.row_share >= LEAST_ROW_SHARE]
     if not residual or len(residual) == len(children):
         return []

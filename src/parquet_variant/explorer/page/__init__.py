@@ -40,7 +40,7 @@ def _assembled(template: str, title: str, scripts: tuple[str, ...], document: di
         title=html.escape(f"{title} – parquet-variant"),
         style=parts.joinpath("style.css").read_text("utf-8"),
         script="\n".join(parts.joinpath(name).read_text("utf-8") for name in scripts),
-        data=base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 9)).decode(),
+        data=base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"))).decode(),
     )
 
 

@@ -232,7 +232,7 @@ class _Walk:
         has_untyped = any(leaf.kind == "variant" for leaf in self.leaves.values())
         if not budget or has_untyped:
             return  # one column without a type makes DuckDB ignore all typed columns
-        incomplete: list[VariantPath] = []
+        incomplete: dict[VariantPath, str] = {}  # with the reasons
         for completion in completions(self.profile, dict(self.leaves)):
             path, count = completion.path, len(completion.keys)
             if not count or any(path.segments[: len(above)] == above.segments for above in incomplete):
@@ -246,11 +246,13 @@ class _Walk:
                 budget -= completion.share
                 self.add_columns(completion)
                 continue
-            incomplete.append(path)
-            self.decisions = Decisions(
-                replace(decision, reason=f"{decision.reason}; {words}") if decision.path == path else decision
-                for decision in self.decisions
-            )
+            incomplete[path] = words
+        self.decisions = Decisions(
+            replace(decision, reason=f"{decision.reason}; {incomplete[decision.path]}")
+            if decision.path in incomplete
+            else decision
+            for decision in self.decisions
+        )
 
     def add_columns(self, completion: Completion) -> None:
         """Add the columns that complete an object, and replace the decisions about its rare keys."""

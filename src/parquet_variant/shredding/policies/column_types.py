@@ -23,6 +23,18 @@ _NARROW = 18
 # Share of the decimals that may stay in the residual to make the column 8 instead of 16 bytes wide.
 _OUTLIERS = 0.01
 
+# The name and Arrow type of the column for values of one type; decimals have one per precision.
+_COLUMN_OF_TYPE: dict[VariantType, tuple[str, pa.DataType | None]] = {
+    **{
+        name: (ddl_name(info.arrow), info.arrow)
+        for name, info in TYPES.items()
+        if info.arrow is not None and info.precision is None
+    },
+    **dict.fromkeys(INTEGERS, (ddl_name(pa.int64()), pa.int64())),
+    VariantType.ARRAY: ("array", None),
+    VariantType.OBJECT: ("object", None),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
@@ -43,6 +55,11 @@ class ColumnType:
 
 def best_column(path_profile: PathProfile) -> ColumnType | None:
     """Return the column that holds most values; None if all values are Variant null."""
+    types = path_profile.types
+    if len(types) == 1:
+        [(variant_type, count)] = types.items()
+        if (column := _COLUMN_OF_TYPE.get(variant_type)) is not None:
+            return ColumnType(*column, count, {})
     groups = _groups(path_profile)
     if not groups:
         return None
@@ -53,10 +70,7 @@ def best_column(path_profile: PathProfile) -> ColumnType | None:
         if held < typed:
             groups[f"number beyond {ddl_name(arrow)}"] = typed - held
         return ColumnType(ddl_name(arrow), arrow, held, groups)
-    if name in ("array", "object"):
-        return ColumnType(name, None, typed, groups)
-    arrow = TYPES[VariantType(name)].arrow
-    return ColumnType(ddl_name(arrow), arrow, typed, groups)
+    return ColumnType(*_COLUMN_OF_TYPE[VariantType(name)], typed, groups)
 
 
 def has_scalar_column(path_profile: PathProfile) -> bool:
