@@ -2,7 +2,8 @@
 
 Each point is the ingest of one generated file in a process of its own, two threads, schema inferred: median of the
 rounds, whose points are interleaved. Time is CPU time, which other work on the machine disturbs least. The kernels are
-compiled and one small file is taken in before the clock starts.
+compiled and one small file is taken in before the clock starts. The data that grows are JSONBench's events in links to one
+file of 100 MB, up to `GROWTH_GB` gigabytes (1; 10 takes some five minutes).
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.data import ROOT, data_sets, scratch
+from benchmarks.data import ROOT, scratch
+from benchmarks.works.jsonbench import generated
 
 _FIELDS = 10
 _BYTES = 48_000_000
+_EVENTS = 209_000  # 100 MB
 _RUN = r"""
 import json, re, resource, sys
 import parquet_variant as pv
 small, source, dest = sys.argv[1:]
 pv.ingest([small], dest + "-small", threads=2)
 before = resource.getrusage(resource.RUSAGE_SELF)
-rows = pv.ingest([source], dest, threads=2).rows
+rows = pv.ingest(source, dest, threads=2).rows
 after = resource.getrusage(resource.RUSAGE_SELF)
 cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 # Not ru_maxrss: that begins with the peak of the process which started this one.
@@ -34,7 +38,14 @@ peak = int(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1]) / 
 print(json.dumps([rows, cpu, peak]))
 """
 
-Point = tuple[int, Path, int]  # x, file, rows
+
+class Point(NamedTuple):
+    """One ingest: where it stands in the plot, and its input."""
+
+    x: float
+    source: Path  # a file, or a directory of files
+    rows: int
+    size: int  # bytes
 
 
 def table(rounds: int) -> str:
@@ -52,15 +63,15 @@ def table(rounds: int) -> str:
     ):
         points = list(make())
         measured = _measured(points, rounds)
-        sizes = [file.stat().st_size / 1e8 for _, file, _ in points]
-        rates = [cpu / size for (cpu, _), size in zip(measured, sizes, strict=True)]
-        for (x, *_), size, (cpu, peak), rate in zip(points, sizes, measured, rates, strict=True):
+        rates = [1e8 * cpu / point.size for (cpu, _), point in zip(measured, points, strict=True)]
+        for point, (cpu, peak), rate in zip(points, measured, rates, strict=True):
             parts.append(
-                f"| {title} | {x:,} | {100 * size:.0f} | {cpu:.2f} | {rate:.2f} | {rate / rates[0]:.2f} | {peak:.0f} |"
+                f"| {title} | {point.x:,} | {point.size / 1e6:.0f} | {cpu:.2f} | {rate:.2f} | {rate / rates[0]:.2f} "
+                f"| {peak:.0f} |"
             )
-        _plot(title, [x for x, *_ in points], rates, [peak for _, peak in measured], logarithmic)
-        for _, file, _ in points:
-            file.unlink(missing_ok=True)
+        _plot(title, [point.x for point in points], rates, [peak for _, peak in measured], logarithmic)
+        for point in points:
+            subprocess.run(["rm", "-rf", point.source], check=True)
     pictures = " ".join(f"![growth with {name}](plots/growth-{name}.png)" for name in ("data", "paths", "depth"))
     return "\n".join([*parts, "", pictures, ""])
 
@@ -70,26 +81,29 @@ def _measured(points: list[Point], rounds: int) -> list[tuple[float, float]]:
     small = scratch() / "growth-small.ndjson"
     small.write_text('{"a": 1}\n')
     for _ in range(rounds):
-        for (_, file, rows), runs in zip(points, found, strict=True):
+        for point, runs in zip(points, found, strict=True):
             dest = scratch() / "growth-out"
-            command = [sys.executable, "-c", _RUN, str(small), str(file), str(dest)]
+            command = [sys.executable, "-c", _RUN, str(small), str(point.source), str(dest)]
             run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=dict(os.environ))
             subprocess.run(["rm", "-rf", dest, f"{dest}-small"], check=True)
             count, cpu, peak = json.loads(run.stdout)
-            assert count == rows, (count, rows)
+            assert count == point.rows, (count, point.rows)
             runs.append((cpu, peak))
     return [(statistics.median(cpu for cpu, _ in runs), statistics.median(peak for _, peak in runs)) for runs in found]
 
 
 def _data() -> Iterable[Point]:
-    """Windows events, 1, 4 and 16 times."""
-    source = next(data for data in data_sets() if data.name == "windows_events")
-    for times in (1, 4, 16):
-        file = scratch() / f"growth-data-{times}.ndjson"
-        with file.open("wb") as out:
-            for _ in range(times):
-                out.write(source.text)
-        yield times, file, times * len(source.lines)
+    """JSONBench's events, in files that are one file."""
+    events = generated(_EVENTS)
+    for gigabytes in (0.1, 0.3, 1, 3, 10):
+        if gigabytes > float(os.environ.get("GROWTH_GB", "1")):
+            return
+        folder = scratch() / f"growth-data-{gigabytes}"
+        folder.mkdir()
+        files = round(gigabytes * 10)
+        for number in range(files):
+            (folder / f"{number}.ndjson").hardlink_to(events)
+        yield Point(gigabytes, folder, files * _EVENTS, files * events.stat().st_size)
 
 
 def _paths() -> Iterable[Point]:
@@ -124,10 +138,10 @@ def _file(what: str, x: int, row: Callable[[], dict[str, object]]) -> Point:
         while written < _BYTES:
             written += out.write(json.dumps(row()) + "\n")
             rows += 1
-    return x, file, rows
+    return Point(x, file, rows, written)
 
 
-def _plot(title: str, x: list[int], rates: list[float], peaks: list[float], logarithmic: bool) -> None:
+def _plot(title: str, x: list[float], rates: list[float], peaks: list[float], logarithmic: bool) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -137,7 +151,7 @@ def _plot(title: str, x: list[int], rates: list[float], peaks: list[float], loga
     for axes, values, label in ((left, rates, "CPU s per 100 MB"), (right, peaks, "peak memory, MB")):
         axes.plot(x, values, marker="o")
         axes.set_ylim(0, max(values) * 1.2)
-        axes.set_xlabel({"data": "times the data", "paths": "paths", "depth": "depth"}[title])
+        axes.set_xlabel({"data": "GB", "paths": "paths", "depth": "depth"}[title])
         axes.set_ylabel(label)
         if logarithmic:
             axes.set_xscale("log")

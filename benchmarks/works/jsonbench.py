@@ -72,13 +72,18 @@ def _rows() -> int:
     return int(os.environ.get("JSONBENCH_ROWS", "1000000"))
 
 
-@cache
 def events() -> Path:
     """The events as NDJSON."""
-    path = scratch() / f"jsonbench-{_rows()}.json"
+    return generated(_rows())
+
+
+@cache
+def generated(rows: int) -> Path:
+    """A file of as many events."""
+    path = scratch() / f"jsonbench-{rows}.json"
     if not path.exists():
         maker = Path(os.environ.get("VARIANT_TEST_DATA") or ROOT / "../shared").resolve() / "tools" / "jsonbench.py"
-        subprocess.run([sys.executable, str(maker), str(_rows()), str(path)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, str(maker), str(rows), str(path)], check=True, stdout=subprocess.DEVNULL)
     return path
 
 
