@@ -14,14 +14,15 @@ from typing import Any, Literal, Unpack
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import InputFormat, OutputFormat
 from parquet_variant.contracts.contract_check import ContractCheck
-from parquet_variant.errors import VariantFileError, check_choice, check_names
+from parquet_variant.errors import check_choice, check_names
 from parquet_variant.ingestion.job import IngestJob, profile_sources
+from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.ingestion.request import IngestOptions, IngestRequest, Sources, TextKeywords, TextOptions
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
-from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.ingestion.task import profile_splits, read_arrays
+from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.engine import Progress, ThreadEngine
+from parquet_variant.io.parallel import thread_count
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import locate
 from parquet_variant.parquet.reading.read import profile_column
@@ -287,6 +288,7 @@ def read_json(
     root: str | None = None,
     types: Mapping[str, str] | str | None = None,
     detect_timestamps: bool | None = None,
+    threads: int | None = None,
     **parse: Any,
 ) -> VariantArray:
     """Read JSON files into one array with one value per row.
@@ -308,6 +310,8 @@ def read_json(
         Path of the rows in each document, such as ``$.items[*]``.
     types, detect_timestamps
         Strings to type as dates, timestamps, UUIDs or binary; see `pv.ingest`.
+    threads
+        Number of threads (default: one per CPU that this process may use).
     **parse
         Options of `parse_json`, CSV or XML; see `pv.ingest`.
 
@@ -342,10 +346,8 @@ def read_json(
         schema_types=schema_types,
         detect_timestamps=detect_timestamps,
     )
-    splits = [Split(file) for file in find_input_files(sources, options.exclude)]
+    files = JsonFiles.of(sources, options)
     if options.texts.auto:
-        options = replace(options, texts=options.texts.resolved(profile_splits(splits, options).profile))
-    arrays = [rows.variants for rows in read_arrays(splits, schema, options) if len(rows)]
-    if not arrays:
-        raise VariantFileError("the sources hold no JSON value: name files that contain at least one", reason="no-rows")
-    return VariantArray.concat(arrays)
+        profile = profile_splits(files.splits, options, thread_count(threads)).profile
+        files = replace(files, text=replace(options, texts=options.texts.resolved(profile)))
+    return VariantArray.concat(list(files.arrays(lambda array: array, schema=schema, threads=threads)))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from parquet_variant.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
     from parquet_variant.parquet.format.files import ParquetSource
     from parquet_variant.schema.shredding_schema import ShreddingSchema
+    from parquet_variant.sql_query.json_table import JsonTable
 
 
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
@@ -55,7 +56,8 @@ class BoundTable:
     timestamp: Any = field(default=None, kw_only=True)
     # The Parquet files that hold its rows; empty for other formats and rows in memory.
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
-    in_memory: ValuesInMemory | None = field(default=None, kw_only=True)  # Its rows, if they are in memory.
+    # Facts about its values, if they are in memory or in JSON files.
+    values: ValuesInMemory | JsonTable | None = field(default=None, kw_only=True)
     # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
@@ -84,8 +86,8 @@ class BoundTable:
             return None
         name, path = place
         try:
-            if self.in_memory is not None:
-                return self.in_memory.common_type(name, path)
+            if self.values is not None:
+                return self.values.common_type(name, path)
             return common_type(self.parquet_files(), name, path)
         except VariantError:  # whoever reads the file reports it
             return None
@@ -122,8 +124,8 @@ class BoundTable:
 
         derived = self.derived.get(variant)
         try:
-            if self.in_memory is not None:
-                return self.in_memory.keys(variant if derived is None else derived.column)
+            if self.values is not None:
+                return self.values.keys(variant if derived is None else derived.column)
             files = self.parquet_files()
             return keys_of_files(files, variant if derived is None else derived.column) if files else None
         except VariantError:  # whoever reads the values reports it
@@ -235,9 +237,7 @@ def _of_path(source: Any, name: str, version: int | None, timestamp: Any) -> Bou
     if is_csv(source):
         return _arrow_table(read_csv(source), name)
     if is_json(source):
-        from parquet_variant.ingestion.ingest import read_json
-
-        return bind_table(read_json(source), name)
+        return _json_table(source, name)
     return _parquet_table(source, name)
 
 
@@ -401,7 +401,18 @@ def _rename_columns(predicate: Predicate, names: Mapping[str, str]) -> Predicate
     return replace(predicate, column=names[predicate.column])
 
 
-# ---- Arrow data
+# ---- JSON and Arrow data
+
+
+def _json_table(source: Any, name: str) -> BoundTable:
+    from parquet_variant.ingestion.json_files import JsonFiles
+    from parquet_variant.sql_query.json_table import COLUMN, JsonTable
+
+    files = JsonFiles.of(source)
+    table = JsonTable(files)
+    names = [split.file.name for split in files.splits]
+    columns = TableColumns([COLUMN], {})
+    return BoundTable(name, columns, (COLUMN,), table.scan, skips=False, files=names, values=table)
 
 
 def _arrow_table(table: pa.Table, name: str) -> BoundTable:
@@ -411,7 +422,7 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     variants = named_variants(field for field in table.schema if is_named(field) or _has_metadata(field.type))
     ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
     columns = TableColumns(variants, ordinary)
-    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, in_memory=ValuesInMemory(table))
+    return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, values=ValuesInMemory(table))
 
 
 def _has_metadata(kind: pa.DataType) -> bool:

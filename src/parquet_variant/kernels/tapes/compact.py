@@ -25,6 +25,22 @@ def _hashed_copy(memory: Memory, table: Int64Table, left: int, right: int) -> Ha
     return hashed_table(memory, copied, len(table), left, right)
 
 
+@helper
+def _put_shape(nodes: Int64Table, container: int, tables: Interned) -> Interned:
+    """Give an object that lost fields the shape of its remaining fields; return the tables, which may have grown."""
+    path = path_of(nodes[container, 0])
+    shape = tables.paths.rows[path, PATH.ROOT_SHAPE]
+    kid = container + 1
+    while kid < nodes[container, 3]:
+        if not nodes[kid, 0] & DROPPED:
+            key = tables.paths.rows[path_of(nodes[kid, 0]), PATH.KEY]
+            shape, tables = successor(tables, shape, key, path)
+        kid = nodes[kid, 3]
+    nodes[container, 2] = shape
+    nodes[container, 0] &= ~HAS_DROPPED
+    return tables
+
+
 @kernel
 def compact(
     memory: Memory, nodes: Int64Table, row_start: Int64s, paths: Int64Table, shapes: Int64Table
@@ -36,37 +52,28 @@ def compact(
     new_paths = _hashed_copy(memory, paths, PATH.PARENT, PATH.KEY)
     # The keys do not change, so the paths stand in for their table, which is not used.
     tables = Interned(new_paths, new_paths, _hashed_copy(memory, shapes, SHAPE.PARENT, SHAPE.KEY))
-    count = 0
-    moved = new_vector(memory, row_start[len(row_start) - 1] + 1)  # new index of each node, to update the ends
+    count, most = 0, 0
     for row in range(len(row_start) - 1):
-        begin, stop = row_start[row], row_start[row + 1]
+        most = max(most, row_start[row + 1] - row_start[row])
+    moved = new_vector(memory, most + 1)  # new index of each node of a row, to update the ends
+    for row in range(len(row_start) - 1):
+        begin, stop, first = row_start[row], row_start[row + 1], count
         row_start[row] = count
         i = begin
         while i < stop:
-            moved[i] = count
+            moved[i - begin] = count
             if nodes[i, 0] & DROPPED:
-                end = nodes[i, 3]
-                while i < end:
-                    moved[i] = count
-                    i += 1
+                i = nodes[i, 3]
                 continue
             if nodes[i, 0] & HAS_DROPPED:
-                path = path_of(nodes[i, 0])
-                shape = tables.paths.rows[path, PATH.ROOT_SHAPE]
-                kid = i + 1
-                while kid < nodes[i, 3]:
-                    if not nodes[kid, 0] & DROPPED:
-                        key = tables.paths.rows[path_of(nodes[kid, 0]), PATH.KEY]
-                        shape, tables = successor(tables, shape, key, path)
-                    kid = nodes[kid, 3]
-                nodes[i, 2] = shape
-                nodes[i, 0] &= ~HAS_DROPPED
-            for column in range(4):
+                tables = _put_shape(nodes, i, tables)
+            for column in range(3):
                 nodes[count, column] = nodes[i, column]
+            nodes[count, 3] = nodes[i, 3] - begin
             count += 1
             i += 1
-    moved[row_start[len(row_start) - 1]] = count
+        moved[stop - begin] = count
+        for i in range(first, count):
+            nodes[i, 3] = moved[nodes[i, 3]]
     row_start[len(row_start) - 1] = count
-    for i in range(count):
-        nodes[i, 3] = moved[nodes[i, 3]]
     return count, (export_hashed(tables.paths), export_hashed(tables.shapes))
