@@ -2,8 +2,8 @@
 
 Each point is the ingest of one generated file in a process of its own, two threads, schema inferred: median of the
 rounds, whose points are interleaved. Time is CPU time, which other work on the machine disturbs least. The kernels are
-compiled and one small file is taken in before the clock starts. The data that grows are JSONBench's events in links to one
-file of 100 MB, up to `GROWTH_GB` gigabytes (1; 10 takes some five minutes).
+compiled and one small file is taken in before the clock starts. The data that grow are JSONBench's events in links to
+one file of 100 MB, up to `GROWTH_GB` gigabytes (1; 10 takes some five minutes).
 """
 
 from __future__ import annotations
