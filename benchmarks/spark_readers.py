@@ -83,7 +83,7 @@ def _parquet_files(spark: Any, data: DataSet, folder: Path) -> list[str]:
 
 
 def _iceberg_tables(spark: Any, data: DataSet, folder: Path) -> list[str]:
-    """Write the tables, and return their names in SQL: own shredded, own unshredded, ours, ours for Iceberg."""
+    """Write the tables, and return their names in SQL: own shredded, own unshredded, ours, ours for Spark."""
     names = [f"{data.name}_{kind}" for kind in ("own", "unshredded", "ours", "readers")]
     values = spark.read.text(str(data.file)).selectExpr("parse_json(value) AS v").coalesce(1)
     for name, shreds in zip(names, ("true", "false"), strict=False):
@@ -91,7 +91,7 @@ def _iceberg_tables(spark: Any, data: DataSet, folder: Path) -> list[str]:
         writer = writer.tableProperty("write.parquet.compression-codec", "zstd")
         writer.tableProperty("write.parquet.shred-variants", shreds).create()
     pv.ingest(data.file, folder / names[2], format="iceberg")
-    pv.ingest(data.file, folder / names[3], format="iceberg", readers="iceberg")
+    pv.ingest(data.file, folder / names[3], format="iceberg", readers="spark")
     return [f"h.db.{name}" for name in names]
 
 

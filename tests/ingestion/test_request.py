@@ -128,3 +128,11 @@ def test_a_request_goes_to_other_processes(source, tmp_path):
 def _file(folder: Path, name: str, text: str) -> Path:
     (folder / name).write_text(text)
     return folder / name
+
+
+def test_a_schema_that_plain_spark_cannot_read_is_refused_with_readers_spark(tmp_path):
+    (tmp_path / "a.ndjson").write_text('{"n": 1}\n')
+    for schema, message in (("o struct<id uuid>", r"\$\['o'\]\['id'\].* uuid"), ("t time", "time")):
+        with pytest.raises(pv.VariantError, match=f"plain Spark cannot read files with the column .*{message}"):
+            pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", schema=schema, readers="spark")
+    assert pv.ingest(tmp_path / "a.ndjson", tmp_path / "out", schema="n bigint", readers=["spark"]).rows == 1

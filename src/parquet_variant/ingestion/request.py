@@ -297,6 +297,8 @@ class IngestRequest:
         policy = request_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
         readers = file_options.pop("readers", ())
+        if schema is not None and "spark" in readers:
+            _check_spark_reads(schema)
         check = ContractCheck.of(file_options.pop("contract", None), file_options.pop("on_violation", "fail"))
         paths, rows = _sources(sources, text.get("json_column"))
         return cls(
@@ -336,6 +338,19 @@ def _with_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy
     if policy is not None and not isinstance(policy, AutoPolicy):
         raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
     return replace(policy or AutoPolicy(), readers=(readers,) if isinstance(readers, str) else tuple(readers))
+
+
+def _check_spark_reads(schema: ShreddingSchema) -> None:
+    """Raise `VariantError` for a column that plain Spark refuses, and with it the file."""
+    from parquet_variant.shredding.policies.auto import is_unreadable_by_spark
+
+    for path, leaf in schema.leaves():
+        if leaf.kind == "primitive" and leaf.type is not None and is_unreadable_by_spark(leaf.type):
+            raise VariantError(
+                f"plain Spark cannot read files with the column {path} of schema=, which is {leaf.to_ddl()}: make it "
+                "variant, or remove spark from readers=",
+                reason="bad-schema",
+            )
 
 
 def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa.Table | None]:
