@@ -273,6 +273,8 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusedError(404, "NoSuchNamespaceException", "no such namespace")
         if len(parts) == 2:
             return self.answer(200, {"namespace": list(namespace), "properties": {}})
+        if parts[2:] == ["register"]:
+            return self.register(namespace, body)
         if len(parts) == 3:
             if self.command == "GET":
                 names = [{"namespace": list(k[:-1]), "name": k[-1]} for k in state.tables if k[:-1] == namespace]
@@ -315,6 +317,14 @@ class Handler(BaseHTTPRequestHandler):
                 (Path(location.removeprefix("file://")) / name).mkdir(parents=True, exist_ok=True)
             return self.answer(200, {"metadata": made.metadata, "config": state.config})
         return self.answer(200, self.loaded(state.save(key, made.metadata)))
+
+    def register(self, namespace: tuple[str, ...], body: Json) -> None:
+        state, key, location = self.state, (*namespace, body["name"]), body["metadata-location"]
+        if key in state.tables:
+            raise RefusedError(409, "AlreadyExistsException", "table exists")
+        metadata = json.loads(Path("/" + location.removeprefix("file:").lstrip("/")).read_text())
+        state.tables[key] = {"metadata": metadata, "location": location, "version": 0}
+        self.answer(200, self.loaded(state.tables[key]))
 
     def changed(self, key: tuple[str, ...], body: Json) -> Json:
         state = self.state

