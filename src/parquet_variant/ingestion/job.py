@@ -40,6 +40,7 @@ from parquet_variant.ingestion.request import IngestRequest, Sources, TextOption
 from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.decompression import COMPRESSION_RATIO
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
+from parquet_variant.ingestion.sources.sampling import compressed_share
 from parquet_variant.ingestion.sources.splits import Split, pack_splits, plan_splits
 from parquet_variant.ingestion.task import (
     ProfiledSplits,
@@ -59,6 +60,7 @@ from parquet_variant.shredding.infer import costs_of, infer
 from parquet_variant.shredding.policies.auto import AutoPolicy
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profiled_data import ProfiledData
 from parquet_variant.shredding.typed_strings import TypedStrings
 
 _MAX_SPLIT_BYTES = 128 << 20
@@ -231,7 +233,9 @@ class IngestJob:
         text_bytes = self._text_bytes(tasks)
         sample = self._request.text.sample
         if sample is None:
-            sample = max(_MIN_SAMPLE_SHARE, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
+            # DuckDB reads typed columns slowly if a key that no sampled row has is in the residual of an object.
+            least = 1.0 if "duckdb" in getattr(self._request.policy, "readers", ()) else _MIN_SAMPLE_SHARE
+            sample = max(least, min(1.0, _SAMPLE_BYTES / max(text_bytes, 1)))
         profiler = engine.local if round(sample * text_bytes) <= _SAMPLE_BYTES else engine
         return _profile_tasks(profiler, tasks, replace(self._request.text, sample=sample))
 
@@ -265,7 +269,11 @@ def _with_csv_types(text: TextOptions, files: list[InputFile]) -> TextOptions:
 
 def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) -> Profile:
     work = partial(_profile, text, _threads(engine, tasks))
-    return engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge).profile
+    profiled = engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge)
+    is_text = text.json_column is None and len(tasks) > 0
+    compressed_bytes = compressed_share(tasks[0][0], text.layout) * profiled.text_bytes if is_text else 0.0
+    data = ProfiledData(1.0 if text.sample is None else text.sample, max(len(tasks), 1), compressed_bytes)
+    return replace(profiled.profile, data=data)
 
 
 def _no_value(files: list[InputFile], text: TextOptions) -> VariantFileError:

@@ -13,7 +13,7 @@ import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,6 +44,7 @@ from parquet_variant.shredding.profile_path import (
     inner_bytes_of,
     scalar_bytes_of,
 )
+from parquet_variant.shredding.profiled_data import ProfiledData
 from parquet_variant.shredding.row_sample import RowSample, with_frequent_paths
 from parquet_variant.types import PrimitiveId
 
@@ -90,6 +91,8 @@ class Profile:
         Number of distinct paths up to which all are kept.
     typed_strings
         Counts of strings that were to be typed while the rows were read.
+    data
+        The data that the rows are a sample of.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Profile:
     path_sketch: Int64s = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
     max_paths: int = MAX_PATHS
     typed_strings: StringCounts = field(default_factory=Counter)
+    data: ProfiledData = field(default_factory=ProfiledData)
 
     # -- made from data
 
@@ -162,6 +166,7 @@ class Profile:
             sketch,
             limit,
             self.typed_strings + other.typed_strings,
+            self.data.merge(self.rows, other.data, other.rows),
         )
 
     # -- what was found
@@ -320,6 +325,7 @@ class Profile:
                 "table": _packed_table(self.capped),
                 "sample": [self.sample.level, *map(_packed_table, self.sample.tables)],
                 "typed_strings": [[*rule, count] for rule, count in self.typed_strings.items()],
+                "data": asdict(self.data),
             }
         )
 
@@ -341,6 +347,7 @@ class Profile:
                 document["rows"], document["null_rows"], document["values"], _unpacked_table(document["table"]),
                 RowSample(level, tuple(map(_unpacked_table, tables))), _unpack_array(document["path_sketch"]),
                 document["max_paths"], Counter({tuple(rule): n for *rule, n in document.get("typed_strings", ())}),
+                ProfiledData(**document.get("data", {})),
             )  # fmt: skip
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise VariantError(f"the text is not a profile of Profile.to_json: {error}", reason="bad-profile") from None

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, Segment, VariantPath
@@ -22,7 +21,12 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
 from parquet_variant.shredding.costs import bytes_saved, typed_share
 from parquet_variant.shredding.estimate import predict
-from parquet_variant.shredding.policies.column_types import ColumnType, best_column, has_scalar_column
+from parquet_variant.shredding.policies.column_types import (
+    ColumnType,
+    best_column,
+    has_scalar_column,
+    is_unreadable_by_spark,
+)
 from parquet_variant.shredding.policies.completion import LEAST_ROW_SHARE, Completion, completions
 from parquet_variant.shredding.policies.decision import (
     Decision,
@@ -259,17 +263,16 @@ class _Walk:
         leaves = completion.leaves()
         self.leaves |= leaves
         new: dict[VariantPath, Decisions] = {}
+        reason = f"completes {completion.path.shorthand} for engines that read whole values otherwise"
         depth = len(completion.path) + 1
         for path, leaf in leaves.items():
             key = VariantPath(path.segments[:depth])
             for length in range(depth, len(path) + 1):
                 node_path = VariantPath(path.segments[:length])
-                path_profile = self.profile.get(node_path)
-                if path_profile is None:
-                    continue  # the elements of arrays that are all empty
                 node = leaf if length == len(path) else schema_of_leaves({VariantPath(path.segments[length:]): leaf})
+                path_profile = self.profile.get(node_path)
+                assert path_profile is not None
                 name, share = node_name(node), typed_share(path_profile, node)
-                reason = f"completes {completion.path.shorthand} for engines that read whole values otherwise"
                 new.setdefault(key, Decisions()).note(
                     node_path, path_profile, name, share, bytes_saved(path_profile, node), reason
                 )
@@ -306,15 +309,6 @@ def _least_share(policy: AutoPolicy, profile: Profile) -> float:
         return policy.min_row_share
     frequent = float(shares[policy.least_columns - 1]) / rows
     return min(policy.min_row_share, max(frequent, policy.min_row_share / 4))
-
-
-def is_unreadable_by_spark(kind: pa.DataType) -> bool:
-    """Return whether plain Spark 4.3 refuses files with a column of a type.
-
-    >>> is_unreadable_by_spark(pa.uuid()), is_unreadable_by_spark(pa.timestamp("us"))
-    (True, False)
-    """
-    return kind == pa.uuid() or pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def first_by_case(fields: list[PathProfile]) -> dict[str, PathProfile]:

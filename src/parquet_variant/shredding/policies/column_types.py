@@ -135,3 +135,12 @@ def _most_typed(
         fitting = max(fitting, 0) + (ints if int_digits <= whole_digits else 0)
         best = max(best, (fitting, -scale))
     return decimal(precision, -best[1]), best[0]
+
+
+def is_unreadable_by_spark(kind: pa.DataType) -> bool:
+    """Return whether plain Spark 4.3 refuses files with a column of a type.
+
+    >>> is_unreadable_by_spark(pa.uuid()), is_unreadable_by_spark(pa.timestamp("us"))
+    (True, False)
+    """
+    return kind == pa.uuid() or pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns")

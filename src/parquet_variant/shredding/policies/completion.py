@@ -4,7 +4,8 @@ Owns the columns that complete an object, and the estimate of their size. `AutoP
 
 Source: docs/interop.md. DuckDB reads a typed path alone if no object on the way to it has a residual; it rebuilds whole
 values otherwise. A residual of the field itself does not matter. So a rare key needs any column with a type, and its
-other values stay in the residual of that column.
+other values stay in the residual of that column. Columns inside objects cost more than they save, except for large
+strings.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
-from parquet_variant.shredding.policies.column_types import best_column
+from parquet_variant.shredding.policies.column_types import best_column, is_unreadable_by_spark
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import PrimitiveId
@@ -31,6 +32,10 @@ _KEY_BYTES = 540
 _LEVEL_BYTES = 2 * 1.5 / 8
 # Compressed bytes per byte of values that are plain or in a dictionary; 0.17 to 0.34 on the measured data sets.
 _COMPRESSED = 0.2
+# Bytes saved per byte of distinct values in a column of their own; 0.03 to 0.1 on the measured data sets.
+_SEPARATED = 0.03
+# The size of a file as a share of its compressed text; 0.5 to 1.0 on the measured data sets.
+_OF_COMPRESSED_TEXT = 0.8
 _ROW_GROUP_BYTES = 128 << 20
 # Number of paths whose distinct values are counted, and of keys of an object that may get columns.
 _COUNTED_PATHS, _CONSIDERED_KEYS = 1000, 1000
@@ -46,6 +51,8 @@ class Completion:
         The object.
     keys
         The keys that get columns.
+    leaf_bytes
+        The estimated size of a column without values.
     share
         The estimated growth of the file, as a share of its size.
     twins
@@ -54,6 +61,7 @@ class Completion:
 
     path: VariantPath
     keys: tuple[PathProfile, ...]
+    leaf_bytes: float
     share: float
     twins: tuple[str, str] | None = None
 
@@ -61,7 +69,7 @@ class Completion:
         """Return the new leaves of the schema, by path."""
         leaves: dict[VariantPath, ShreddingSchema] = {}
         for child in self.keys:
-            leaves |= typed_leaf(child, self.path / str(child.segment))
+            leaves |= typed_leaf(child, self.path / str(child.segment), self.leaf_bytes)
         return leaves
 
 
@@ -73,8 +81,10 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
     if profile.root is None:
         return
     rows = max(profile.rows - profile.null_rows, 1)
-    groups = ceil(profile.root.encoded_bytes / _ROW_GROUP_BYTES)
-    size = max(estimated_bytes(profile), 1.0)
+    # The rows may be a sample; footers and pages have a fixed size in the files of all data.
+    groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
+    key_bytes = _KEY_BYTES * groups * profile.data.share
+    size = max(estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
     for path in sorted(_objects(leaves), key=lambda path: (len(path), -_rows(profile, path))):
         path_profile = profile.get(path)
         if path_profile is None:
@@ -86,30 +96,39 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
             if str(child.segment) not in shredded and child.row_share >= LEAST_ROW_SHARE
         ]
         twins = _twins([*shredded, *(str(child.segment) for child in keys)])
-        levels = _LEVEL_BYTES * rows * _entropy(path_profile.rows / rows)
-        yield Completion(path, tuple(keys), len(keys) * (_KEY_BYTES * groups + levels) / size, twins)
+        leaf_bytes = (key_bytes + _LEVEL_BYTES * rows * _entropy(path_profile.rows / rows)) / 2
+        added = 2 * leaf_bytes * len(keys)
+        if added < size:
+            added = max(added - _SEPARATED * sum(map(_distinct_bytes, keys)), 0.0)
+        yield Completion(path, tuple(keys), leaf_bytes, added / size, twins)
 
 
-def typed_leaf(path_profile: PathProfile, path: VariantPath) -> dict[VariantPath, ShreddingSchema]:
-    """Return one leaf with a type, at a path or below it: the type of most values, or of a frequent scalar below.
+def typed_leaf(path_profile: PathProfile, path: VariantPath, leaf_bytes: float) -> dict[VariantPath, ShreddingSchema]:
+    """Return one leaf with a type for a key: the type of most values, or of the largest scalar of an object.
+
+    It is a string for arrays, for objects whose scalars are smaller than another column costs, and for types that not
+    all engines read: these values stay in the residual of the column.
+
+    `leaf_bytes`: the compressed size of a column without values.
 
     >>> import parquet_variant as pv
-    >>> root = Profile.of_array(pv.parse_json(['{"a": [{"b": 1}]}', '{"a": null}'])).root
-    >>> [(path.shorthand, leaf.to_ddl()) for path, leaf in typed_leaf(root.field("a"), VariantPath(("a",))).items()]
-    [('$.a[*].b', 'bigint')]
+    >>> rows = ['{"a": {"b": 1, "text": "%s%d"}, "c": [2]}' % ("x" * 1000, n) for n in range(9)]
+    >>> root = Profile.of_array(pv.parse_json(rows)).root
+    >>> for cost, key in [(100, "a"), (1000, "a"), (100, "c")]:
+    ...     leaf = typed_leaf(root.field(key), VariantPath((key,)), cost)
+    ...     print([(path.shorthand, node.to_ddl()) for path, node in leaf.items()])
+    [('$.a.text', 'string')]
+    [('$.a', 'string')]
+    [('$.c', 'string')]
     """
     column = best_column(path_profile)
-    if column is not None and column.arrow is not None:
-        return {path: ShreddingSchema.primitive(column.arrow)}
-    if column is not None and column.name == "array":
-        element = path_profile.element
-        if element is not None:
-            return typed_leaf(element, path / WILDCARD)
-        return {path / WILDCARD: ShreddingSchema.primitive(pa.string())}
-    if column is not None and path_profile.fields:
-        child = max(path_profile.fields, key=_preference)
-        return typed_leaf(child, path / str(child.segment))
-    return {path: ShreddingSchema.primitive(pa.string())}  # only Variant nulls or empty objects
+    if column is not None and column.name == "object" and path_profile.fields:
+        child = max(path_profile.fields, key=_distinct_bytes)
+        if _distinct_bytes(child) * _SEPARATED > leaf_bytes:
+            path, column = path / str(child.segment), best_column(child)
+    if column is None or column.arrow is None or is_unreadable_by_spark(column.arrow):
+        return {path: ShreddingSchema.primitive(pa.string())}
+    return {path: ShreddingSchema.primitive(column.arrow)}
 
 
 def estimated_bytes(profile: Profile) -> float:
@@ -122,6 +141,12 @@ def estimated_bytes(profile: Profile) -> float:
     distinct = np.clip(profile.distinct_counts[largest], 1, count)
     total += float(np.minimum(size, distinct * size / count + count * np.log2(distinct + 1) / 8).sum())
     return total * _COMPRESSED
+
+
+def _distinct_bytes(path_profile: PathProfile) -> float:
+    """Return the size of the distinct scalars at a path."""
+    count = max(path_profile.count, 1)
+    return path_profile.scalar_bytes * min(path_profile.distinct, count) / count
 
 
 def _objects(leaves: dict[VariantPath, ShreddingSchema]) -> set[VariantPath]:
@@ -150,12 +175,6 @@ def _twins(names: list[str]) -> tuple[str, str] | None:
 def _rows(profile: Profile, path: VariantPath) -> int:
     path_profile = profile.get(path)
     return 0 if path_profile is None else path_profile.rows
-
-
-def _preference(child: PathProfile) -> tuple[bool, int]:
-    """Return the order of the fields of an object: scalars first, then those in most rows."""
-    column = best_column(child)
-    return column is not None and column.arrow is not None, child.rows
 
 
 def _entropy(share: float) -> float:
