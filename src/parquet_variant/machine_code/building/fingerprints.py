@@ -42,7 +42,7 @@ def _is_text(node: ast.stmt) -> bool:
 def _compilers() -> str:
     """Return the versions of the compilers, and a hash of the modules here that drive them."""
     digest = hashlib.sha256()
-    for name in ("frontend", "objects"):
+    for name in ("frontend", "objects", "target"):
         digest.update(_statements(Path(__file__).with_name(f"{name}.py")))
     versions = [f"{name} {version(name)}" for name in ("numba", "llvmlite")]
     return f"python {sys.version_info[:2]} {versions} {digest.hexdigest()}"

@@ -1,8 +1,7 @@
 """Translate a kernel to LLVM bitcode with Numba, for no particular CPU.
 
-Owns the contexts: Numba's own contexts are not changed. They collect what Numba makes, and neither optimize nor run it.
-Kernels compile without object mode, without reference counts (see `kernels.native_vectors`) and with NumPy's error
-model. Leaves optimizing and machine code to `objects`. docs/internals/kernels.md lists the private parts of Numba that
+Owns the entry point of a kernel, and linking a kernel with all functions that it calls. Leaves how Numba compiles to
+`target`, and optimizing and machine code to `objects`. docs/internals/kernels.md lists the private parts of Numba that
 this module uses.
 """
 
@@ -19,141 +18,36 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, cpu, typing
-from numba.core.codegen import AOTCPUCodegen, CPUCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager
-from numba.core.registry import CPUDispatcher, cpu_target
-from numba.core.runtime import rtsys
-from numba.core.typed_passes import InlineOverloads, NopythonRewrites
-from numba.core.untyped_passes import (
-    DeadBranchPrune,
-    InlineClosureLikes,
-    LiteralUnroll,
-    RewriteSemanticConstants,
-    WithLifting,
-)
 from numba.np import arrayobj
 
+from parquet_variant.machine_code.building.target import TARGET, Dispatcher, Library, dispatcher
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
 from parquet_variant.machine_code.signatures import ArrayType, RecordType
 
 _WORD = ir.IntType(64)
 
 
-class _Library(CPUCodeLibrary):
-    """The unoptimized code of one function."""
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-
-    def add_linking_library(self, library: Any) -> None:
-        if library is not rtsys.library:
-            super().add_linking_library(library)
-
-    def finalize(self) -> None:
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        return 0
-
-    def closure(self, libraries: dict[_Library, None]) -> None:
-        """Add this library and all libraries that it calls."""
-        if self not in libraries:
-            libraries[self] = None
-            for library in self._linking_libraries:
-                library.closure(libraries)
-
-
-class _Codegen(AOTCPUCodegen):
-    _library_class = _Library
-
-    def set_env(self, env_name: str, env: Any) -> None:
-        """Do nothing, because the code does not run in this process."""
-
-
-@cache
-def _contexts() -> tuple[Any, Any]:
-    """Return separate contexts for typing and for code generation."""
-    typing_context = typing.Context()
-    target_context = cpu.CPUContext(typing_context, "cpu")
-    typing_context.refresh()
-    target_context.refresh()
-    target_context._internal_codegen = _Codegen("parquet_variant")
-    return typing_context, target_context
-
-
 @contextmanager
 def _compiling() -> Iterator[Any]:
-    """Use separate contexts in Numba, also for its overloads, and suspend garbage collection.
+    """Hold the lock of Numba's compiler, and suspend garbage collection; yield the context for code generation.
 
     Without garbage collection, compiling takes a tenth less time.
     """
-    names = ("_toplevel_typing_context", "_toplevel_target_context")
     with global_compiler_lock:
-        ours = dict(zip(names, _contexts(), strict=True))
-        theirs = {name: cpu_target.__dict__[name] for name in names if name in cpu_target.__dict__}
         collects = gc.isenabled()
         gc.disable()
-        cpu_target.__dict__.update(ours)
         try:
-            yield ours["_toplevel_target_context"]
+            yield TARGET.target_context
         finally:
-            for name in names:
-                del cpu_target.__dict__[name]
-            cpu_target.__dict__.update(theirs)
             if collects:
                 gc.enable()
 
 
-# Passes for closures, comprehensions, object mode, array expressions and code that depends on types: unused by kernels.
-_UNUSED_PASSES = {
-    DeadBranchPrune,
-    InlineClosureLikes,
-    InlineOverloads,
-    LiteralUnroll,
-    NopythonRewrites,
-    RewriteSemanticConstants,
-    WithLifting,
-}
-
-
-class _Compiler(CompilerBase):
-    """Numba's compiler without passes that kernels do not need."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        pipeline = PassManager("kernel")
-        for pass_class, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
-            if pass_class not in _UNUSED_PASSES:
-                pipeline.add_pass(pass_class, description)
-        pipeline.finalize()
-        return [pipeline]
-
-
-class _Dispatcher(CPUDispatcher):
-    """Compiles one function for all numbers, instead of one more for each literal."""
-
-    def get_call_template(self, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-        """Return what another kernel calls."""
-        return super().get_call_template(
-            tuple(map(types.unliteral, args)), {k: types.unliteral(v) for k, v in kws.items()}
-        )
-
-
-_OPTIONS = {
-    "nopython": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "_nrt": False,
-    "no_cfunc_wrapper": True,
-    "no_cpython_wrapper": True,
-}
-
-
 @cache
-def _dispatcher(compiled: Helper | Kernel) -> _Dispatcher:
-    return _Dispatcher(compiled.py_func, targetoptions={**_OPTIONS, **compiled.targetoptions}, pipeline_class=_Compiler)
+def _dispatcher(compiled: Helper | Kernel) -> Dispatcher:
+    return dispatcher(compiled.py_func, compiled.targetoptions)
 
 
 @cache
@@ -161,9 +55,8 @@ def type_of(compiled: Any) -> Any:
     """Return the Numba type of a kernel, helper or intrinsic, for compiling its caller."""
     if isinstance(compiled, Intrinsic):
         made = getattr(import_module(compiled.maker), compiled.name)
-        typing_context, _ = _contexts()
-        typing_context.refresh()
-        return typing_context.resolve_value_type(made)
+        TARGET.typing_context.refresh()
+        return TARGET.typing_context.resolve_value_type(made)
     return _dispatcher(compiled)._numba_type_
 
 
@@ -300,7 +193,7 @@ def bitcode(kernel: Kernel) -> bytes:
         returned = compiled.signature.return_type
         if not _returns(returned, signature.result):
             raise TypeError(f"{kernel!r} returns {returned}, but declares {signature}")
-        libraries: dict[_Library, None] = {}
+        libraries: dict[Library, None] = {}
         compiled.library.closure(libraries)
         if release is not None:
             release.library.closure(libraries)
