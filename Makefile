@@ -130,7 +130,7 @@ test-numba: $(DEV_STAMP) ## kernel tests, compiled by the newest Numba and llvml
 test-vortex: $(DEV_STAMP) ## the tests of Vortex with VORTEX=vortex-data==0.90.0, the oldest release that pyproject.toml allows
 	@rm -rf .other-vortex && $(BIN)/python -m pip install -q --target .other-vortex --no-deps '$(VORTEX)'
 	$(say) 'Running the tests of Vortex with $(VORTEX)'
-	@PYTHONPATH=.other-vortex:src $(BIN)/python -m pytest -n $(WORKERS) -q tests/vortex
+	@PYTHONPATH=.other-vortex:src $(BIN)/python -m pytest -n $(WORKERS) -q tests/vortex tests/cli/test_vortex_files.py
 
 fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMPLES=1000 each; FUZZ_SEED=, TESTS= as told
 	$(say) 'Building the kernels that changed'

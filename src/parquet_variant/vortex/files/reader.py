@@ -174,7 +174,7 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
             columns[name] = chunks_in_form(column, without_views(column.type, large=column.nbytes > MAX_OFFSET))
     tagged = variant_table(columns)
     fields = [
-        (field if field.name in file.layouts else _tagged_inside(field)).with_nullable(
+        (field if field.name in file.layouts else field.with_type(with_fields(field.type, _tagged_inside))).with_nullable(
             file.schema.field(field.name).nullable
         )
         for field in tagged.schema
@@ -182,12 +182,11 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
     return pa.table(tagged.columns, schema=pa.schema(fields))
 
 
-def _tagged_inside(field: pa.Field, in_list: bool = False) -> pa.Field:
-    """Return a field whose Variants in lists and maps, which are structs in the file, have the extension name."""
-    if in_list and is_storage(field.type):
+def _tagged_inside(field: pa.Field) -> pa.Field:
+    """Return a field whose nested Variants, which may be structs in the file, have the extension name."""
+    if is_storage(field.type):
         return field.with_metadata(EXTENSION_METADATA)
-    in_list = in_list or not pa.types.is_struct(field.type)
-    return field.with_type(with_fields(field.type, lambda child: _tagged_inside(child, in_list)))
+    return field.with_type(with_fields(field.type, _tagged_inside))
 
 
 def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:

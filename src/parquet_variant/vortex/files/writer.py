@@ -242,14 +242,17 @@ def _storable(array: pa.Array) -> pa.Array:
     return pa.concat_arrays([array, array[:0]]) if pa.types.is_nested(array.type) else array
 
 
-def _storable_type(kind: pa.DataType, in_list: bool = False) -> pa.DataType:
-    """Return a type that the library accepts: no dictionaries in Variants, and structs for Variants in lists."""
-    in_list = in_list or not pa.types.is_struct(kind)
+def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
+    """Return a type that the library accepts: no dictionaries in nested Variants, and structs for Variants in lists.
+
+    vortex-data 0.90 cannot write Variants in structs either.
+    """
+    as_structs = as_structs or not pa.types.is_struct(kind) or vortex().__version__.startswith("0.90.")
 
     def storable(child: pa.Field) -> pa.Field:
         if not is_named(child):
-            return child.with_type(_storable_type(child.type, in_list))
-        return pa.field(child.name, plain_form(child.type), child.nullable, None if in_list else child.metadata)
+            return child.with_type(_storable_type(child.type, as_structs))
+        return pa.field(child.name, plain_form(child.type), child.nullable, None if as_structs else child.metadata)
 
     return with_fields(kind, storable)
 
