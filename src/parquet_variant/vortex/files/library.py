@@ -23,6 +23,7 @@ from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
+from parquet_variant.vortex.files.direct_children import ChangedSource, changes_for_children
 from parquet_variant.vortex.files.storing import StoredLayout, layout_of
 from parquet_variant.vortex.files.trailer import CheckedSource, ColumnNote, read_notes, text_column
 
@@ -73,6 +74,7 @@ class OpenVortexFile:
     path: str
     file: Any
     source: CheckedSource | None
+    segments: dict[str, Any] = field(default_factory=dict, repr=False)  # The cache of segments, and the file's key.
     _scans: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
@@ -115,26 +117,47 @@ class OpenVortexFile:
         """True if a column has Vortex's own Variant type."""
         return "variant" in str(self.file.dtype)
 
+    @cached_property
+    def children(self) -> Any:
+        """The file without the nullability of its Variant columns, for reading parts of structs (`direct_children`)."""
+        names = [
+            name
+            for name in self.layouts
+            if name in self.notes and self.schema.field(name).nullable and self.layouts[name] != "variant"
+        ]
+        changes = [] if self.source is None or not names else changes_for_children(self.source, names)
+        if self.source is None or not changes:
+            return self.file
+        with vortex_errors(self.path, self.source):
+            return vortex().open_readable(ChangedSource(self.source, changes), **self.segments)
+
     def batches(
-        self, projection: Any = None, keep: Any = None, ranges: Sequence[tuple[int, int]] | None = None
+        self,
+        projection: Any = None,
+        keep: Any = None,
+        ranges: Sequence[tuple[int, int]] | None = None,
+        *,
+        children: bool = False,
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows, or the results of an expression over them.
 
         `projection`: an expression, or names of columns; None for all columns.
         `keep`: an expression that is true for the rows to return.
         `ranges`: first row and the row after the last of each range to read; None for the whole file.
+        `children`: whether the expressions read only children of Variant columns, of which absent rows have none.
         """
         with vortex_errors(self.path, self.source):
-            scan = self._scan(projection, keep)
+            scan = self._scan(self.children if children else self.file, projection, keep)
             for row_range in (None,) if ranges is None else ranges:
                 yield from scan.execute(row_range=row_range).to_arrow()
 
-    def _scan(self, projection: Any, keep: Any) -> Any:
+    def _scan(self, file: Any, projection: Any, keep: Any) -> Any:
         """Return a prepared scan; scans are cached because preparing one costs more than reading a column."""
-        key = tuple(part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
+        parts = (part.serialize() if hasattr(part, "serialize") else repr(part) for part in (projection, keep))
+        key = (file is self.file, *parts)
         scan = self._scans.get(key)
         if scan is None:
-            scan = self.file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
+            scan = file.to_repeated_scan(projection, expr=keep, batch_size=self._batch_rows)
             if len(self._scans) >= _MOST_SCANS:
                 self._scans.clear()
             self._scans[key] = scan
@@ -185,7 +208,7 @@ def open_file(path: Any) -> OpenVortexFile:
     source = CheckedSource(name)
     cache = {} if fingerprint is None else {"segment_cache": _segments(), "cache_key": str(fingerprint)}
     with vortex_errors(name, source):
-        file = OpenVortexFile(name, library.open_readable(source, **cache), source)
+        file = OpenVortexFile(name, library.open_readable(source, **cache), source, cache)
     if fingerprint is not None and fingerprint_of(name) == fingerprint:
         _FILES.add(fingerprint, file, len(source.note or b""))
     return file

@@ -173,12 +173,10 @@ def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:
         else:
             columns[name] = chunks_in_form(column, without_views(column.type, large=column.nbytes > MAX_OFFSET))
     tagged = variant_table(columns)
-    fields = [
-        (field if field.name in file.layouts else field.with_type(with_fields(field.type, _tagged_inside))).with_nullable(
-            file.schema.field(field.name).nullable
-        )
-        for field in tagged.schema
-    ]
+    fields = []
+    for field in tagged.schema:
+        kind = field.type if field.name in file.layouts else with_fields(field.type, _tagged_inside)
+        fields.append(field.with_type(kind).with_nullable(file.schema.field(field.name).nullable))
     return pa.table(tagged.columns, schema=pa.schema(fields))
 
 

@@ -147,7 +147,7 @@ def stored_column(array: AnyVariant, layout: StoredLayout, *, nullable: bool = T
         return pa.field("", storage.type, nullable=nullable), storage
     assert isinstance(array, VariantArray)
     if layout == "struct":
-        storage = _without_empty_values(array.storage, rows=array.storage)
+        storage = _without_empty_values(_null_in_children(array.storage), rows=array.storage)
         return pa.field("", storage.type, nullable=nullable), storage
     # Vortex's Variant type does not allow dictionary-encoded metadata; Vortex compresses the column itself.
     storage = _in_blocks(_typed_only(plain_metadata(array.storage)))
@@ -185,6 +185,15 @@ def _in_blocks(storage: pa.StructArray) -> pa.StructArray:
     buffers = [*views.buffers(), pa.py_buffer(bytes(_BLOCK_BYTES))]
     columns[name] = pa.Array.from_buffers(views.type, len(views), buffers, views.null_count, views.offset)
     return with_columns(storage, columns)
+
+
+def _null_in_children(storage: pa.StructArray) -> pa.StructArray:
+    """Return the storage with null in the children of absent rows (see `direct_children`)."""
+    if not storage.null_count or storage.type.get_field_index("typed_value") < 0:
+        return storage
+    columns = {**columns_of(storage), "metadata": storage.field("metadata")}
+    fields = [field.with_nullable(field.name != "metadata") for field in storage.type]
+    return pa.StructArray.from_arrays(list(columns.values()), fields=fields, mask=storage.is_null())
 
 
 def _typed_only(storage: pa.StructArray) -> pa.StructArray:

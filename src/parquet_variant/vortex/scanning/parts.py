@@ -29,6 +29,10 @@ class Part(Protocol):
     def levels(self) -> tuple[str, ...]:
         """The fields along the path that are columns."""
 
+    @property
+    def is_whole(self) -> bool:
+        """True if the part is the whole column, with its nullability."""
+
     def expression(self, column: str | None) -> Any:
         """Return the expression over the file's rows that reads the part."""
 
@@ -71,6 +75,7 @@ class TypedPart:
 
     levels: tuple[str, ...]  # The path.
     type: pa.DataType  # The column's type.
+    is_whole: ClassVar[bool] = False
     # Its group, and its name in the group; None inside Vortex's own type, where no value at the path is in bytes.
     place: tuple[StoragePart | ColumnarPart, str] | None = None
 
@@ -216,6 +221,11 @@ class ColumnarPart(_GroupPart):
     fields: ClassVar[str] = "object"
     names: tuple[str, ...]  # The columns of the last group; empty if no row has a value.
 
+    @property
+    def is_whole(self) -> bool:
+        """Implement `Part`."""
+        return not self.levels
+
     def expression(self, column: str | None) -> Any:
         """Implement `Part`."""
         expr = vortex().expr
@@ -235,6 +245,7 @@ class ColumnarPart(_GroupPart):
 class RestPart:
     """The bytes of the fields without columns, below a group."""
 
+    is_whole: ClassVar[bool] = False
     of: ColumnarPart
 
     @property

@@ -196,7 +196,10 @@ class VortexScan(PlannedQuery):
             name: expr.column(part) if isinstance(part, str) else part.expression(self.column)
             for name, part in self.parts.items()
         }
-        batches = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges)
+        children = not any(
+            part in self.file.layouts if isinstance(part, str) else part.is_whole for part in self.parts.values()
+        )
+        batches = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges, children=children)
         batches = (batch for batch in batches if batch.num_rows)
         yield from in_order(self._result, batches, thread_count(self.threads))
 
