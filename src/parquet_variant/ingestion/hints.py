@@ -12,7 +12,7 @@ from parquet_variant.shredding.profile_path import PathProfile
 from parquet_variant.types import VariantType
 
 # The rows of a document are in an array if it has at least this many elements per document.
-_MIN_ELEMENTS = 10
+_MIN_ELEMENTS = 2
 _MAX_DEPTH = 3
 _SIMPLE_KEY = re.compile(r"\['([A-Za-z_][A-Za-z0-9_]*)'\]")
 

@@ -73,9 +73,9 @@ _MIN_SAMPLE_SHARE = 1 / 8
 _CODEC_SAMPLE_FILES = 64
 # The text from which encodings are chosen; it contains at least as many rows as that needs.
 _ENCODING_SAMPLE_BYTES = 2 << 20
-# Inputs of at least this size, and up to that of the sample, are written with several schemas to compare the sizes.
-# Smaller files take little space with any schema.
-_MIN_TRIAL_BYTES = 64 << 10
+# Inputs up to the size of the sample are written with several schemas to compare the sizes, if they have at least this
+# size or number of columns. Smaller files with fewer columns take little space with any schema.
+_MIN_TRIAL_BYTES, _MIN_TRIAL_COLUMNS = 64 << 10, 20
 # Options of files that affect their size.
 _TRIAL_OPTIONS = ("compression", "compression_level", "effort", "row_group_bytes", "writer")
 
@@ -209,7 +209,8 @@ class IngestJob:
             return None
         if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
             return None
-        if not _MIN_TRIAL_BYTES <= self._text_bytes(tasks) <= _SAMPLE_BYTES:
+        text_bytes, columns = self._text_bytes(tasks), sum(1 for _ in inference.schema.leaves())
+        if text_bytes > _SAMPLE_BYTES or (text_bytes < _MIN_TRIAL_BYTES and columns < _MIN_TRIAL_COLUMNS):
             return None
         lenient = replace(
             request.text, on_error="quarantine" if request.text.on_error == "fail" else request.text.on_error

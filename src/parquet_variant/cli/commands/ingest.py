@@ -215,10 +215,15 @@ def _schema_summary(result: IngestResult) -> str:
     from parquet_variant.ingestion.hints import dotted
 
     assert result.schema is not None
-    columns = list(result.schema.leaves())
+    columns = [path for path, leaf in result.schema.leaves() if path.segments or leaf.kind != "variant"]
     if not columns:
-        return "no path is shredded"
-    names = [dotted(path).removeprefix("$.") for path, _ in columns]
+        decision = result.inference.decision("$") if result.inference is not None else None
+        return (
+            "no typed columns"
+            if decision is None
+            else f"no typed columns: {decision.reason}; name columns with --schema"
+        )
+    names = [dotted(path).removeprefix("$.") for path in columns]
     shown = ", ".join(names[:_SHOWN_COLUMNS]) + (", …" if len(names) > _SHOWN_COLUMNS else "")
     count = f"{len(columns):,} typed {'column' if len(columns) == 1 else 'columns'}"
     return f"{count}: {shown} (all: variant inspect {result.dest})"
