@@ -23,6 +23,7 @@ from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.contracts.report import ContractCounts
 from parquet_variant.errors import ContractError, JsonError, VariantError
 from parquet_variant.ingestion.bad_records import BadRecord
+from parquet_variant.ingestion.formats.json_splitters import WHITESPACE
 from parquet_variant.ingestion.formats.wrapped import values_at
 from parquet_variant.ingestion.inexact import InexactNumbers
 from parquet_variant.ingestion.json_column import JsonRows, open_rows
@@ -117,8 +118,16 @@ class _RowTexts:
     refused: Mapping[int, tuple[bytes, JsonError]]
 
     def original(self, row: int, error: VariantError) -> tuple[bytes, VariantError]:
-        """Return the original text of a row, and its error."""
-        return self.refused.get(row) or (bytes(self.data[self.starts[row] : self.stops[row]]), error)
+        """Return the original text of a row, and its error; offsets count from the first byte that is not a space."""
+        if row in self.refused:
+            return self.refused[row]
+        whole = bytes(self.data[self.starts[row] : self.stops[row]])
+        if self.unit != "element":
+            return whole, error
+        text = whole.lstrip(WHITESPACE)
+        if error.offset is not None:
+            error.offset -= len(whole) - len(text)
+        return text.rstrip(WHITESPACE), error
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,8 +95,8 @@ class ArraySplitter(Splitter):
     >>> splitter = ArraySplitter()
     >>> splitter.feed(b'[{"a": [1,')
     b''
-    >>> splitter.feed(b' 2]},3]')
-    b'{"a": [1, 2]}\n3\n'
+    >>> splitter.feed(b' 2]}, 3]')
+    b'{"a": [1, 2]}\n 3\n'
     >>> splitter.finish(), splitter.elements
     (b'', 2)
     """
@@ -104,6 +104,7 @@ class ArraySplitter(Splitter):
     def __init__(self) -> None:
         super().__init__()
         self.closed = False
+        self._has_text = False
 
     def feed(self, block: bytes) -> bytes:
         """Return the elements that this block completes, each followed by a newline.
@@ -116,27 +117,22 @@ class ArraySplitter(Splitter):
         if self.closed:
             self._check_after(block)
             return b""
-        data, marks, kinds = self.scan(block)
-        data[marks[kinds == LINE_END]] = SPACE
-        depth = self.depth + np.cumsum(DEPTH_STEP[kinds])
-        closing = marks[(kinds == CLOSING) & (depth == 0)]
-        ends = marks[((kinds == COMMA) & (depth == 1)) | ((kinds == CLOSING) & (depth == 0))]
-        start = 0
-        if self.depth == 0 and len(opening := marks[kinds == OPENING]):
-            start = int(opening[0]) + 1  # line ends may precede the bracket
-        if len(closing):
-            self.closed = True
-            ends = ends[ends <= closing[0]]
-            position = int(closing[0])
-            if block[position : position + 1] != b"]":
-                self.error = JsonError(
-                    f"element {self.elements + len(ends)} of the JSON array is followed by }}, not by ]: fix the file"
-                )
-            else:
-                self._check_after(block[position + 1 :])
-        elif len(marks):
-            self.depth = int(depth[-1])
-        return self._lines(data, start, ends)
+        from parquet_variant.kernels.json.elements import ArrayPlace, split_elements
+
+        data = np.frombuffer(block, np.uint8).copy()
+        before = ArrayPlace(self.depth, self._in_string, self._has_text)
+        (self.depth, self._in_string, self._has_text), start, stop, ended, empty = split_elements(data, before)
+        self.elements += ended
+        self.closed = bool(ended) and block[stop - 1 : stop] != b","
+        if self.closed:
+            data[stop - 1] = _NEWLINE
+            self._check_end(block[stop - 1 :])
+        if not ended:
+            self.text += data[start:].tobytes()
+            return b""
+        lines = bytes(self.text) + data[start:stop].tobytes()
+        self.text = bytearray() if self.closed else bytearray(data[stop:].tobytes())
+        return self._with_commas(lines) if empty else lines
 
     def finish(self) -> bytes:
         """Check that the array was closed at the end of the text.
@@ -152,22 +148,21 @@ class ArraySplitter(Splitter):
             )
         return b""
 
-    def _lines(self, data: npt.NDArray[np.uint8], start: int, ends: npt.NDArray[np.int64]) -> bytes:
-        view = data.data
-        parts: list[bytes] = []
-        for end in ends.tolist():
-            element = (bytes(self.text) + view[start:end]).strip(WHITESPACE)
-            self.text.clear()
-            start = end + 1
-            if not element:
-                if self.closed and self.elements == 0 and len(ends) == 1:
-                    continue  # the empty array
-                element = b","
-            self.elements += 1
-            parts.append(element)
-        if not self.closed:
-            self.text += view[start:]
-        return b"\n".join([*parts, b""])
+    def _with_commas(self, lines: bytes) -> bytes:
+        """Return lines with a comma in place of each element that is missing; an empty array has none."""
+        if self.closed and self.elements == 1:
+            self.elements = 0
+            return b""
+        return b"".join(line if line.strip() else b",\n" for line in lines.splitlines(keepends=True))
+
+    def _check_end(self, end: bytes) -> None:
+        """Check the last bracket of the array and the text after it; an error is raised by the next call."""
+        if not end.startswith(b"]"):
+            self.error = JsonError(
+                f"element {self.elements} of the JSON array is followed by }}, not by ]: fix the file"
+            )
+        else:
+            self._check_after(end[1:])
 
     def _check_after(self, text: bytes) -> None:
         if text.strip(WHITESPACE):

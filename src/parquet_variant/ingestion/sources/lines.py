@@ -12,7 +12,10 @@ import pyarrow as pa
 from parquet_variant.ingestion.sources.chunks import Chunk
 from parquet_variant.types import MAX_OFFSET
 
-_LINE_FEED, _SPACE, _CARRIAGE_RETURN, _TAB, _RECORD_SEPARATOR = 0x0A, 0x20, 0x0D, 0x09, 0x1E
+_SPACE, _RECORD_SEPARATOR = 0x20, 0x1E
+_IS_BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
+# Bytes of a line that are looked at in all lines at once.
+_INDENTATION = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,10 @@ def _blank_lines(
     data: npt.NDArray[np.uint8], offsets: npt.NDArray[Any], first_bytes: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.int64]:
     """Return the indexes of the lines that contain only whitespace."""
-    # Only lines that begin with whitespace can be blank; there are few of them.
-    candidates = np.flatnonzero(
-        (first_bytes == _LINE_FEED)
-        | (first_bytes == _SPACE)
-        | (first_bytes == _CARRIAGE_RETURN)
-        | (first_bytes == _TAB)
-    )
+    candidates = np.flatnonzero(_IS_BLANK[first_bytes])
+    for distance in range(1, _INDENTATION):  # most lines that begin with whitespace are indented, not blank
+        places = offsets[candidates] + distance
+        ends = places >= offsets[candidates + 1]
+        candidates = candidates[ends | _IS_BLANK[data[np.where(ends, 0, places)]]]
     is_blank = [not data[offsets[i] : offsets[i + 1]].tobytes().strip(b" \t\r\n") for i in candidates.tolist()]
     return candidates[np.array(is_blank, np.bool_)]

@@ -377,11 +377,11 @@ def line_ends(memory: Memory, address: int, size: int) -> tuple[int, int]:
 
 # Low bits of an entry that hold the class of the mark; the position is in the bits above.
 KIND_BITS = 3
-_QUOTE, _BACKSLASH, _NEWLINE, _RETURN, _VERTICAL_TAB = 0x22, 0x5C, 0x0A, 0x0D, 0x0B
+QUOTE, BACKSLASH, NEWLINE, RETURN, VERTICAL_TAB = 0x22, 0x5C, 0x0A, 0x0D, 0x0B
 
 
 @helper
-def _plain_until(address: int, pos: int, size: int) -> int:
+def plain_until(address: int, pos: int, size: int) -> int:
     """Return the position of the next byte that may end plain text, or of the last 31 bytes."""
     while pos + 32 <= size:
         hits = stops_of_32(address + pos)
@@ -403,18 +403,18 @@ def find_marks(memory: Memory, data: UInt8s, classes: UInt8s, in_string: bool) -
     count = pos = 0
     while pos < size:
         if in_string:
-            pos = _plain_until(address, pos, size)
+            pos = plain_until(address, pos, size)
             if pos >= size:
                 break
         byte = data[pos]
-        if byte == _BACKSLASH:
-            if pos + 1 < size and (data[pos + 1] == _QUOTE or data[pos + 1] == _BACKSLASH):
+        if byte == BACKSLASH:
+            if pos + 1 < size and (data[pos + 1] == QUOTE or data[pos + 1] == BACKSLASH):
                 pos += 1
-        elif byte == _QUOTE:
+        elif byte == QUOTE:
             in_string = not in_string
         elif in_string:
-            if byte == _NEWLINE or byte == _RETURN:
-                data[pos] = _VERTICAL_TAB
+            if byte == NEWLINE or byte == RETURN:
+                data[pos] = VERTICAL_TAB
         elif classes[byte] != 0:
             marks = reserve(marks, count + 1)
             marks[count] = pos << KIND_BITS | classes[byte]
