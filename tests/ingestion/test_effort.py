@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -26,6 +27,22 @@ def test_efforts_order_the_sizes(tmp_path, capsys):
     # Several tasks choose the encodings before they start.
     parts = pv.ingest(source, tmp_path / "parts", effort="small", split_bytes=400_000)
     assert parts.bytes_written < pv.ingest(source, tmp_path / "more", effort="fast", split_bytes=400_000).bytes_written
+
+
+def test_small_is_not_larger_where_high_levels_of_zstd_are(tmp_path):
+    chance = random.Random(5)
+    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 10))) for _ in range(3000)]
+
+    def size(array, **options):
+        return pv.parquet.write(tmp_path / "a.parquet", array, schema="t string", mode="overwrite", **options).bytes
+
+    for texts in (
+        ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz ", k=60)) for _ in range(3000)],
+        [" ".join(chance.choices(words, k=12)) for _ in range(8000)],
+    ):
+        array = pv.parse_json([f'{{"t": "{text}"}}' for text in texts])
+        assert size(array, compression_level=9) > size(array, effort="small")
+        assert size(array, effort="fast") >= size(array, effort="balanced") >= size(array, effort="small")
 
 
 def test_efforts_that_contradict_other_options_are_refused(tmp_path):

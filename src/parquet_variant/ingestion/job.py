@@ -367,4 +367,4 @@ def planned_encodings(
         }
     )
     table, _ = conform_table({request.column: rows}, ())
-    return known_encodings(table, options.compression, options.compression_level)
+    return known_encodings(table, options.compression, options.compression_level, options.effort)

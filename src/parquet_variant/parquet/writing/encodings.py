@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.choices import Effort
 from parquet_variant.parquet.pages.codecs import compressor
 from parquet_variant.parquet.pages.dictionary import new_dictionary
 from parquet_variant.parquet.pages.encodings import (
@@ -38,6 +39,8 @@ DICTIONARY_BYTES = 8 << 20
 _ROWS = 512
 # Entries of a column inside lists that are tried, from the same rows.
 _ENTRIES = 1_024
+# With the effort ``"small"``, more rows are tried, and these levels.
+_THOROUGHNESS, _TRIED_LEVELS = 16, (9, 3, 1)
 # zstd level in trials of encodings: the level affects the time, but not which encoding is smallest.
 _TRIAL_LEVEL = 1
 # Mean bytes of strings from which a dictionary is used without a trial.
@@ -57,9 +60,12 @@ _DELTA_GAIN = 0.01
 # The cost of compressing a byte, in bytes of the file: hashes without their shared prefix are hardly smaller, but take
 # a third of the time to compress.
 _BYTE_COST = 0.03
-# The defaults are 3 in zstd and Spark, 1 in pyarrow. Trials of levels took a tenth of an ingest and saved 2 % of the
-# bytes (docs/internals/performance-log.md).
-_LOWEST_LEVEL, _LEVEL = 1, 3
+# zstd's level for columns that compress well, by effort; the other columns get the lowest level. The defaults are 3 in
+# zstd and Spark, 1 in pyarrow. Higher levels than 9 take three to six times as long, and save at most 3 % more.
+_LOWEST_LEVEL = 1
+_LEVEL_OF_EFFORT: dict[Effort, int] = {"fast": _LOWEST_LEVEL, "balanced": 2, "small": 9}
+# If the first batch has fewer bytes, its time does not matter, and level 2 is often not smaller than level 1.
+_FEW_BYTES, _LEVEL_OF_FEW = 4 << 20, 3
 # Columns that compress to more than this share get the lowest level.
 _INCOMPRESSIBLE = 0.5
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -70,26 +76,66 @@ Pages: TypeAlias = tuple[Bytes, ...]
 ColumnEncodings: TypeAlias = Mapping[str, tuple[str, int | None]]
 
 
-class Trial(NamedTuple):
+class _Trial(NamedTuple):
     """An encoding of values that was tried."""
 
     name: str  # Empty for a dictionary.
+    pages: Pages
     cost: float  # The size in the file, and the time of zstd, in bytes.
-    share: float  # The compressed bytes, as a share of the encoded bytes.
+    size: int  # The bytes of the compressed pages.
+
+
+class _Codec(NamedTuple):
+    """The codec of a file, and how the levels of its columns are chosen."""
+
+    name: str
+    level: int | None  # The level of columns that compress well; None if all columns have the same level.
+    tried_levels: tuple[int, ...]  # The levels that are tried for every column; none if trials would take too long.
+
+    @property
+    def thoroughness(self) -> int:
+        """The number of times as many rows that are tried."""
+        return _THOROUGHNESS if self.tried_levels else 1
+
+    @classmethod
+    def of(cls, compression: str, level: int | None, effort: Effort) -> _Codec:
+        name = compression.lower()
+        has_levels = level is None and name == "zstd"
+        return cls(
+            name,
+            _LEVEL_OF_EFFORT[effort] if has_levels else None,
+            _TRIED_LEVELS if has_levels and effort == "small" else (),
+        )
+
+    def level_for(self, trial: _Trial) -> int | None:
+        """Return the level for the pages of a trial."""
+        if self.level is None:
+            return None
+        if self.tried_levels:  # High levels make random letters and words larger.
+            return min(self.tried_levels, key=lambda level: _compressed_size(trial.pages, self.name, level))
+        is_compressed = trial.size <= _INCOMPRESSIBLE * sum(map(len, trial.pages))
+        return self.level if is_compressed else _LOWEST_LEVEL
 
 
 def choose_encodings(
-    table: pa.Table, compression: str, level: int | None = None, chosen_before: ColumnEncodings | None = None
+    table: pa.Table,
+    compression: str,
+    level: int | None = None,
+    chosen_before: ColumnEncodings | None = None,
+    effort: Effort = "balanced",
 ) -> dict[str, Any]:
     """Choose dictionary, plain or delta encoding, and a zstd level, for every leaf column.
 
     The choice is made by trials on the first batch of a file, except for columns in `chosen_before`. The result has
-    keywords of `pyarrow.parquet.ParquetWriter`, by dotted leaf path.
+    keywords of `pyarrow.parquet.ParquetWriter`, by dotted leaf path. With a `level`, the effort has no effect.
 
     >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
     {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 1}}
     """
-    chosen_encodings = _chosen_encodings(_first_rows(table), compression.lower(), level, chosen_before or {})
+    codec = _Codec.of(compression, level, effort)
+    if codec.level == _LEVEL_OF_EFFORT["balanced"] and table.nbytes < _FEW_BYTES:
+        codec = codec._replace(level=_LEVEL_OF_FEW)
+    chosen_encodings = _chosen_encodings(_first_rows(table, codec), codec, chosen_before or {})
     encodings = {path: name for path, (name, _) in chosen_encodings.items() if name}
     levels = {path: number for path, (_, number) in chosen_encodings.items() if number is not None}
     return {
@@ -99,64 +145,58 @@ def choose_encodings(
     }
 
 
-def known_encodings(table: pa.Table, compression: str, level: int | None = None) -> ColumnEncodings:
+def known_encodings(
+    table: pa.Table, compression: str, level: int | None = None, effort: Effort = "balanced"
+) -> ColumnEncodings:
     """Return the choices of `choose_encodings` for columns with values, for other writers of such rows.
 
     >>> known_encodings(pa.table({"number": range(4000), "nothing": pa.nulls(4000)}), "zstd")
     {'number': ('DELTA_BINARY_PACKED', 1)}
     """
-    leaves = _first_rows(table)
-    chosen_encodings = _chosen_encodings(leaves, compression.lower(), level, {})
+    codec = _Codec.of(compression, level, effort)
+    leaves = _first_rows(table, codec)
+    chosen_encodings = _chosen_encodings(leaves, codec, {})
     return {path: choice for path, choice in chosen_encodings.items() if leaves[path].null_count < len(leaves[path])}
 
 
-def _first_rows(table: pa.Table) -> dict[str, pa.Array]:
+def _first_rows(table: pa.Table, codec: _Codec) -> dict[str, pa.Array]:
     """Return the leaves of the rows that are tried."""
-    columns = zip(table.column_names, table.slice(0, _ROWS).columns, strict=True)
+    columns = zip(table.column_names, table.slice(0, _ROWS * codec.thoroughness).columns, strict=True)
     return {path: leaf for name, column in columns for path, leaf in leaf_arrays(column.combine_chunks(), name)}
 
 
-def _chosen_encodings(
-    leaves: Mapping[str, pa.Array], compression: str, level: int | None, chosen_before: ColumnEncodings
-) -> ColumnEncodings:
+def _chosen_encodings(leaves: Mapping[str, pa.Array], codec: _Codec, chosen_before: ColumnEncodings) -> ColumnEncodings:
     chosen_encodings = {path: chosen_before[path] for path in leaves if path in chosen_before}
     undecided = {path: leaf for path, leaf in leaves.items() if path not in chosen_encodings}
     filled = {path: leaf for path, leaf in undecided.items() if leaf.null_count < len(leaf)}
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values()) if filled else 0
-    has_levels = level is None and compression == "zstd"
-    chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", _LEVEL if has_levels else None))
+    chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", codec.level))
     for path, leaf in filled.items():
         size = leaf.nbytes
         is_tried = size > least and not _gets_dictionary(leaf, size)
-        name, share = _smallest(leaf, compression) if is_tried else ("", 0.0)
-        level = _LOWEST_LEVEL if share > _INCOMPRESSIBLE else _LEVEL
-        chosen_encodings[path] = name, level if has_levels else None
+        chosen_encodings[path] = _smallest(leaf, codec) if is_tried else ("", codec.level)
     return {path: chosen_encodings[path] for path in leaves}
 
 
-def _smallest(leaf: pa.Array, compression: str) -> tuple[str, float]:
-    """Return the encoding that compresses best (empty for a dictionary), and the share that its bytes compress to.
-
-    The share is 0 if it was not measured.
-    """
+def _smallest(leaf: pa.Array, codec: _Codec) -> tuple[str, int | None]:
+    """Return the encoding that compresses best (empty for a dictionary), and its level."""
     kind = leaf_type_of(leaf.type)
     if kind is None or not is_encodable(Encoding.RLE_DICTIONARY, kind):
-        return "", 0.0
-    values = leaf_values(leaf[:_ENTRIES], kind)
+        return "", codec.level
+    values = leaf_values(leaf[: _ENTRIES * codec.thoroughness], kind)
     pages = _in_dictionary(values, kind)
     # Values that repeat often are read fastest from a dictionary.
     if pages and sum(map(len, pages)) < _REPEATING * leaf.nbytes:
-        return "", 0.0
-    level = _TRIAL_LEVEL if compression == "zstd" else None
-    smallest = _trial("", pages, values, compression, level) if pages else Trial("", math.inf, 0.0)
+        return "", codec.level
+    smallest = _trial("", pages, values, codec) if pages else _Trial("", (), math.inf, 0)
     for encoding in _TRIED.get(kind.physical, _PLAIN):
         # Shared prefixes are tried only if values hardly repeat, because this is the slowest trial.
         if encoding == Encoding.DELTA_BYTE_ARRAY and not smallest.name:
             break
-        tried = _trial(encoding.name, (_encode_values(values, encoding, kind),), values, compression, level)
+        tried = _trial(encoding.name, (_encode_values(values, encoding, kind),), values, codec)
         if tried.cost < (1 - _DELTA_GAIN * (encoding != Encoding.PLAIN)) * smallest.cost:
             smallest = tried
-    return smallest.name, smallest.share
+    return smallest.name, codec.level_for(smallest)
 
 
 def _in_dictionary(values: LeafValues, kind: LeafType) -> Pages:
@@ -192,9 +232,8 @@ def _compressed_size(pages: Pages, compression: str, level: int | None = None) -
     return sum(len(page if compress is None else compress(page)) for page in pages if len(page))
 
 
-def _trial(name: str, pages: Pages, values: LeafValues, compression: str, level: int | None) -> Trial:
-    plain = sum(map(len, pages))
-    size = _compressed_size(pages, compression, level)
+def _trial(name: str, pages: Pages, values: LeafValues, codec: _Codec) -> _Trial:
+    size = _compressed_size(pages, codec.name, _TRIAL_LEVEL if codec.name == "zstd" else None)
     # Lengths add nothing to the time of zstd.
-    slow = 0 if values.lengths is None else min(plain, len(values.data))
-    return Trial(name, size + _BYTE_COST * slow, size / max(plain, 1))
+    slow = 0 if values.lengths is None else min(sum(map(len, pages)), len(values.data))
+    return _Trial(name, pages, size + _BYTE_COST * slow, size)

@@ -21,9 +21,8 @@ from parquet_variant.query.selection import read_selection
 Writer: TypeAlias = Literal["native", "pyarrow"]
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
 DEFAULT_WRITER: Writer = "native"
-# The level of zstd for all columns; None chooses a level per column. Higher levels than 9 take three to six
-# times as long as the default, and save at most 3 % more.
-_LEVEL_OF_EFFORT: dict[Effort, int | None] = {"fast": 1, "balanced": None, "small": 9}
+# The level of zstd for all columns; None chooses a level per column (see `encodings`).
+_LEVEL_OF_EFFORT: dict[Effort, int | None] = {"fast": 1, "balanced": None, "small": None}
 
 
 class FileKeywords(TypedDict, total=False):
@@ -89,9 +88,9 @@ class WriterOptions:
         """Return the level of the codec, which the effort decides if it is not given."""
         check_choice("effort", self.effort, get_args(Effort), VariantFileError)
         level = _LEVEL_OF_EFFORT[self.effort]
-        if self.effort == "balanced" or self.compression_level == level:
+        if self.effort == "balanced":
             return self.compression_level
-        if self.compression_level is not None or self.compression.lower() != DEFAULT_COMPRESSION:
+        if self.compression_level not in (None, level) or self.compression.lower() != DEFAULT_COMPRESSION:
             other = "compression_level=" if self.compression_level is not None else f"compression={self.compression!r}"
             raise bad_option(
                 f"effort={self.effort!r} sets the level of zstd and cannot be combined with {other}: leave one out",

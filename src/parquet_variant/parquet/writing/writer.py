@@ -109,7 +109,7 @@ class VariantWriter:
     compression, compression_level
         Codec of all columns (default: ``"zstd"``) and its level; None chooses a level of zstd per column.
     effort
-        ``"fast"`` (zstd level 1), ``"balanced"`` (level 1 or 3 per column) or ``"small"`` (level 9): points of the
+        ``"fast"`` (zstd level 1), ``"balanced"`` (level 1 or 2 per column) or ``"small"`` (level 1 or 9): points of the
         frontier of speed and size (docs/performance.md).
     row_group_bytes
         Maximum Arrow bytes of a row group.
@@ -256,7 +256,9 @@ class VariantWriter:
         options, self._schema, self._annotated = self._options, table.schema, annotated
         self._floats = any(may_have_nan(field.type) for field in table.schema)
         is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
-        encodings = choose_encodings(table, options.compression, options.compression_level, self._encodings)
+        encodings = choose_encodings(
+            table, options.compression, options.compression_level, self._encodings, options.effort
+        )
         if is_native:
             encodings["threads"] = self._threads
         writer_class = PageFileWriter if is_native else PyarrowFileWriter
