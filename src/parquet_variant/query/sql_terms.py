@@ -31,6 +31,7 @@ class VariantTerm:
     path: VariantPath  # The path.
     type: pa.DataType | None = None  # The Arrow type of the result; None for a Variant.
     cast: bool = False  # Whether there is a cast; ``::variant`` is a cast, too.
+    tries: bool = False  # Whether a value that cannot be cast is NULL even where failed casts are errors.
 
     @property
     def key(self) -> str | None:
@@ -76,7 +77,7 @@ def read_term(
             return None
         if node.args.get("format") is not None:
             raise SqlError(f"{written(node, engine)}: a cast of a Variant cannot have a format")
-        return _cast(inner, sql_type(node.to, engine), node, engine)
+        return replace(_cast(inner, sql_type(node.to, engine), node, engine), tries=isinstance(node, exp.TryCast))
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in _GETTERS:
         return _getter(node, is_variant, engine)
     return VariantTerm(node, VariantPath()) if is_variant(node) else None
@@ -127,4 +128,5 @@ def _getter(node: exp.Anonymous, is_variant: Callable[[exp.Expr], bool], engine:
     term = _extend_term(inner, VariantPath.parse(texts[0]).segments)
     if term is None:
         raise SqlError(f"{to_sql(arguments[0], engine)} is no longer a Variant, because it is cast: remove the cast")
-    return _cast(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)
+    term = _cast(term, sql_type_named(texts[1], engine) if len(texts) == 2 else None, node, engine)
+    return replace(term, tries=_GETTERS[str(node.this).lower()])

@@ -116,7 +116,7 @@ def plan_sql(
     """
     check_choice("errors", errors, ("null", "raise"))
     thread_count(threads)
-    rewritten = rewrite(query, _binder(tables, version, timestamp), engine=engine, zone=zone)
+    rewritten = rewrite(query, _binder(tables, version, timestamp), engine=engine, zone=zone, strict=errors == "raise")
     options = ScanOptions(errors, zone, threads, engine == "duckdb", rewritten.only_bounds)
     plans = {use.relation: use.table.scan(use.needed, rewritten.predicate(use), options) for use in rewritten.uses}
     return SqlQuery(query, rewritten, plans, options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -104,4 +105,6 @@ def _duckdb_type(connection: Any, kind: pa.DataType) -> Any:
 
 
 def _value_at(term: VariantTerm, options: ScanOptions, argument: Any) -> pa.Array:
+    if term.tries:
+        options = replace(options, errors="null")
     return values_at(column_of(argument).storage, term.path, term, options)

@@ -152,6 +152,7 @@ FUNCTIONS: dict[str, VariantFunction] = {
 # The names that users write -> the function; each takes a Variant, and a path into it as an optional second argument.
 OF_ONE_VARIANT = {
     "is_variant_null": "is_variant_null",
+    "is_null_value": "is_variant_null",
     "schema_of_variant": "schema_of_variant",
     "variant_type": "variant_type",
     "variant_typeof": "variant_type",

@@ -17,6 +17,7 @@ from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, class_o
 from parquet_variant.sql_query.rewriting.nested_casts import as_text
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 from parquet_variant.sql_query.rewriting.syntax import path_argument
+from parquet_variant.sql_query.rewriting.type_functions import TYPE_FUNCTIONS, rewrite_type_function
 from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
 
 _EXTRACTS = frozenset(["variant_extract", "variant_extract_string", "get_path", "get"])
@@ -50,6 +51,8 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         raise _arrow_error(values, node)
     if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
         return _rewrite_extreme(values, node, name or type(node).__name__.lower())
+    if name in TYPE_FUNCTIONS:
+        return rewrite_type_function(values, node, name)
     if name in OF_ONE_VARIANT or name in _OTHER_FUNCTIONS:
         return _rewrite_function(values, node, name)
     if name in PARSERS and len(node.expressions) == 1:

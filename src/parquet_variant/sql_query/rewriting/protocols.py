@@ -25,6 +25,7 @@ class QueryRewriter(Protocol):
 
     engine: SqlEngine
     zone: str  # The session time zone.
+    strict: bool  # Whether scans raise for failed casts.
 
     def query(self, node: exp.Expr, around: Scope) -> Sequence[OutputColumn] | None:
         """Rewrite a query in place, and return its outputs."""

@@ -9,7 +9,7 @@ and reading to `tables`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -73,22 +73,30 @@ class Rewritten:
 
 
 def rewrite(
-    text: str, bind: Callable[[str], BoundTable | None], *, engine: SqlEngine = "duckdb", zone: str = "UTC"
+    text: str,
+    bind: Callable[[str], BoundTable | None],
+    *,
+    engine: SqlEngine = "duckdb",
+    zone: str = "UTC",
+    strict: bool = False,
 ) -> Rewritten:
     """Rewrite a query.
 
     `text`: the query.
     `bind`: returns the table of a name or path in FROM; None for a name that only the engine may know.
+    `strict`: whether scans raise for failed casts, so that those of ``try_cast`` are not left to them.
     Raises `SqlError` or `PathError` if the query is invalid, or computes with a Variant without a type; and the errors
     of `bind`.
     """
     tree = parse_sql(text, engine)
-    return _Rewriter(bind, engine, zone).rewrite(tree)
+    return _Rewriter(bind, engine, zone, strict).rewrite(tree)
 
 
 class _Rewriter:
-    def __init__(self, bind: Callable[[str], BoundTable | None], engine: SqlEngine, zone: str) -> None:
-        self.bind, self.engine, self.zone = bind, engine, zone
+    def __init__(
+        self, bind: Callable[[str], BoundTable | None], engine: SqlEngine, zone: str, strict: bool = False
+    ) -> None:
+        self.bind, self.engine, self.zone, self.strict = bind, engine, zone, strict
         self.rewritten = Rewritten()
         self.result: exp.Expr | None = None  # The SELECT whose rows are the result.
 
@@ -186,7 +194,7 @@ class _Rewriter:
         if outputs is None or added is None or len(outputs) != len(added) or self.engine != "duckdb":
             return False
         kinds = [(a.kind, b.kind) for a, b in zip(outputs, added, strict=True)]
-        return bool(node.args.get("distinct") and not node.args.get("by_name")) and all(
+        return not node.args.get("by_name") and all(
             (a is None) == (b is None) and (a is None or (is_variant(a) and is_variant(b))) for a, b in kinds
         )
 
@@ -428,9 +436,9 @@ class _Rewriter:
 
     def getter(self, term: VariantTerm | None = None, function: str = "") -> str:
         """Return the name of the engine's function for a path of a Variant, or for a function over Variants."""
-        request = term and (term.path, term.type, term.cast)
+        request = term and replace(term, column=exp.Null())
         for getter in self.rewritten.getters:  # the same path has the same function, since GROUP BY compares calls
-            existing = getter.term and (getter.term.path, getter.term.type, getter.term.cast)
+            existing = getter.term and replace(getter.term, column=exp.Null())
             if getter.function == function and existing == request:
                 return getter.name
         name = f"_variant_function_{next(_NUMBERS)}"  # unique in the process, whose queries share DuckDB's functions

@@ -12,19 +12,23 @@ from sqlglot import exp
 
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, unique_names
 
+_NUMBER = "_number"
 _CLAUSES = ("with_", "order", "limit", "offset")
 
 
 def by_sort_keys(
     node: exp.SetOperation, outputs: Sequence[OutputColumn], key: Callable[[exp.Expr], exp.Expr]
 ) -> exp.Select:
-    """Return a query with the rows of a set operation that removes duplicates.
+    """Return a query with the rows of a set operation other than UNION ALL.
+
+    With ALL, rows of both sides are numbered among their equals, and equal numbers are part of equality.
 
     `node`: the operation, whose sides are rewritten.
     `outputs`: its columns.
     `key`: returns the sort key of a Variant.
     """
     columns = [f"_c{number}" for number in range(len(outputs))]
+    is_all = not node.args.get("distinct")
 
     def keys(table: str) -> list[exp.Expr]:
         names = [exp.column(column, table=table) for column in columns]
@@ -32,7 +36,12 @@ def by_sort_keys(
 
     def side(query: exp.Expr, name: str) -> exp.Subquery:
         alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
-        return exp.Subquery(this=query, alias=alias)
+        rows = exp.Subquery(this=query, alias=alias)
+        if not is_all:
+            return rows
+        number = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=keys(name))
+        numbered = exp.select("*", exp.alias_(number, _NUMBER)).from_(rows)
+        return exp.Subquery(this=numbered, alias=exp.TableAlias(this=exp.to_identifier(name)))
 
     names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
     items = [
@@ -44,13 +53,17 @@ def by_sort_keys(
         both = exp.Union(this=node.this, expression=node.expression, distinct=False)
         rows = rows.from_(side(both, "_left"))
     else:
-        matches: exp.Expr = exp.and_(
-            *(exp.NullSafeEQ(this=a, expression=b) for a, b in zip(keys("_left"), keys("_right"), strict=True))
-        )
+        equal = [exp.NullSafeEQ(this=a, expression=b) for a, b in zip(keys("_left"), keys("_right"), strict=True)]
+        if is_all:
+            equal.append(
+                exp.EQ(this=exp.column(_NUMBER, table="_left"), expression=exp.column(_NUMBER, table="_right"))
+            )
+        matches: exp.Expr = exp.and_(*equal)
         kind = "SEMI" if isinstance(node, exp.Intersect) else "ANTI"
         rows = rows.from_(side(node.this, "_left"))
         rows.append("joins", exp.Join(this=side(node.expression, "_right"), kind=kind, on=matches))
-    rows.set("distinct", exp.Distinct(on=exp.Tuple(expressions=keys("_left"))))
+    if not is_all:
+        rows.set("distinct", exp.Distinct(on=exp.Tuple(expressions=keys("_left"))))
     query = exp.select("*").from_(exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier("_rows"))))
     for clause in _CLAUSES:
         if (value := node.args.get(clause)) is not None:

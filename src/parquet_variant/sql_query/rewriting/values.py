@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import check_fields, column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
@@ -289,6 +290,10 @@ class ExpressionRewriter:
     # ---- columns and paths
 
     def _term(self, term: VariantTerm) -> exp.Expr:
+        if term.tries and self.rewriter.strict and term.type is not None:
+            names = all(isinstance(step, (str, int)) for step in term.path.segments)
+            variant = VariantTerm(term.column, term.path if names else VariantPath())
+            return self._get(self._term(variant), replace(term, path=VariantPath()) if names else term)
         if isinstance(term.column, exp.Column):
             hit = self.scope.resolve(term.column)
             if hit is not None and hit.ambiguous and hit.column.is_variant:
