@@ -14,6 +14,7 @@ from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
 from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, class_of_type, compared, key_of
+from parquet_variant.sql_query.rewriting.mixed_values import as_variant
 from parquet_variant.sql_query.rewriting.nested_casts import as_text
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 from parquet_variant.sql_query.rewriting.syntax import path_argument
@@ -62,7 +63,7 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
     if name in AGGREGATES and len(node.expressions) == 1:
         value, kind = values.expression(node.expressions[0])
         if kind is None:
-            value = _as_variant(values, value)
+            value = as_variant(values, value)
         elif not is_variant(kind):
             return None
         rows = exp.Anonymous(this="list", expressions=[value])
@@ -134,11 +135,6 @@ def _from_typed_columns(values: ValueRewriter, first: exp.Expr, function: str) -
     return None if name is None else exp.Case(ifs=[exp.If(this=present, true=exp.Literal.string(name))])
 
 
-def _as_variant(values: ValueRewriter, value: exp.Expr) -> exp.Expr:
-    """Return a rewritten value of the engine as a Variant."""
-    return values.call("parse_json", exp.cast(exp.Anonymous(this="to_json", expressions=[value]), "TEXT"))
-
-
 def _arrow_error(values: ValueRewriter, node: exp.JSONExtract | exp.JSONExtractScalar) -> SqlError:
     """Return the error for ``v->'a'`` and ``v->>'a'``, which are of JSON."""
     key = node.expression.name or written(node.expression, values.engine).strip("'").removeprefix("$.")
@@ -155,5 +151,5 @@ def _rewrite_contains(values: ValueRewriter, node: exp.Expr, value: exp.Expr, fu
         raise SqlError(f"{written(node, values.engine)}: variant_contains takes a Variant and the value to look for")
     needle, kind = values.expression(further[0])
     if kind is None:
-        needle = _as_variant(values, needle)
+        needle = as_variant(values, needle)
     return values.call("variant_contains", value, needle)

@@ -38,7 +38,7 @@ class SelectList(ExpressionRewriter):
 
     def __init__(self, rewriter: QueryRewriter, scope: Scope, *, is_result: bool = False) -> None:
         super().__init__(rewriter, scope)
-        self.is_result = is_result  # Whether the outputs are those of the whole query.
+        self.is_result = is_result
         self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
         self.items: dict[int, Item] = {}  # By the position of the output, counted from 0.
         self.item_of_alias: dict[str, Item] = {}

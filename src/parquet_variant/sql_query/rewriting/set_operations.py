@@ -53,7 +53,9 @@ def by_sort_keys(
         both = exp.Union(this=node.this, expression=node.expression, distinct=False)
         rows = rows.from_(side(both, "_left"))
     else:
-        equal = [exp.NullSafeEQ(this=a, expression=b) for a, b in zip(keys("_left"), keys("_right"), strict=True)]
+        equal: list[exp.Expr] = [
+            exp.NullSafeEQ(this=a, expression=b) for a, b in zip(keys("_left"), keys("_right"), strict=True)
+        ]
         if is_all:
             equal.append(
                 exp.EQ(this=exp.column(_NUMBER, table="_left"), expression=exp.column(_NUMBER, table="_right"))

@@ -31,6 +31,7 @@ from parquet_variant.sql_query.rewriting.conversions import (
     type_of_literal,
     type_or_none,
 )
+from parquet_variant.sql_query.rewriting.mixed_values import in_one_form
 from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
 from parquet_variant.sql_query.rewriting.nested_casts import as_text, cast_inside
 from parquet_variant.sql_query.rewriting.protocols import Convert, QueryRewriter
@@ -65,6 +66,9 @@ class ExpressionRewriter:
         # By the id of a node: the node, which is kept so that no other one gets its id, and its rewritten form.
         self.done: dict[int, tuple[exp.Expr, exp.Expr, Kind]] = {}
         self.in_having = False
+        # Whether the outputs are those of the whole query. Those of a subquery remain Variants, whatever the data is,
+        # because functions and paths may need Variants.
+        self.is_result = False
 
     # ---- expressions
 
@@ -173,19 +177,30 @@ class ExpressionRewriter:
             return node, None
         if (name in _LISTS_OF_ROWS and node.expressions) or isinstance(node, exp.ArrayAgg):
             first = node.this if isinstance(node, exp.ArrayAgg) else node.expressions[0]
+            element = first.this if isinstance(first, exp.Order) else first
+            typed = self.typed(element) if self._is_output(node) else None
+            if typed is not None:
+                element.replace(typed)
+                self.done[id(typed)] = (typed, typed, None)
+                self.children(node)
+                return node, None
             kind = self.expression(first)[1]
             self.children(node, [first])
             return node, None if kind is None else pa.list_(kind)
         if isinstance(node, exp.Coalesce):
-            return node, self.alike(node, [node.this, *node.expressions])
+            return node, self.alike(node, [node.this, *node.expressions], mixes=True)
         if isinstance(node, exp.Case):
+            if node.this is not None and is_variant(self.expression(node.this)[1]):
+                for branch in node.args.get("ifs") or ():
+                    branch.set("this", exp.EQ(this=node.this.copy(), expression=branch.this))
+                node.set("this", None)
             branches = [branch.args["true"] for branch in node.args.get("ifs") or ()] + [node.args.get("default")]
-            return node, self.alike(node, branches)
+            return node, self.alike(node, branches, mixes=True)
         if isinstance(node, exp.If):
-            return node, self.alike(node, [node.args["true"], node.args.get("false")])
+            return node, self.alike(node, [node.args["true"], node.args.get("false")], mixes=True)
         if name in _HAND_ON:
             first = 1 if name in ("if", "iff") else 0
-            return node, self.alike(node, node.expressions[first : 1 if name in _FIRST_ONLY else None])
+            return node, self.alike(node, node.expressions[first : 1 if name in _FIRST_ONLY else None], mixes=True)
         if isinstance(node, _OF_FIRST_PART) or (isinstance(node, exp.Order) and node.this):
             kind = self.expression(node.this)[1]
             self.children(node, [node.this], convert=self.by_key)
@@ -198,6 +213,13 @@ class ExpressionRewriter:
             return node, kind
         self.children(node, convert=conversion(self, node, name))
         return node, None
+
+    def _is_output(self, node: exp.Expr) -> bool:
+        """Return whether an expression is a column of the result of the whole query."""
+        parent = node.parent
+        while isinstance(parent, (exp.Alias, exp.Paren, exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+            parent = parent.parent
+        return self.is_result and isinstance(parent, exp.Select)
 
     def _presence(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression that only asks whether a value is there: its only type means the same."""
@@ -222,13 +244,30 @@ class ExpressionRewriter:
             raise self._untyped(written(value, self.engine), kind)
         return key_of(self, value)
 
-    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None]) -> Kind:
-        """Rewrite an expression that returns one of its parts, which must hold the same Variants; return these."""
+    def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None], *, mixes: bool = False) -> Kind:
+        """Rewrite an expression that returns one of its parts, which must hold the same Variants; return these.
+
+        `mixes`: whether parts may be replaced by a common form.
+        """
         text = written(node, self.engine)
         values = [
             part for part in parts if part is not None and not isinstance(part, exp.Null) and part != _NO_ELEMENTS
         ]
         kinds = [self.expression(value)[1] for value in values]
+        may_change = (
+            mixes
+            and self.engine == "duckdb"
+            and (self._is_output(node) or None in kinds)
+            and any(map(is_variant, kinds))
+        )
+        if may_change and any(map(is_variant, kinds)) and (new := in_one_form(self, values)) is not None:
+            for old, value in zip(values, new, strict=True):
+                if old is not value:
+                    old.replace(value)
+                    self.done[id(value)] = (value, value, value.meta.get("kind"))
+            kinds = [self.expression(value)[1] for value in new]
+            replaced = dict(zip(map(id, values), new, strict=True))
+            parts = [part if part is None else replaced.get(id(part), part) for part in parts]
         if any(kind is not None for kind in kinds) and not all(kind == kinds[0] for kind in kinds):
             raise SqlError(f"{text} mixes a Variant with other values: cast the Variant, as in ::string")
         for branch in node.args.get("ifs") or ():
@@ -257,6 +296,8 @@ class ExpressionRewriter:
     def _child(self, node: Any, allowed: set[int], convert: Convert | None) -> Any:
         if not isinstance(node, exp.Expr) or isinstance(node, (exp.DataType, exp.Var)):
             return node
+        if convert is not None and isinstance(node, (exp.Order, exp.Distinct)) and id(node) not in allowed:
+            return self._ordered(node, convert)
         value, kind = self.expression(node)
         if kind is None or id(node) in allowed:
             return value
@@ -265,6 +306,16 @@ class ExpressionRewriter:
         if convert is None:
             raise self._untyped(written(node, self.engine), kind)
         return convert(value, kind)
+
+    def _ordered(self, node: exp.Order | exp.Distinct, convert: Convert) -> exp.Expr:
+        """Rewrite an argument of an aggregate that has ORDER BY or DISTINCT; the argument itself is converted."""
+        if isinstance(node, exp.Distinct):
+            node.set("expressions", [self._child(part, set(), convert) for part in node.expressions])
+        else:
+            node.set("this", self._child(node.this, set(), convert))
+            node.set("expressions", [self.expression(key)[0] for key in node.expressions])
+        self.done[id(node)] = (node, node, None)
+        return node
 
     def _typed_for(self, node: exp.Expr, convert: Convert | None) -> exp.Expr | None:
         """Return a Variant as its only type, where a function that takes it means the same."""
