@@ -99,3 +99,16 @@ def test_every_layout(layout: Any) -> None:
         rows = storage.take(pa.array([0, 0])).to_pylist()
         rows[1]["value"] = rows[1]["value"][:-1]
         assert {fault["row"] for fault in pv.validate(pa.array(rows, storage.type)).to_pylist()} == {1}
+
+
+def test_strings_of_any_length_are_checked_up_to_the_last_byte() -> None:
+    lines = []
+    for size in (*range(10), 15, 16, 17, 24, 25, 31, 32, 33, 41, 63, 65):
+        text = bytes(97 + n % 26 for n in range(size))
+        lines.append(text)
+        for n in range(size):
+            lines += [text[:n] + b"\xff" + text[n + 1 :], text[:n] + "é".encode() + text[n:]]
+    values = [pv.Variant(b"\x01\x00\x00", b"\x40" + len(line).to_bytes(4, "little") + line) for line in lines]
+    faults = pv.validate(pv.VariantArray.from_variants(values))
+    assert set(faults["reason"].to_pylist()) == {"bad-utf8"}
+    assert faults["row"].to_pylist() == [row for row, line in enumerate(lines) if b"\xff" in line]

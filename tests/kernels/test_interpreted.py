@@ -172,9 +172,7 @@ def test_pdb_stops_inside_of_a_kernel_at_a_breakpoint_by_file_and_line(tmp_path:
 
     source = Path(scan.__file__)
     lines = source.read_text().splitlines()
-    line = next(
-        n for n in range(lines.index("def is_utf8(pos: int, end: int) -> bool:"), len(lines)) if "while" in lines[n]
-    )
+    line = lines.index("    if _is_ascii(pos, end):")
     script = tmp_path / "script.py"
     script.write_text("import parquet_variant as pv\npv.to_json(pv.parse_json(['{\"a\": 1}']))\n")
     commands = [f"b {source}:{line + 1}", "c", "p ('stopped', end - pos)", "q"]

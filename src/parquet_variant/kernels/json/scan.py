@@ -16,6 +16,7 @@ from parquet_variant.kernels.memory import (
     load_u8,
     load_u64,
     newlines_of_32,
+    short_word,
     stops_of_32,
     store_u8,
     trailing_zeros,
@@ -72,6 +73,8 @@ def utf8_length(pos: int, end: int) -> int:
 @helper
 def is_utf8(pos: int, end: int) -> bool:
     """Return whether text is well-formed UTF-8."""
+    if _is_ascii(pos, end):
+        return True
     while pos < end:
         while pos + 32 <= end and high_of_32(pos) == 0:
             pos += 32
@@ -85,6 +88,25 @@ def is_utf8(pos: int, end: int) -> bool:
                 return False
             pos += length
     return True
+
+
+@helper(inline=True)
+def _is_ascii(pos: int, end: int) -> bool:
+    """Return whether text is ASCII; its last bytes are read in words that overlap, without a loop."""
+    size = end - pos
+    if size < 8:
+        return short_word(pos, size) & _HIGH == 0
+    if size < 32:
+        middle = pos + ((size - 8) >> 1)
+        ends = load_u64(pos) | load_u64(end - 8) | load_u64(middle)
+        if size > 24:
+            ends |= load_u64(pos + 8) | load_u64(end - 16)
+        return ends & _HIGH == 0
+    while pos + 32 <= end:
+        if high_of_32(pos) != 0:
+            return False
+        pos += 32
+    return high_of_32(end - 32) == 0
 
 
 @helper
