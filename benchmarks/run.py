@@ -33,7 +33,16 @@ WORKS = (
     "jsonbench",
 )
 _RESULTS = Path(__file__).with_name("RESULTS.md")
-TABLES = ("sizes", "inference", "growth", "vortex_tables", "delta_planning", "delta_changes", "iceberg_tables")
+TABLES = (
+    "sizes",
+    "inference",
+    "growth",
+    "vortex_tables",
+    "delta_planning",
+    "delta_changes",
+    "iceberg_tables",
+    "duckdb_reads",
+)
 
 
 def main() -> None:
@@ -69,7 +78,7 @@ def _sections(wanted: list[str], rounds: int) -> Iterator[str]:
         if name in wanted:
             print(f"… {name}", file=sys.stderr, flush=True)
             module = import_module(f"benchmarks.works.{name}")
-            yield module.table(rounds) if name in {"growth", "vortex_tables"} else module.table()
+            yield module.table(rounds) if name in {"growth", "vortex_tables", "duckdb_reads"} else module.table()
 
 
 def _put(section: str, rounds: int) -> None:

@@ -153,3 +153,12 @@ def test_rows_of_json_are_counted_for_any_white_space(tmp_path: Path, layout: st
     path = tmp_path / "rows.json"
     path.write_text(text)
     assert pv.explore(path).to_dict()["rows"] == 10
+
+
+def test_objects_with_residuals_in_the_files_are_listed_as_slow_for_duckdb(tmp_path: Path) -> None:
+    rows = pv.parse_json(['{"n": 1, "o": {"a": 1}}'] * 50 + ['{"n": 1, "o": {"a": 1, "rare": true}}'])
+    pv.parquet.write(tmp_path / "a.parquet", {"v": rows}, schema="n bigint, o struct<a bigint>")
+    (line,) = read_footers(locate(str(tmp_path / "a.parquet")), None).slow_paths
+    assert "typed paths in $.o slowly" in line and "1 residual in 51 rows" in line
+    pv.parquet.write(tmp_path / "b.parquet", {"v": rows}, schema="n bigint, o struct<a bigint, rare boolean>")
+    assert pv.explore(tmp_path / "b.parquet").to_dict()["footers"]["slow"] == []

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 # Name of an engine: the module that it needs, and its package.
@@ -33,8 +34,8 @@ ENGINES = {
 # The engines that read each kind of file or table.
 READERS = {
     "parquet": ("pyarrow", "duckdb", "polars", "spark", "datafusion", "chdb", "sail", "daft"),
-    "delta": ("delta-rs", "duckdb", "polars", "daft"),
-    "iceberg": ("pyiceberg", "duckdb", "polars", "daft"),
+    "delta": ("delta-rs", "duckdb", "polars", "sail", "daft"),
+    "iceberg": ("pyiceberg", "duckdb", "polars", "sail", "daft"),
     "vortex": ("vortex",),
 }
 
@@ -112,7 +113,12 @@ def _from_spark(spark: Any, request: dict[str, Any]) -> tuple[Any, dict[str, str
     start = time.perf_counter()
     tables, types = [], {}
     for path in request["paths"]:
-        frame = spark.read.option("recursiveFileLookup", "true").parquet(path)
+        if request["kind"] == "parquet":
+            frame = spark.read.option("recursiveFileLookup", "true").parquet(path)
+        else:
+            # Sail opens the directory of an Iceberg table, not its metadata file.
+            location = str(Path(path).parent.parent) if request["kind"] == "iceberg" else path
+            frame = spark.read.format(request["kind"]).load(location)
         frame = frame.select(*("`" + name.replace("`", "``") + "`" for name in request["columns"]))
         types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         tables.append(frame.toArrow())

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -141,26 +141,26 @@ class _Trial:
     pythons: list[str]
 
     def result(self, engine: str, source: str) -> EngineResult:
-        """Run an engine and return its result."""
-        python, version = self._installed(engine)
-        if python is None:
-            package = engine_programs.ENGINES[engine][1]
-            return EngineResult(engine, "not installed", f"pip install {package}")
-        verdict, detail = self._run(engine, python, self.subject)
-        if verdict in ("refused", "differs") and self.subject.kind == "parquet":
-            remedy = self._remedy(engine, python, ("equal",) if verdict == "differs" else ("equal", "struct"))
-            detail += f"; readable after: variant rewrite {source} DEST {remedy}" if remedy else ""
-        return EngineResult(f"{engine} {version}", verdict, detail)
+        """Run an engine and return its result. If an extension is missing, try the next Python that has the engine."""
+        result = EngineResult(engine, "not installed", f"pip install {engine_programs.ENGINES[engine][1]}")
+        for python, version in self._installed(engine):
+            verdict, detail = self._run(engine, python, self.subject)
+            if verdict in ("refused", "differs") and self.subject.kind == "parquet":
+                remedy = self._remedy(engine, python, ("equal",) if verdict == "differs" else ("equal", "struct"))
+                detail += f"; readable after: variant rewrite {source} DEST {remedy}" if remedy else ""
+            result = EngineResult(f"{engine} {version}", verdict, detail)
+            if verdict != "not installed":
+                break
+        return result
 
-    def _installed(self, engine: str) -> tuple[str | None, str | None]:
-        """Return the first Python that has an engine, and the engine's version."""
+    def _installed(self, engine: str) -> Iterator[tuple[str, str]]:
+        """Yield every Python that has an engine, and the engine's version."""
         for python in self.pythons:
             if python == sys.executable and not _is_here(engine):
                 continue
             answer, _ = self._ask(engine, python, {"kind": "parquet", "paths": [], "columns": []})
             if answer.get("version"):
-                return python, answer["version"]
-        return None, None
+                yield python, answer["version"]
 
     def _run(self, engine: str, python: str, subject: Subject) -> tuple[Verdict, str]:
         """Read a subject with an engine and compare."""

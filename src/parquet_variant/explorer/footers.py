@@ -19,9 +19,10 @@ from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_statistics
+from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.scanning.projection import only_nulls
-from parquet_variant.path import VariantPath
+from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 # Largest number of leaf columns times row groups: a page of 3 MB, read in a second.
@@ -93,6 +94,34 @@ class Footers:
     def rows(self) -> int:
         """The number of rows in the row groups that were read."""
         return sum(rows for _, rows in self.groups)
+
+    @property
+    def slow_paths(self) -> list[str]:
+        """One line per object whose typed paths DuckDB reads slowly in these files, because it has residuals."""
+        lines = []
+        for path, (values, is_known) in self._residuals().items():
+            if values or not is_known:
+                number = counted(values, "residual") if is_known else "an unknown number of residuals"
+                lines.append(
+                    f"DuckDB 2.0 reads typed paths in {path.shorthand} slowly: {path.shorthand} has {number} in "
+                    f"{counted(self.rows, 'row')}, and DuckDB rebuilds the 2,048 rows around each; "
+                    "readers=duckdb gives rare keys columns"
+                )
+        untyped = [path for shape in self.shapes for path, kind in shape.kinds.items() if kind == "variant"]
+        if untyped and any(shape.typed for shape in self.shapes):
+            lines.append(f"DuckDB 2.0 reads all typed paths slowly: {untyped[0].shorthand} has a column without a type")
+        return lines
+
+    def _residuals(self) -> dict[VariantPath, tuple[int, bool]]:
+        """Return the objects on the way to typed scalars, with the number of residuals, and whether it is known."""
+        residuals: dict[VariantPath, tuple[int, bool]] = {}
+        for shape in self.shapes:
+            above = {VariantPath(path.segments[:size]) for path in shape.typed for size in range(len(path))}
+            for path, number in shape.residual.items():
+                if path in above and WILDCARD not in path.segments:
+                    leaf = self.leaves[number]
+                    residuals[path] = leaf.values - (leaf.nulls or 0), leaf.nulls is not None
+        return residuals
 
 
 def read_footers(sources: Iterable[ParquetSource], column: str | None, root: str = "") -> Footers:

@@ -163,6 +163,7 @@ def _footer_table(footers: Footers, paths: list[VariantPath]) -> dict[str, Any]:
         "createdBy": footers.created_by,
         "skippedFiles": footers.skipped_files,
         "skippedBytes": footers.skipped_bytes,
+        "slow": footers.slow_paths,
     }
 
 

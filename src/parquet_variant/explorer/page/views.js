@@ -113,8 +113,11 @@ function why(model, node, actions) {
     else if (isPrimitive(node.kind)) say(`It is typed as ${node.kind}: only its own column is read.`);
   } else say("Nothing is written yet: JSON is read and parsed whole.");
   for (let above = node; above; above = above.parent === null ? null : model.nodes[above.parent]) {
-    const slow = ((model.doc.sample && model.doc.sample.slow) || []).find((line) => line.includes(` in ${above.path} slowly`));
-    if (slow) say(`In a file of the auto policy: ${slow}.`);
+    const isSlow = (line) => line.includes(` in ${above.path} slowly`);
+    const slow = ((model.doc.footers && model.doc.footers.slow) || []).find(isSlow);
+    const sampled = ((model.doc.sample && model.doc.sample.slow) || []).find(isSlow);
+    if (slow) say(`In these files: ${slow}.`);
+    if (sampled) say(`In a file of the auto policy: ${sampled}.`);
   }
   if (node.reason) made.push(element("p", { class: "reason" }, `The auto policy ${node.chosen ? (node.kind ? "types it" : "would type it, by this sample") : "leaves it in the residual"}: ${node.reason}.`));
   const paths = typable(node).filter((each) => !isPrimitive(each.kind));
