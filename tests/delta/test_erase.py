@@ -59,6 +59,7 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, properties: dict[str, An
     report = pv.delta.erase(table, f"v:user::string = '{_SECRET}'", **options)
     assert (report.rows_erased, report.versions_removed) == (4, versions)
     assert [name for name, data in _bytes_of(table).items() if _SECRET.encode() in data or _SECRET in name] == []
+    assert [path.name for path in table.rglob("*") if path.is_dir() and _SECRET in path.name] == []
     assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [0, 0, 1, 1, 2, 3, 4]
     assert len(pv.delta.history(table)) == 1
     with pytest.raises(pv.TableError):

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import parquet_variant as pv
 from parquet_variant.cli.app import main
+from parquet_variant.iceberg.metadata.manifests import Content, DataFile
+from parquet_variant.iceberg.writing.commit import commit_snapshot
+from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.tables.storage import LocalStorage
 
 SECRET, OTHER = "zebra-7421", "apple-1234"
@@ -43,7 +48,7 @@ def holds_secret(table: Path) -> list[str]:
                 text += repr(list(fastavro.reader(stream))).encode()
         if SECRET.encode() in text:
             found.append(path.name)
-    return found
+    return found + [path.name for path in table.rglob("*") if path.is_dir() and SECRET in path.name]
 
 
 @pytest.mark.parametrize("partition_by", [[], ["name"]])
@@ -64,6 +69,40 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, partition_by: list[str])
     assert "erased from" in str(report) and report.to_dict()["rows_erased"] == 3
     assert pv.iceberg.erase(table, where).rows_erased == 0
     pv.iceberg.append(table, rows(OTHER, 12, 13))  # the table goes on
+
+
+def test_files_of_other_engines_that_name_erased_values_are_removed(tmp_path: Path) -> None:
+    """Equality deletes, statistics, and summaries of snapshots by partition."""
+    table = tmp_path / "t"
+    pv.iceberg.write(table, rows(OTHER, 0, 5), compression="none")
+    pv.iceberg.append(table, rows(SECRET, 5, 9), compression="none")
+    base = pv.iceberg.snapshot(table)
+    name = base.schema.get("name")
+    assert name is not None
+    deletes = table / "data" / "deletes.parquet"
+    field = pa.field("name", pa.string(), metadata={"PARQUET:field_id": str(name.id)})
+    pq.write_table(pa.table([[SECRET]], schema=pa.schema([field])), deletes, compression="none")
+    size, content = deletes.stat().st_size, Content.EQUALITY_DELETES
+    file = DataFile(deletes.as_uri(), "parquet", 1, size, content=content, equality_ids=(name.id,))
+    commit_snapshot(base, SnapshotChange("delete", vectors=(file,)))
+    pv.iceberg.append(table, rows(SECRET, 5, 9), compression="none")
+    metadata = max((table / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].split(".")[0]))
+    document = json.loads(metadata.read_text())
+    for entry in document["snapshots"]:
+        entry["summary"][f"partitions.name={SECRET}"] = "added-records=4"
+    statistics = table / "metadata" / "a.stats"
+    statistics.write_text(SECRET)
+    document["statistics"] = [
+        {"snapshot-id": document["current-snapshot-id"], "statistics-path": statistics.as_uri(),
+         "file-size-in-bytes": 10, "file-footer-size-in-bytes": 4, "blob-metadata": []}
+    ]  # fmt: skip
+    metadata.write_text(json.dumps(document))
+    assert pv.iceberg.erase(table, f"v:user::string = '{SECRET}'", force=True, compression="none").rows_erased == 4
+    assert holds_secret(table) == []
+    assert sorted(pv.iceberg.read_table(table, ["n"])["n"].to_pylist()) == [0, 1, 2, 3, 4]
+    assert pv.iceberg.erase(table, "n >= 0").rows_erased == 5
+    pv.iceberg.append(table, rows(OTHER, 5, 6))
+    assert pv.iceberg.read_table(table, ["n"])["n"].to_pylist() == [5]
 
 
 def test_writers_and_references_stop_an_erasure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

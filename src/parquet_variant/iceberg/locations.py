@@ -160,6 +160,11 @@ class TableFiles:
                 continue
             storage.delete(path)
 
+    def remove_empty_directories(self) -> None:
+        """Remove the empty directories of the table."""
+        for _, storage in self._roots:
+            storage.remove_empty_directories()
+
     def filesystem(self, location: str) -> tuple[pafs.FileSystem, str]:
         """Return a pyarrow filesystem and the path of a file on it."""
         storage, path = self.find(location)

@@ -90,6 +90,10 @@ class Storage(ABC):
         """Delete a file; a missing file is not an error."""
 
     @abstractmethod
+    def remove_empty_directories(self) -> None:
+        """Remove all empty directories, whose names may be values; an object store has no directories."""
+
+    @abstractmethod
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """Return a pyarrow filesystem that can open a file, and the file's path in it."""
 
@@ -201,6 +205,13 @@ class LocalStorage(Storage):
         with write_errors(target):
             target.unlink(missing_ok=True)
 
+    def remove_empty_directories(self) -> None:
+        """See `Storage.remove_empty_directories`."""
+        for directory, _, _ in os.walk(self.root, topdown=False):
+            if Path(directory) != self.root:
+                with suppress(OSError):  # it has files
+                    Path(directory).rmdir()
+
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""
         return pafs.LocalFileSystem(), str(self._readable_path(path))
@@ -306,6 +317,9 @@ class ObjectStorage(Storage):
         """See `Storage.delete`."""
         with suppress(FileNotFoundError), _errors(self, "cannot-write", f"{path} cannot be written"):
             _obstore().delete(self._store, path)
+
+    def remove_empty_directories(self) -> None:
+        """See `Storage.remove_empty_directories`."""
 
     def filesystem(self, path: str) -> tuple[pafs.FileSystem, str]:
         """See `Storage.filesystem`."""

@@ -29,6 +29,7 @@ from parquet_variant.tables.changes.erasing import (
     WRITER_MILLIS,
     EraseReport,
     check_condition,
+    check_no_writer,
     count_erasure,
     erase_rows,
     verify_erasure,
@@ -101,13 +102,8 @@ def erase(
     if dry_run:
         rows, files = count_erasure(_ErasingTable(current), where, zone, workers, options)
         return EraseReport(uri, True, current.version, rows, files, 0, versions, 0, 0)
-    if not force and (active := uncommitted_since(current, now_millis() - WRITER_MILLIS)):
-        raise DeltaError(
-            f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
-            "pass force=True (--force) if no writer is active",
-            reason="writer-active",
-            file=uri,
-        )
+    if not force:
+        check_no_writer(uncommitted_since(current, now_millis() - WRITER_MILLIS), uri, DeltaError)
     done = erase_rows(_ErasingTable(current), where, zone, workers, options)
     # A commit of its own, so that the log can begin with a commit that names no file.
     erased = load_snapshot(current.storage)
@@ -124,6 +120,7 @@ def erase(
     remove_files(newest, removed)
     write_checkpoint(newest, tombstones=False)
     log_files = _remove_log(newest)
+    newest.storage.remove_empty_directories()
     newest = load_snapshot(newest.storage)
     verified = verify_erasure(_ErasingTable(newest), where, zone, workers, options)
     _check_storage(newest)

@@ -7,7 +7,8 @@ and `orphans`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,25 +21,33 @@ from parquet_variant.iceberg.changes.changeable import IcebergChangePlan, Iceber
 from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.maintenance.orphans import orphan_files
+from parquet_variant.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.iceberg.metadata.table_metadata import MAIN, TableMetadata, now_ms
 from parquet_variant.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
+from parquet_variant.iceberg.reading.deletes import DeleteIndex
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
+from parquet_variant.iceberg.writing.manifest_changes import FileKey, file_key
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.tables.changes.erasing import (
     WRITER_MILLIS,
     EraseReport,
     check_condition,
+    check_no_writer,
     count_erasure,
     erase_rows,
     verify_erasure,
     with_own_keys,
 )
 from parquet_variant.tables.schema import StructType
+
+# Engines add such entries to summaries if the table property `write.summary.partition-limit` is set.
+_PARTITION_SUMMARY = "partitions."
 
 
 def erase(
@@ -58,12 +67,14 @@ def erase(
     """Erase the rows for which a condition is true from a table, its history and its statistics.
 
     The steps: rewrite the files that hold matching rows, and those with deleted rows; write manifests without removed
-    files, whose bounds name values; remove all older snapshots with their data files, manifests and statistics files,
-    and files that no snapshot names; read all remaining files again to verify that no row matches. A process that is
-    killed in between leaves a readable table; call `erase` again to finish.
+    files, whose bounds name values, and without delete files that apply to no file; remove all older snapshots with
+    their data files, manifests and statistics files, and files that no snapshot names; read all remaining files again
+    to verify that no row matches. A process that is killed in between leaves a readable table; call `erase` again to
+    finish.
 
     Files that hold no matching row are kept: their lists of object keys and shredding schemas may name keys, but not
-    values, that only erased rows used. Older metadata files are kept: they name schemas and snapshots, but no values.
+    values, that only erased rows used. Older metadata files are kept, because they name schemas and snapshots, but no
+    values; those whose summaries of snapshots name partitions are removed.
     An erasure cannot reach copies: backups, tables that share files, exports, versions of the object store, and the
     memory of running readers.
 
@@ -115,10 +126,10 @@ def erase(
         _check_quiet(current)
     erasing = _ErasingTable(current, "delete")
     done = erase_rows(erasing, where, zone, workers, options)
+    rewritten = newest_snapshot(erasing.current.table.refreshed())
     # Entries of removed files have bounds, which are values.
-    cleaned = commit_snapshot(
-        newest_snapshot(erasing.current.table.refreshed()), SnapshotChange("replace", rewrites_manifests=True)
-    )
+    change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)
+    cleaned = commit_snapshot(rewritten, change)
     before = cleaned.table
     after = change_metadata(cleaned, lambda metadata: _without_history(metadata, cleaned))
     data_files, metadata_files = _remove_files(before, after)
@@ -175,13 +186,21 @@ def _check_quiet(current: Snapshot) -> None:
         )
     recent = now_ms() - WRITER_MILLIS
     active = [path for path, modified in orphan_files(current.table) if modified > recent and path.endswith(".parquet")]
-    if active:
-        raise IcebergError(
-            f"a writer seems to be active, because no snapshot names {active[0]}, which is younger than an hour: wait, "
-            "or pass force=True (--force) if no writer is active",
-            reason="writer-active",
-            file=current.table.name,
-        )
+    check_no_writer(active, current.table.name, IcebergError)
+
+
+def _unapplied_deletes(current: Snapshot) -> tuple[ManifestEntry, ...]:
+    """Return the delete files that apply to no data file any more; equality deletes name values."""
+    delete_files = [entry for _, entry in current.live_entries(deletes=True)]
+    if not delete_files:
+        return ()
+    index = DeleteIndex.of(current)
+    applied: set[FileKey] = set()
+    for _, entry in current.live_entries(deletes=False):
+        deletes = index.of_file(entry)
+        vectors = () if deletes.vector is None else (deletes.vector,)
+        applied |= {file_key(delete.file) for delete in (*vectors, *deletes.positions, *deletes.equalities)}
+    return tuple(entry for entry in delete_files if file_key(entry.file) not in applied)
 
 
 def _without_history(metadata: TableMetadata, cleaned: Snapshot) -> TableChange | None:
@@ -202,7 +221,18 @@ def _remove_files(before: LoadedTable, after: LoadedTable) -> tuple[int, int]:
     """Remove all files that the only snapshot does not need; return how many held data, and how many metadata."""
     needed = files_of(after, after.metadata.snapshots.values(), after.metadata)
     unneeded = files_of(before, before.metadata.snapshots.values(), before.metadata) - needed
-    unneeded |= {path for path, _ in orphan_files(after)}
+    unneeded |= {path for path, _ in orphan_files(after)} | set(_metadata_with_values(after))
     after.files.delete(sorted(unneeded))
-    metadata = sum(path.endswith(".avro") for path in unneeded)
+    after.files.remove_empty_directories()
+    metadata = sum(path.endswith((".avro", *ICEBERG_METADATA)) for path in unneeded)
     return len(unneeded) - metadata, metadata
+
+
+def _metadata_with_values(table: LoadedTable) -> Iterator[str]:
+    """Yield the older metadata files whose snapshots have a summary by partition, which names values."""
+    for entry in table.metadata.document.get("metadata-log") or []:
+        location = str(entry["metadata-file"])
+        with suppress(IcebergError):  # a file that was removed, or is not in the table
+            snapshots = TableMetadata.load(table.files.read(location), location).snapshots
+            if any(key.startswith(_PARTITION_SUMMARY) for info in snapshots.values() for key in info.summary):
+                yield location

@@ -205,7 +205,7 @@ def _sorted_manifests(manifests: list[ManifestFile], parent: Snapshot, writer: M
         ]
         entries.sort(key=lambda entry: [(value is not None, str(value)) for value in entry.file.partition])
         pieces = max(1, round(sum(manifest.length for manifest in members) / target))
-        size = -(-len(entries) // pieces)
+        size = max(1, -(-len(entries) // pieces))
         result += [
             writer.write(entries[start : start + size], spec_id, deletes=deletes)
             for start in range(0, len(entries), size)

@@ -5,7 +5,7 @@ Owns the report and the steps that read and write data files. Removing history a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -115,6 +115,20 @@ def check_condition(where: object, error: type[TableError]) -> None:
     """Refuse an erasure without a condition. Raises `TableError`: reason ``"bad-argument"``."""
     if not isinstance(where, str) or not where.strip():
         raise error("erase needs a condition: pass where='v:user::int = 1'", reason="bad-argument")
+
+
+def check_no_writer(active: Sequence[str], table: str, error: type[TableError]) -> None:
+    """Refuse an erasure while a writer seems to be active. Raises `TableError`: reason ``"writer-active"``.
+
+    `active`: data files that no version of the table names, and that are younger than `WRITER_MILLIS`.
+    """
+    if active:
+        raise error(
+            f"a writer seems to be active, because {active[0]} has no commit and is younger than an hour: wait, or "
+            "pass force=True (--force) if no writer is active",
+            reason="writer-active",
+            file=table,
+        )
 
 
 def erase_rows(
