@@ -69,6 +69,22 @@ class ChunkedVariantArray:
         """Return all rows as one array."""
         return VariantArray.concat(self.chunks)
 
+    def to_arrow(self) -> pa.ChunkedArray:
+        """Return the storages of the chunks as a pyarrow array, without copying; `from_arrow` converts it back."""
+        return pa.chunked_array([chunk.storage for chunk in self.chunks])
+
+    def to_pandas(self, name: str | None = None) -> Any:
+        """Return all rows as a pandas series of dtype ``variant``."""
+        return self.combine().to_pandas(name)
+
+    def to_polars(self, name: str = "") -> Any:
+        """Return all rows as a polars series with a ``.variant`` namespace."""
+        return self.combine().to_polars(name)
+
+    def to_pylist(self) -> list[Any]:
+        """Return all rows as Python objects; None for SQL NULL and for Variant null."""
+        return [value for chunk in self.chunks for value in chunk.to_pylist()]
+
     def __arrow_c_schema__(self) -> Any:
         return self.chunks[0].__arrow_c_schema__()
 

@@ -243,6 +243,10 @@ class VariantArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype)
 
+    def to_arrow(self) -> pa.StructArray:
+        """Return the storage as a pyarrow array, without copying; `from_arrow` converts it back."""
+        return self._storage
+
     def to_pandas(self, name: str | None = None) -> Any:
         """Return a pandas series of dtype ``variant``, with a ``.variant`` accessor; see `interop.pandas`."""
         return registered_method("VariantArray.to_pandas")(self, name)

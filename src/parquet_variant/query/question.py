@@ -6,7 +6,7 @@ to the formats, and the types of ordinary columns, which only the files have, to
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantFileError
+from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.query.predicate import Predicate, all_of, bind, columns_of
 from parquet_variant.query.predicate_text import parse_predicate
 from parquet_variant.query.selection import Selected, read_selection
@@ -88,7 +89,7 @@ def short_description(selection: Sequence[Selected], predicate: Predicate | None
     )
 
 
-class PlannedQuery(ABC):
+class PlannedQuery(ArrowResult):
     """A query that is ready to run: its columns, and its result as batches or as one table."""
 
     selection: tuple[Selected, ...]
@@ -112,3 +113,7 @@ class PlannedQuery(ABC):
         """Return the whole result."""
         parts = list(self.batches())
         return pa.concat_tables(parts) if parts else empty_table(self.schema)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the whole result, as `to_table` does."""
+        return self.to_table()

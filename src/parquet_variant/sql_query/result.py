@@ -17,6 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, with_fields
 from parquet_variant.errors import VariantError
 from parquet_variant.functions.to_json import to_json
+from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.interop.display import display_texts
 from parquet_variant.sql_query.kinds import holds_variants, is_variant
 
@@ -24,7 +25,7 @@ _SHOWN_ROWS = 20
 _SHOWN_WIDTH = 40
 
 
-class SqlResult:
+class SqlResult(ArrowResult):
     """The result of a query.
 
     It is an Arrow stream (``__arrow_c_stream__``), which pyarrow, polars, DuckDB and others accept.
@@ -49,16 +50,6 @@ class SqlResult:
     def to_arrow(self) -> pa.Table:
         """Return the result as a pyarrow table."""
         return self._table
-
-    def to_polars(self) -> Any:
-        """Return the result as a polars data frame."""
-        import polars
-
-        return polars.from_arrow(self._table)
-
-    def to_pandas(self) -> Any:
-        """Return the result as a pandas data frame."""
-        return self._table.to_pandas()
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the rows as dicts.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected
 from parquet_variant.sql_query.batches import ScanOptions
@@ -53,7 +54,8 @@ def typed(
     Returns
     -------
     TypedView
-        An Arrow stream with ``schema``, ``column_names`` and `TypedView.to_arrow`, which `sql` also accepts as a table.
+        An Arrow stream with ``schema``, ``column_names`` and the methods of every result (``.to_arrow()``,
+        ``.to_polars()``, ``.to_pandas()``, ``.to_pylist()``), which `sql` also accepts as a table.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def typed(
 
 
 @dataclass(frozen=True)
-class TypedView:
+class TypedView(ArrowResult):
     """A table of Variants as typed columns, which are read when they are asked for."""
 
     table: BoundTable

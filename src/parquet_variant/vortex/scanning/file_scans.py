@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.errors import VariantFileError
+from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.parquet.report_text import Report
 from parquet_variant.vortex.files.paths import some_vortex_files
 from parquet_variant.vortex.scanning.parts import Part
@@ -72,7 +73,7 @@ class VortexFilesReport(Report):
 
 
 @dataclass(frozen=True)
-class VortexFilesScan:
+class VortexFilesScan(ArrowResult):
     """A planned query over files; see `scan_files`."""
 
     scans: tuple[VortexScan, ...]
@@ -92,6 +93,10 @@ class VortexFilesScan:
     def to_table(self) -> pa.Table:
         """Return the whole result."""
         return pa.concat_tables([empty_table(self.schema), *self.batches()])
+
+    def to_arrow(self) -> pa.Table:
+        """Return the whole result, as `to_table` does."""
+        return self.to_table()
 
     def explain(self) -> VortexFilesReport:
         """Report how much of the files would be read."""

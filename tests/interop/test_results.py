@@ -1,0 +1,46 @@
+"""Every tabular result has the same methods: to_arrow, to_polars, to_pandas and to_pylist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parquet_variant as pv
+from parquet_variant.array.chunked_array import ChunkedVariantArray
+
+pytest.importorskip("polars", reason="polars is not installed")
+pytest.importorskip("pandas", reason="pandas is not installed")
+_ROWS = [{"id": 1, "o": {"a": [1]}}, {"id": 2, "o": None}]
+
+
+def _scans(folder: Path) -> dict[str, Any]:
+    rows = pv.from_python(_ROWS)
+    pv.parquet.write(folder / "a.parquet", rows, schema="id bigint")
+    pv.delta.write(folder / "d", {"v": rows})
+    pv.iceberg.write(folder / "i", {"v": rows})
+    columns = {"id": "$.id:bigint", "o": "$.o"}
+    return {
+        "parquet": pv.parquet.scan(folder / "a.parquet", columns),
+        "delta": pv.delta.scan(folder / "d", columns),
+        "iceberg": pv.iceberg.scan(folder / "i", columns),
+    }
+
+
+def test_results_have_one_set_of_methods(tmp_path: Path) -> None:
+    for name, scan in _scans(tmp_path).items():
+        assert scan.to_arrow().equals(scan.to_table()), name
+        assert scan.to_pylist() == _ROWS
+        assert scan.to_pandas().dtypes.astype(str).to_dict() == {"id": "int64", "o": "variant"}
+        frame = scan.to_polars()
+        assert frame["id"].to_list() == [1, 2]
+        assert frame["o"].variant.to_json().to_list() == ['{"a":[1]}', "null"]
+    rows = pv.from_python(_ROWS)
+    for view in (pv.typed(rows), pv.sql("SELECT v:id AS id FROM t", t=rows)):
+        assert view.to_arrow()["id"].to_pylist() == view.to_polars()["id"].to_list() == [1, 2]
+        assert view.to_pandas()["id"].tolist() == [row["id"] for row in view.to_pylist()]
+    for array in (rows, ChunkedVariantArray([rows])):
+        assert pv.VariantArray.from_arrow(array.to_arrow()) == rows
+        assert array.to_pylist() == _ROWS
+        assert len(array.to_polars("v")) == len(array.to_pandas("v")) == 2
