@@ -22,7 +22,7 @@ from parquet_variant.compute.null_on_error import readable_storage, text_column,
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.kernels.buffer_pool import adopt_bytes, release
 from parquet_variant.kernels.memory import address_of
-from parquet_variant.kernels.operations.to_json import quote_names, write_json_nodes, write_json_rows
+from parquet_variant.kernels.operations.to_json import QuotedNames, quote_names, write_json_nodes, write_json_rows
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.kernels.values.reading import EncodedValues
@@ -58,7 +58,8 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
     )
     if refused.any():
         return None
-    quoted, name_starts = _quote_names(names)
+    names_text, starts = _quote_names(names)
+    quoted = QuotedNames(address_of(names_text), starts)
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_json_nodes(
         nodes,
@@ -66,8 +67,7 @@ def _shredded_texts(storage: pa.StructArray) -> pa.Array | None:
         metadata.indices,
         names.starts,
         names.rank,
-        name_starts,
-        address_of(quoted),
+        quoted,
         offsets,
         refused,
         _MAX_DEPTH,
@@ -90,12 +90,12 @@ def unshredded_json(storage: pa.StructArray, *, null_on_error: bool) -> pa.Array
     """
     metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
     names = name_table(metadata.dictionary, repeated=True)
-    quoted, name_starts = _quote_names(names)
+    names_text, starts = _quote_names(names)
     rows, valid = len(storage), valid_bytes(storage)
     offsets, refused = np.empty(rows + 1, np.int64), np.zeros(rows, np.uint8)
     exported = write_json_rows(
         EncodedValues(valid, value.offsets, value.address, metadata.indices), names.starts, names.state, names.rank,
-        name_starts, address_of(quoted), offsets, refused, _MAX_DEPTH,
+        QuotedNames(address_of(names_text), starts), offsets, refused, _MAX_DEPTH,
     )  # fmt: skip
     text = text_column(adopt_bytes(*exported), offsets, valid)
     return with_fallback_texts(text, storage, refused, Variant.to_json, null_on_error=null_on_error)

@@ -48,7 +48,7 @@ from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
-from parquet_variant.kernels.operations.type_text import CODES, Texts, write_types
+from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Texts, write_types
 from parquet_variant.path import quote_name
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
@@ -123,7 +123,7 @@ def _chunk_types(storage: pa.StructArray) -> tuple[pa.Array, npt.NDArray[np.uint
     words = _words()
     offsets = np.empty(len(storage) + 1, np.int64)
     exported = write_types(
-        nodes, row_start, words.code_of_kind, words.merged, BIGINT_DIGITS, MAX_DEPTH,
+        nodes, row_start, MergeRules(words.code_of_kind, words.merged, BIGINT_DIGITS), MAX_DEPTH,
         Texts(address_of(words.text), words.starts), Texts(quoted.address, quoted.offsets), offsets, refused,
     )  # fmt: skip
     return text_column(adopt_bytes(*exported), offsets, valid_bytes(storage)), refused

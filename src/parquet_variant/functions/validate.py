@@ -22,6 +22,7 @@ from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import VariantError, check_count
 from parquet_variant.kernels.operations.validate import mark_valid_dictionaries, mark_valid_rows
 from parquet_variant.kernels.values.name_tables import name_table
+from parquet_variant.kernels.values.reading import EncodedValues
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.storage_shape import is_list
 
@@ -99,10 +100,8 @@ def _sound_values(
     names, blobs, value = name_table(metadata.dictionary), binary_parts(metadata.dictionary), binary_parts(values)
     dictionary_valid, marks = np.zeros(len(metadata.dictionary), np.uint8), np.zeros(len(values), np.uint8)
     mark_valid_dictionaries(blobs.address, blobs.offsets, names.state, dictionary_valid)
-    mark_valid_rows(
-        len(values), valid, value.offsets, value.address, dictionary_of, names.starts, names.rank, dictionary_valid,
-        marks, max_depth,
-    )  # fmt: skip
+    encoded = EncodedValues(valid, value.offsets, value.address, dictionary_of)
+    mark_valid_rows(encoded, names.starts, names.rank, dictionary_valid, marks, max_depth)
     return marks.astype(np.bool_)
 
 

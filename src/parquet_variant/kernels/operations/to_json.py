@@ -67,6 +67,13 @@ class _Names(NamedTuple):
     ranks: Int64s  # Of all names, as in a `NameTable`.
 
 
+class QuotedNames(NamedTuple):
+    """All names as in JSON, and the start of each and the end of the last one, as `quote_names` makes them."""
+
+    address: int
+    starts: Int64s
+
+
 @kernel
 def quote_names(memory: Memory, address: Int64s, length: Int64s, starts: Int64s) -> tuple[int, int]:
     """Write every name as in JSON, with quotes and colon; return address and size for `adopt_bytes`.
@@ -311,16 +318,14 @@ def write_json_rows(
     starts: Int64s,
     state: UInt8s,
     ranks: Int64s,
-    name_starts: Int64s,
-    name_address: int,
+    quoted: QuotedNames,
     offsets: Int64s,
     refused: UInt8s,
     max_depth: int,
 ) -> tuple[int, int]:
     """Write the text of every row and fill ``offsets``; return address and size for `adopt_bytes`.
 
-    ``starts``, ``state`` and ``ranks`` are columns of a `NameTable`; ``name_starts`` and ``name_address`` come from
-    `quote_names`.
+    ``starts``, ``state`` and ``ranks`` are columns of a `NameTable`.
     """
     rows = len(values.dictionary_of)
     room = max(1024, 2 * (values.offsets[rows] - values.offsets[0]))
@@ -334,7 +339,7 @@ def write_json_rows(
         d = values.dictionary_of[row]
         ok = d >= 0 and state[d] != UNUSABLE
         if ok:
-            names = _Names(starts[d], starts[d + 1] - starts[d], name_starts, name_address, ranks)
+            names = _Names(starts[d], starts[d + 1] - starts[d], quoted.starts, quoted.address, ranks)
             begin, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
             ok, out, room, written_bytes = _value_text(out, room, written_bytes, begin, end, names, stack, 0)
         if not ok:
@@ -403,8 +408,7 @@ def write_json_nodes(
     dictionary_of: ReadOnlyInt32s,
     starts: Int64s,
     ranks: Int64s,
-    name_starts: Int64s,
-    name_address: int,
+    quoted: QuotedNames,
     offsets: Int64s,
     refused: UInt8s,
     max_depth: int,
@@ -423,7 +427,7 @@ def write_json_nodes(
         if row_start[row] == row_start[row + 1]:
             continue
         d = dictionary_of[row]
-        names = _Names(starts[d], starts[d + 1] - starts[d], name_starts, name_address, ranks)
+        names = _Names(starts[d], starts[d + 1] - starts[d], quoted.starts, quoted.address, ranks)
         ok, out, room, written_bytes = _row_text(
             out, room, written_bytes, row_start[row], row_start[row + 1], nodes, names, stack
         )

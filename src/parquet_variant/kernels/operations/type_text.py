@@ -40,6 +40,14 @@ class Texts(NamedTuple):
     starts: Int64s
 
 
+class MergeRules(NamedTuple):
+    """How scalar types merge."""
+
+    code_of_kind: Int64s  # The number of the type of each kind of scalar.
+    merged: Int64Table  # The number of the type to which two scalar types merge.
+    bigint_digits: int  # Digits of a bigint as a decimal.
+
+
 @helper
 def _decimal_digits(high: int, low: int, scale: int) -> tuple[int, int]:
     """Return the digits before and after the point of a number without trailing zeros in its fraction."""
@@ -100,9 +108,7 @@ def _merge_row(
     nodes: Int64Table,
     first: int,
     stop: int,
-    code_of_kind: Int64s,
-    merged: Int64Table,
-    bigint_digits: int,
+    rules: MergeRules,
     stack: Int64Table,
     types: Int64Table,
 ) -> tuple[bool, Int64Table]:
@@ -147,8 +153,8 @@ def _merge_row(
                 if KIND.DECIMAL4 <= kind <= KIND.DECIMAL16:
                     integer_digits, scale = _decimal_digits(b, a, scale)
                 else:
-                    integer_digits, scale = bigint_digits, 0
-            _merge(types, t, code_of_kind[kind], integer_digits, scale, merged)
+                    integer_digits, scale = rules.bigint_digits, 0
+            _merge(types, t, rules.code_of_kind[kind], integer_digits, scale, rules.merged)
     return True, types
 
 
@@ -221,9 +227,7 @@ def write_types(
     memory: Memory,
     nodes: Int64Table,
     row_start: Int64s,
-    code_of_kind: Int64s,
-    merged: Int64Table,
-    bigint_digits: int,
+    rules: MergeRules,
     max_depth: int,
     words: Texts,
     names: Texts,
@@ -233,8 +237,6 @@ def write_types(
     """Write the type of every row; return address and size of the text of all rows, and fill ``offsets``.
 
     `nodes` and `row_start`: the values; a row without nodes has no text.
-    `code_of_kind`: the number of the type of each kind of scalar.
-    `merged`: the number of the type to which two scalar types merge.
     `words`: the words of all types; eight bytes after the last word may be read.
     `names`: the names as they are written, including the separator before the type; likewise.
     `refused`: set for rows that are nested deeper than ``max_depth``.
@@ -248,7 +250,7 @@ def write_types(
         first, stop = row_start[row], row_start[row + 1]
         if first == stop:
             continue
-        ok, types = _merge_row(nodes, first, stop, code_of_kind, merged, bigint_digits, stack, types)
+        ok, types = _merge_row(nodes, first, stop, rules, stack, types)
         if ok:
             out, room, written_bytes = _write_row(types, words, names, stack, out, room, written_bytes)
         else:

@@ -17,9 +17,17 @@ from parquet_variant.kernels.native_vectors import new_table, new_vector, reserv
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.sorting import sort_run
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE
-from parquet_variant.kernels.values.reading import MALFORMED, Container, metadata_header, scalar, value_kind, value_size
+from parquet_variant.kernels.values.reading import (
+    MALFORMED,
+    Container,
+    EncodedValues,
+    metadata_header,
+    scalar,
+    value_kind,
+    value_size,
+)
 from parquet_variant.kernels.values.value_walk import COUNT, END, NEXT, OWN, child, open_container
-from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
+from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8s
 
 _MAX_SCALE = 38
 
@@ -140,11 +148,7 @@ def _is_valid(
 @kernel
 def mark_valid_rows(
     memory: Memory,
-    rows: int,
-    row_valid: UInt8s,
-    value_offsets: Int64s,
-    value_address: int,
-    dictionary_of: ReadOnlyInt32s,
+    values: EncodedValues,
     starts: Int64s,
     rank: Int64s,
     dictionary_valid: UInt8s,
@@ -153,15 +157,15 @@ def mark_valid_rows(
 ) -> None:
     """Mark the rows without fault, and SQL NULLs. ``starts`` and ``rank`` are columns of a `NameTable`."""
     stack, scratch = new_table(memory, 32, OWN), new_vector(memory, 64)
-    for row in range(rows):
+    for row in range(len(values.dictionary_of)):
         valid[row] = 1
-        if len(row_valid) > 0 and row_valid[row] == 0:
+        if len(values.valid) > 0 and values.valid[row] == 0:
             continue
         valid[row] = 0
-        d = dictionary_of[row]
+        d = values.dictionary_of[row]
         if d < 0 or dictionary_valid[d] == 0:
             continue
-        at, end = value_address + value_offsets[row], value_address + value_offsets[row + 1]
+        at, end = values.base + values.offsets[row], values.base + values.offsets[row + 1]
         ranks = rank[starts[d] : starts[d + 1]]
         ok, stack, scratch = _is_valid(at, end, ranks, stack, scratch, max_depth)
         valid[row] = 1 if ok else 0
