@@ -84,3 +84,44 @@ def test_cat_prints_json(only, tmp_path, capsys):
     assert shown[0] == ["null" if text is None else text for text in CANONICAL]
     assert shown[1] == [f'{{"id":1,"j":{CANONICAL[0]},"n":{{"j":{{"x":1}}}}}}', '{"id":2,"j":null,"n":{"j":null}}']
     assert shown[2] == [CANONICAL[0], "null"]
+
+
+def test_rewrite_and_diff_of_a_json_column(only, tmp_path, capsys):
+    source = write(tmp_path / "k.vortex", id=[1, 2, 3, 4], j=json())
+    for name, more in (("a.parquet", []), ("b.vortex", []), ("t", ["--format", "delta"])):
+        assert main(["rewrite", source, str(tmp_path / name), *more]) == 0
+    read = pv.parquet.read_table(tmp_path / "a.parquet")
+    assert pv.to_json(pv.VariantArray.from_arrow(read, "j")).to_pylist() == CANONICAL
+    assert pv.parquet.read(tmp_path / "a.parquet").is_shredded
+    assert pv.vortex.inspect(tmp_path / "b.vortex").columns[0].is_json
+    (info,) = pv.vortex.rewrite(source, tmp_path / "c.parquet", schema="s string")
+    assert pv.parquet.read(info.path).schema.to_ddl() == "s string"
+    (info,) = pv.vortex.rewrite(write(tmp_path / "e.vortex", j=json([])), tmp_path / "e.parquet")
+    assert pv.parquet.read(info.path).to_pylist() == []
+    for other in ("a.parquet", "t", "columnar.vortex", "variant.vortex"):
+        if layout := other.removesuffix(".vortex") * other.endswith("vortex"):
+            pv.vortex.rewrite(tmp_path / "a.parquet", tmp_path / other, layout=layout)
+        capsys.readouterr()
+        assert main(["diff", str(tmp_path / "b.vortex"), str(tmp_path / other)]) == 0
+        assert "no differences" in capsys.readouterr().out
+        changed = pv.parse_json(['{"a":"x"}', None, "[1.5]", "null"])
+        pv.vortex.write(tmp_path / "changed.vortex", changed, mode="overwrite")
+        assert pv.diff(tmp_path / "changed.vortex", tmp_path / other).is_equal is False
+
+
+def test_invalid_json_has_its_file_column_and_row(tmp_path, capsys):
+    texts = ["{}"] * 70_000 + ["{oops", "{}"]
+    source = write(tmp_path / "k.vortex", j=json(texts))
+    for call in (
+        lambda: pv.vortex.read_json(source),
+        lambda: pv.vortex.compress(source),
+        lambda: pv.vortex.compress(source, tmp_path / "v.vortex"),
+        lambda: pv.vortex.rewrite(source, tmp_path / "a.parquet"),
+    ):
+        with pytest.raises(pv.JsonError, match=r"column 'j' holds invalid JSON: .*; fix the row, or ingest") as raised:
+            call()
+        assert (raised.value.file, raised.value.row) == (source, 70_000)
+    assert main(["cat", source]) == 1
+    assert "row 70000" in capsys.readouterr().err
+    result = pv.ingest(source, tmp_path / "d", json_column="j", on_error="quarantine")
+    assert (result.rows, len(list(tmp_path.glob("d/_bad_records/*")))) == (70_001, 1)

@@ -135,23 +135,18 @@ def _parts_of_tables(
 
 def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]:
     """Yield the rows of Vortex files in batches of some thousand rows; a column of JSON text is like a Variant."""
-    from parquet_variant.array.parts import one_chunk
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.vortex.files.library import open_file
     from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_variant, iter_tables
+    from parquet_variant.vortex.files.reader import choose_variant, iter_variant_tables
 
     for name in vortex_files(path):
         file = open_file(name)
-        for table in iter_tables(name, threads=threads):
+        for table in iter_variant_tables(name, threads=threads):
             if column is None and (len(table.schema) > 1 or not (file.layouts or file.json_columns)):
                 yield table, None
                 continue
-            name = choose_variant(file, column, json=True)
-            if name in file.json_columns:
-                yield one_chunk(table.column(name)), table.schema.field(name)
-                continue
-            array = VariantArray.from_arrow(table, name)
+            array = VariantArray.from_arrow(table, choose_variant(file, column, json=True))
             yield array.storage, array.arrow_field
 
 

@@ -10,14 +10,14 @@ from collections.abc import Collection
 from typing import Any, overload
 
 from parquet_variant.choices import FileMode, VortexLayout
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import JsonError, VariantError, VariantFileError
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.files.library import OpenVortexFile, open_file
 from parquet_variant.vortex.files.reader import choose_variant, json_texts, read_table
 from parquet_variant.vortex.files.writer import VortexFileInfo, write
 from parquet_variant.vortex.logical.encodings import AnyVariant
-from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
 
 
 @overload
@@ -104,13 +104,16 @@ def compress(
     names = _json_columns(file, json)
     if dest is None:
         name = names[0] if len(names) == 1 else choose_variant(file, None, json=True)
-        return compress_json(json_texts(file, name), policy, exact=exact)
+        with json_errors(name, file.path):
+            return compress_json(json_texts(file, name), policy, exact=exact)
     schema = None
     if isinstance(policy, ShreddingSchema):
         schema, policy = dict.fromkeys(names, policy), "auto"
-    return write(
-        dest, read_table(source), schema=schema, layout=layout, json=json, policy=policy, exact=exact, mode=mode
-    )
+    table = read_table(source)
+    try:
+        return write(dest, table, schema=schema, layout=layout, json=json, policy=policy, exact=exact, mode=mode)
+    except JsonError as error:
+        raise error.at(file=file.path) from None
 
 
 def _json_columns(file: OpenVortexFile, json: Collection[str]) -> list[str]:

@@ -23,7 +23,7 @@ from parquet_variant.vortex.files.paths import vortex_files
 from parquet_variant.vortex.files.storing import unstored, unstored_rows
 from parquet_variant.vortex.files.trailer import text_column
 from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode
-from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, decompress_json
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, decompress_json, json_errors
 
 
 @overload
@@ -105,7 +105,8 @@ def read_json(path: Any, column: str | None = None, *, exact: bool = False) -> p
     name = choose_variant(file, column, json=True)
     if name in file.json_columns:
         texts = json_texts(file, name)
-        return texts if exact else decompress_json(compress_json(texts, encoding="unshredded"))
+        with json_errors(name, file.path):
+            return texts if exact else decompress_json(compress_json(texts, encoding="unshredded"))
     texts = original_texts(file, name) if exact else None
     return decompress_json(JsonColumn(unstored(file.table([name]).column(0)), texts), exact=exact)
 
@@ -163,6 +164,26 @@ def iter_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
     file = open_file(path)
     batches = file.batches(file.schema.names)
     yield from in_order(lambda batch: _tagged(pa.Table.from_batches([batch]), file), batches, threads)
+
+
+def iter_variant_tables(path: Any, *, threads: int = 1) -> Iterator[pa.Table]:
+    """Yield the rows of a file as `iter_tables` does, with unshredded Variants in columns of JSON text."""
+    file = open_file(path)
+    start = 0
+    for table in iter_tables(path, threads=threads):
+        yield with_variants(file, table, start)
+        start += len(table)
+
+
+def with_variants(file: OpenVortexFile, table: pa.Table, start: int = 0) -> pa.Table:
+    """Return the rows of a file from the row ``start``, with unshredded Variants in columns of JSON text."""
+    for name in file.json_columns:
+        with json_errors(name, file.path, start=start):
+            variants = compress_json(one_chunk(table.column(name)), encoding="unshredded")
+        assert isinstance(variants, VariantArray)
+        field = variants.arrow_field.with_name(name).with_nullable(table.schema.field(name).nullable)
+        table = table.set_column(table.schema.get_field_index(name), field, variants.storage)
+    return table
 
 
 def _tagged(table: pa.Table, file: OpenVortexFile) -> pa.Table:

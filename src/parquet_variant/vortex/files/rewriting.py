@@ -38,10 +38,18 @@ from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.vortex.files.library import open_file, vortex
 from parquet_variant.vortex.files.paths import SUFFIX, vortex_files
-from parquet_variant.vortex.files.reader import choose_variant, iter_tables, original_texts, read
+from parquet_variant.vortex.files.reader import (
+    choose_variant,
+    iter_tables,
+    iter_variant_tables,
+    json_texts,
+    original_texts,
+    read,
+    with_variants,
+)
 from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.files.writer import VortexColumn, VortexFileInfo, check_options, write
-from parquet_variant.vortex.logical.json_columns import JsonColumn
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
 
 FileFormat: TypeAlias = Literal["parquet", "vortex"]
 # A Vortex file by its path, or a Parquet file.
@@ -66,8 +74,8 @@ def rewrite(
 ) -> list[VortexFileInfo | FileInfo]:
     """Rewrite Parquet files as Vortex files, Vortex files as Parquet files, or Vortex files in another layout.
 
-    Values do not change. Original texts of JSON columns, which `write` keeps with ``exact=True``, are kept in Vortex
-    files only.
+    Values do not change. Columns of the type ``vortex.json`` become Variants. Original texts of JSON columns, which
+    `write` keeps with ``exact=True``, are kept in Vortex files only.
 
     Parameters
     ----------
@@ -169,8 +177,11 @@ def path_of(file: SourceFile) -> str:
     return file.path if isinstance(file, ParquetSource) else file
 
 
-def tables_of(file: SourceFile) -> Iterator[pa.Table]:
-    """Yield the rows of a file as at least one table, whose Variants have the extension name."""
+def tables_of(file: SourceFile, *, json: bool = False) -> Iterator[pa.Table]:
+    """Yield the rows of a file as at least one table, whose Variants have the extension name.
+
+    `json`: whether columns of JSON text in Vortex files are kept; otherwise they become Variants.
+    """
     if isinstance(file, ParquetSource):
         with open_parquet(file) as opened:
             for group in [[number] for number in range(opened.metadata.num_row_groups)] or [[]]:
@@ -178,10 +189,11 @@ def tables_of(file: SourceFile) -> Iterator[pa.Table]:
                     yield tagged_table(opened, group)
         return
     table = None
-    for table in iter_tables(file):
+    for table in iter_tables(file) if json else iter_variant_tables(file):
         yield table
     if table is None:
-        yield empty_table(open_file(file).schema)
+        empty = empty_table(open_file(file).schema)
+        yield empty if json else with_variants(open_file(file), empty)
 
 
 def _profile(task: int, attempt: int, file: SourceFile, *, column: str | None) -> Profile:
@@ -216,14 +228,14 @@ class _Form:
             raise bad_option(f"Vortex has no layout {layout!r}: use one of {', '.join(choices)}")
         return cls("unshredded" if layout == "unshredded" else None, stored, on_conflict)  # type: ignore[arg-type]
 
-    def main(self, file: SourceFile) -> Place | None:
-        """Return the column that the schema applies to; None without a schema."""
+    def main(self, file: SourceFile, *, json: bool = False) -> Place | None:
+        """Return the column that the schema applies to, with ``json`` also of JSON text; None without a schema."""
         if self.schema is None:
             return None
         if isinstance(file, ParquetSource):
             with open_parquet(file) as opened:
                 return choose_column(opened.schema, self.column, opened.name).path
-        return (choose_variant(open_file(file), self.column),)
+        return (choose_variant(open_file(file), self.column, json=json),)
 
     def converted(
         self, table: pa.Table, main: Place | None, schemas: Mapping[str, ShreddingSchema], *, drafts: bool
@@ -249,14 +261,19 @@ def _to_parquet(
     task: int, attempt: int, target: tuple[SourceFile, str], *, form: _Form, options: Mapping[str, Any]
 ) -> FileInfo:
     file, dest = target
-    main, schemas = form.main(file), {}
+    main, schemas = form.main(file, json=True), {}
     if isinstance(file, str) and form.layout in (None, "final"):
-        columnar = [(name,) for name, layout in open_file(file).layouts.items() if layout == "columnar"]
+        opened = open_file(file)
+        columnar = [name for name, layout in opened.layouts.items() if layout == "columnar"]
         schemas = {
             name: infer_shredding_schema(read(file, name, encoding="unshredded"))
-            for (name,) in columnar
+            for name in columnar
             if (name,) != main
         }
+        for name in opened.json_columns:
+            with json_errors(name, file):
+                unshredded = compress_json(json_texts(opened, name), encoding="unshredded")
+            schemas[name] = infer_shredding_schema(unshredded)
     # A task may run again after it has moved its file into place.
     with VariantWriter(dest, mode="overwrite", **options) as writer:
         for table in tables_of(file):
@@ -270,7 +287,7 @@ def _to_vortex(
 ) -> VortexFileInfo:
     file, dest = target
     main = form.main(file)
-    table = pa.concat_tables([form.converted(part, main, {}, drafts=False) for part in tables_of(file)])
+    table = pa.concat_tables([form.converted(part, main, {}, drafts=False) for part in tables_of(file, json=True)])
     columns = vortex_columns(file, table, keep_layouts=form.vortex_layout is None, main=main)
     return write(dest, columns, layout=form.vortex_layout or "auto", mode="overwrite", **options)
 

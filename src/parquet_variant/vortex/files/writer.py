@@ -33,7 +33,7 @@ from parquet_variant.vortex.files.library import BLOCK_ROWS, open_file, vortex, 
 from parquet_variant.vortex.files.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
 from parquet_variant.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
-from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json
+from parquet_variant.vortex.logical.json_columns import JsonColumn, compress_json, json_errors
 from parquet_variant.vortex.logical.range_statistics import collect_statistics, with_columns_to_describe
 
 _OPTIONS = ("layout", "compact", "exact")
@@ -158,7 +158,8 @@ def write(
     for name, item in columns.items():
         column_schema = schema.get(name) if isinstance(schema, Mapping) else schema
         if isinstance(item.values, JsonColumn) or name in json or is_json_type(getattr(item.values, "type", None)):
-            item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
+            with json_errors(name):
+                item = _variants_of_json(item, _policy_or_schema(policy, column_schema), layout, exact=exact)
             column_schema = None
         if isinstance(item.values, (VariantArray, ColumnarVariant)):
             item = _in_layout(item, column_schema, item.layout or layout)

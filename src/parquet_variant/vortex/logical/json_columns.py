@@ -5,6 +5,8 @@ Owns both calls, and keeping the original spelling of a text. `functions` parses
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -14,7 +16,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.encoding.cast.forms import is_json_type
-from parquet_variant.errors import SchemaError, VariantError
+from parquet_variant.errors import JsonError, SchemaError, VariantError
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.functions.to_json import to_json
@@ -117,6 +119,23 @@ def compress_json(
         schema = policy if isinstance(policy, ShreddingSchema) else infer_shredding_schema(unshredded, policy)
         values = shred_variant(unshredded, schema, layout=encoding)
     return JsonColumn(values, JsonColumn.of(unshredded, texts).texts) if exact else values
+
+
+@contextmanager
+def json_errors(column: str, file: str | None = None, *, start: int = 0) -> Iterator[None]:
+    """Raise a `JsonError` of a part of a column that begins at the row ``start`` with the column and the file."""
+    try:
+        yield
+    except JsonError as error:
+        row = None if error.row is None else start + error.row
+        raise JsonError(
+            f"column {column!r} holds invalid JSON: {error.message}; fix the row, or ingest the column and quarantine "
+            "invalid rows",
+            reason=error.reason,
+            file=file,
+            row=row,
+            offset=error.offset,
+        ) from None
 
 
 def decompress_json(array: Any, *, extension: bool = True, exact: bool = False) -> pa.Array:
