@@ -59,9 +59,9 @@ def works() -> Iterator[Work]:
         plain = pv.parse_json(data.lines, dictionary="batch")
         shredded = pv.shred_variant(plain, schema)
         for name, ours in (
-            ("parse_json", partial(_length, pv.parse_json, data.lines)),
-            ("shred_variant", partial(_length, pv.shred_variant, plain, schema)),
-            ("unshred_variant", partial(_length, pv.unshred_variant, shredded)),
+            ("parse_json", partial(_length, pv.parse_json, data.lines, threads=1)),
+            ("shred_variant", partial(_length, pv.shred_variant, plain, schema, threads=1)),
+            ("unshred_variant", partial(_length, pv.unshred_variant, shredded, threads=1)),
             ("to_json", partial(_text_bytes, plain)),
         ):
             yield _work(name, data, ours, partial(ask, name))
@@ -82,12 +82,12 @@ def _compared(who: str, ours: int, theirs: int) -> str:
     return f"{who}: {'equal counts' if ours == theirs else f'{theirs:,} instead of {ours:,}'}."
 
 
-def _length(operation: Any, *arguments: Any) -> int:
-    return len(operation(*arguments))
+def _length(operation: Any, *arguments: Any, **options: Any) -> int:
+    return len(operation(*arguments, **options))
 
 
 def _text_bytes(array: Any) -> int:
-    return int(pc.sum(pc.binary_length(pv.to_json(array))).as_py())
+    return int(pc.sum(pc.binary_length(pv.to_json(array, threads=1))).as_py())
 
 
 def _ours_get(array: Any, paths: list[tuple[str, str]]) -> int:

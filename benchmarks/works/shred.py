@@ -19,8 +19,8 @@ def works() -> Iterator[Work]:
         plain = pv.parse_json(data.lines, dictionary="batch")
         shredded = pv.shred_variant(plain, schema_of(data))
         for name, work, array in (
-            ("shred_variant", partial(pv.shred_variant, plain, schema_of(data)), plain),
-            ("unshred_variant", partial(pv.unshred_variant, shredded), shredded),
+            ("shred_variant", partial(pv.shred_variant, plain, schema_of(data), threads=1), plain),
+            ("unshred_variant", partial(pv.unshred_variant, shredded, threads=1), shredded),
         ):
             buffers = [np.frombuffer(buffer, np.uint8) for buffer in _buffers(array.storage) if buffer]
             yield Work(
