@@ -66,6 +66,7 @@ def test_the_tree_opens_sorts_and_is_searched(opened: Any) -> None:
     search.send_keys("ISSUE.t")
     assert _rows(opened) == ["$.issue.title"]
     assert opened.find_element("id", "found").text == "1 path"
+    assert opened.find_element("css selector", "#details h2").text == "$.issue.title"
     search.clear()
     search.send_keys("x", "\ue003")
     assert _rows(opened)[0] == "$"
@@ -204,6 +205,7 @@ def test_a_filter_that_cannot_be_read_is_said(opened: Any, text: str) -> None:
     field.clear()
     field.send_keys(text)
     assert opened.find_element("id", "filter-error").text
+    assert opened.find_element("id", "texts").text == ""
     field.clear()
     field.send_keys("x", "\ue003")
 

@@ -218,9 +218,9 @@ def validate(
 
 def explore(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Parquet or Vortex files, a table, or JSON.")],
-    html: Annotated[FilePath, typer.Option(metavar="FILE", help="The self-contained page to write.")] = FilePath(
-        "explore.html"
-    ),
+    html: Annotated[
+        FilePath, typer.Option("--html", "-o", metavar="FILE", help="The self-contained page to write.")
+    ] = FilePath("explore.html"),
     serve: Annotated[bool, typer.Option("--serve", help="Serve the page on this machine, with rows and SQL.")] = False,
     port: Annotated[int, typer.Option(help="With --serve: the port; 0 for any free port.", min=0, max=65535)] = 0,
     compare: Annotated[

@@ -77,7 +77,7 @@ class Page {
     this.grid = new TreeGrid(document.getElementById("grid"), this.model, { columns, ticked: this.ticked, label: "Paths",
       onSelect: (node, focus) => this.select(node, focus), onTick: () => this.drawTicked() });
     const search = document.getElementById("search");
-    search.addEventListener("input", () => { this.grid.search = search.value; this.grid.at = 0; this.grid.body.scrollTop = 0; this.grid.refresh(); document.getElementById("found").textContent = search.value ? plural(this.grid.rows.length, "path") : ""; });
+    search.addEventListener("input", () => { this.grid.search = search.value; this.grid.at = 0; this.grid.body.scrollTop = 0; this.grid.refresh(); if (this.grid.rows.length) this.select(this.grid.rows[0]); document.getElementById("found").textContent = search.value ? plural(this.grid.rows.length, "path") : ""; });
     search.addEventListener("keydown", (event) => { if (event.key === "ArrowDown") { this.grid.body.focus(); event.preventDefault(); } });
     document.addEventListener("keydown", (event) => { if (event.key === "/" && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) { this.tab("paths"); search.focus(); event.preventDefault(); } });
     this.select(this.model.root);
@@ -120,7 +120,7 @@ class Page {
     problem.textContent = "";
     let filter = null;
     try { filter = this.filter.trim() ? parseFilter(this.filter) : null; this.plan = planQuery(this.model, selected, filter); }
-    catch (error) { problem.textContent = error.message; return; }
+    catch (error) { problem.textContent = error.message; out.replaceChildren(); texts.replaceChildren(); return; }
     const plan = this.plan, footers = this.model.footers;
     const all = this.model.variantBytes + footers.otherBytes;
     out.replaceChildren(element("dl", { class: "facts" }, ...[

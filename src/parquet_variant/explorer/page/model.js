@@ -36,11 +36,13 @@ function total(numbers) {
   return sum;
 }
 
-/** One step of a path as path expressions write it. */
+const ESCAPES = { "'": "\\'", "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r" };
+
+/** One step of a path as path expressions write it, with the escapes of VariantPath in Python. */
 function step(key) {
   if (key === null) return "[*]";
   if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) return "." + key;
-  const escape = (c) => (c === "'" || c === "\\" ? "\\" + c : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+  const escape = (c) => ESCAPES[c] || "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
   return "['" + key.replace(/[\u0000-\u001f'\\]/g, escape) + "']";
 }
 

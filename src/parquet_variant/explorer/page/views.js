@@ -187,7 +187,7 @@ const sqlName = (name) => '"' + name.replace(/"/g, '""') + '"';
 /** A path as SQL writes it after the Variant column: every key in brackets, so that any key works. */
 function sqlPath(model, node) {
   const steps = [];
-  for (let at = node; at.parent !== null; at = model.nodes[at.parent]) steps.unshift(at.key === null ? "[*]" : `['${at.key.replace(/'/g, "''")}']`);
+  for (let at = node; at.parent !== null; at = model.nodes[at.parent]) steps.unshift(at.key === null ? "[*]" : `['${at.key.replace(/\\/g, "\\\\").replace(/'/g, "''")}']`);
   return steps.length ? ":" + steps.join("") : "";
 }
 
