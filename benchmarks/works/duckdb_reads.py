@@ -28,7 +28,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     '`readers="duckdb"`': {"readers": "duckdb"},
 }
 _OWN = "DuckDB's own file"
-_PATIENCE = 0.2  # Seconds; slower queries are measured once.
+_PATIENCE = 0.1  # Seconds; slower queries are measured once.
 _NOTE = (
     "CPU ms of `SELECT count(DISTINCT TRY_CAST(path AS VARCHAR))` with two threads, summed over the ten most frequent "
     "scalar paths; in parentheses the largest ratio of one path to DuckDB's own file, which has the same values."

@@ -78,8 +78,8 @@ def ingest(
         that plain Spark cannot read); see docs/interop.md.
     sample
         Share of the lines that the schema is inferred from, above 0 and up to 1. The default is 8 MiB of text or one
-        eighth of the input, whichever is more. The position of a line in its file decides whether it is in the sample,
-        so that the sample does not depend on the number of threads.
+        eighth of the input, whichever is more; all lines with ``readers="duckdb"``. The position of a line in its file
+        decides whether it is in the sample, so that the sample does not depend on the number of threads.
     column
         Name of the Variant column.
     on_error
