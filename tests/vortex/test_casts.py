@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from importlib import import_module
+
+import pyarrow as pa
 import pytest
 
 import parquet_variant as pv
@@ -46,3 +50,26 @@ def test_casts_use_the_zone():
     utc = pv.get_variant_element(array, "$.t", "timestamp", cast=True)
     berlin = pv.get_variant_element(array, "$.t", "timestamp", cast=True, zone="Europe/Berlin")
     assert (utc[0].value - berlin[0].value) == 2 * 3600 * 1_000_000
+
+
+def test_structs_and_lists_as_requested_types(tmp_path):
+    """Every layout returns nested types as the arrays do, and so does Vortex's own `variant_get`."""
+    texts = ['{"a":{"x":1,"y":"s"},"l":[1,2]}', '{"a":{"x":"no"},"l":[{"k":1}]}', '{"a":[1],"l":"z"}', None, "3"]
+    array = pv.parse_json([*texts, '{"a":null}', '{"a":{"x":1.5,"z":2}}', "null"])
+    schema = "a struct<x: bigint, y: string>, l array<bigint>"
+    asked = [("$.a", "struct<x: bigint, y: string>"), ("$.l", "array<bigint>"), ("$", "struct<a: struct<x: string>>")]
+    for layout in ("variant", "struct", "columnar"):
+        file = tmp_path / f"{layout}.vortex"
+        pv.vortex.write(file, array, schema=schema if layout == "struct" else None, layout=layout)
+        for (path, kind), cast in itertools.product(asked, (False, True)):
+            expected = pv.get_variant_element(array, path, kind, cast=cast)
+            encoded = pv.vortex.read(file, encoding="columnar")
+            assert pv.vortex.get_variant_element(encoded, path, kind, cast=cast).equals(expected)
+            assert (
+                pv.vortex.scan(file, {"o": (path, kind)}, cast=cast).to_table()["o"].combine_chunks().equals(expected)
+            )
+    vortex, expr = import_module("vortex"), import_module("vortex.expr")
+    kind = vortex.DType.from_arrow(pa.struct([("x", pa.int64()), ("y", pa.string())]))
+    whole = expr.pack({"o": expr.variant_get(expr.column("v"), ["a"], kind)})
+    theirs = vortex.open(str(tmp_path / "variant.vortex")).to_arrow(whole).read_all()["o"].to_pylist()
+    assert theirs == pv.get_variant_element(array, *asked[0], cast=True).to_pylist()

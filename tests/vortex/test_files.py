@@ -263,6 +263,14 @@ def test_files_of_other_writers_that_crash_the_library_are_read(tmp_path):
 
 def test_what_is_refused(tmp_path):
     array = pv.parse_json(["1"])
+    vortex = import_module("vortex")
+    vortex.io.write(vortex.array([1, 2]), str(tmp_path / "array.vortex"))
+    for call in (pv.vortex.read, pv.vortex.read_json, pv.vortex.inspect, pv.vortex.dtype_of, pv.vortex.read_table):
+        with pytest.raises(pv.VariantFileError, match="the file holds one array of the type i64, not columns"):
+            call(tmp_path / "array.vortex")
+    texts = pa.table({"v": ['{"a": 1}'], "v$text": ["x"]})
+    with pytest.raises(pv.VariantFileError, match=r"need the column 'v\$text', which the data has"):
+        pv.vortex.write(tmp_path / "t.vortex", texts, json=["v"], exact=True)
     pv.vortex.write(tmp_path / "a.vortex", array)
     with pytest.raises(VariantFileError, match="already exists"):
         pv.vortex.write(tmp_path / "a.vortex", array)

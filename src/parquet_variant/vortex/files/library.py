@@ -84,6 +84,13 @@ class OpenVortexFile:
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows, without view types and columns of original texts (`text_column`)."""
         with vortex_errors(self.path, self.source):
+            kind = str(self.file.dtype)
+            if not kind.startswith("{"):
+                raise VariantFileError(
+                    f"the file holds one array of the type {kind}, not columns: write a table with vortex.io.write",
+                    file=self.path,
+                    reason="no-columns",
+                )
             schema = self.file.to_arrow().schema
         text_columns = {text_column(name) for name, note in self.notes.items() if note.has_texts}
         fields = [field.with_type(without_views(field.type, large=False)) for field in schema]

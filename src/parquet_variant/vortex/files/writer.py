@@ -163,6 +163,12 @@ def write(
             column_schema = None
         if isinstance(item.values, (VariantArray, ColumnarVariant)):
             item = _in_layout(item, column_schema, item.layout or layout)
+        if item.texts is not None and text_column(name) in columns:
+            raise VariantFileError(
+                f"the original texts of {name!r} need the column {text_column(name)!r}, which the data has: rename "
+                "that column, or leave exact= out",
+                reason="several-columns",
+            )
         if not item.nullable and item.values.null_count:
             raise VariantFileError(
                 f"column {name!r} has null rows, but its field is not nullable: make the field nullable",
@@ -348,7 +354,8 @@ def _write_first_that_fits(target: Path, attempts: list[dict[str, VortexColumn]]
                 failed = failed or error
         else:
             assert failed is not None
-            raise failed.at(file=str(target))
+            failed.file = str(target)  # instead of the staged file
+            raise failed
         size = staged.stat().st_size
         staged.replace(target)
     finally:
