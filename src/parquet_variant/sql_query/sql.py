@@ -43,6 +43,7 @@ _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
 _UNSUPPORTED = re.compile("halffloat|decimal256")
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+)\((.*?)\)'")
+_TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
 _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
 
@@ -209,8 +210,10 @@ class SqlQuery:
         for name, needed in sorted(self._columns().items(), key=lambda item: -len(item[0])):
             message = message.replace(f'"{name}"', path_text(needed)).replace(name, path_text(needed))
         if (call := _NO_FUNCTION.search(message)) is not None:
-            name, types = call[1], call[2]
-            message = f"{name} does not accept {types or 'no argument'}: cast the argument, as in {name}(x::double)"
+            name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
+            kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
+            example = f"x::{kind}" if "," in types else f"{name}(x::{kind})"
+            message = f"{name} does not accept {types or 'no argument'}: cast the argument, as in {example}"
         if "Unsupported Internal Arrow Type" in message:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             columns = ", ".join(

@@ -76,18 +76,21 @@ class ExpressionRewriter:
         """Rewrite an expression that may not hold Variants."""
         rewritten, kind = self.expression(node)
         if kind is not None:
-            raise self._untyped(written(node, self.engine), kind)
+            typed = self.typed(node) if is_variant(kind) else None
+            if typed is not None:
+                return typed
+            is_condition = isinstance(node.parent, (exp.Where, exp.Having, exp.Join))
+            raise self._untyped(written(node, self.engine), kind, is_condition=is_condition)
         return rewritten
 
-    def _untyped(self, text: str, kind: Kind) -> SqlError:
+    def _untyped(self, text: str, kind: Kind, *, is_condition: bool = False) -> SqlError:
         if not is_variant(kind):
             return SqlError(
                 f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
             )
         cast = f"({text})" if " " in text else text
-        return SqlError(
-            f"{text} is a Variant, which cannot be computed with: write a type, as in {cast}::string or {cast}::double"
-        )
+        kinds = f"{cast}::boolean" if is_condition else f"{cast}::string or {cast}::double"
+        return SqlError(f"{text} is a Variant, which cannot be computed with: write a type, as in {kinds}")
 
     def is_variant(self, node: exp.Expr) -> bool:
         """Return whether an expression that is neither a path nor a cast is a Variant."""
@@ -304,7 +307,8 @@ class ExpressionRewriter:
         if is_variant(kind) and (typed := self._typed_for(node, convert)) is not None:
             return typed
         if convert is None:
-            raise self._untyped(written(node, self.engine), kind)
+            is_condition = isinstance(node.parent, (exp.And, exp.Or, exp.Not))
+            raise self._untyped(written(node, self.engine), kind, is_condition=is_condition)
         return convert(value, kind)
 
     def _ordered(self, node: exp.Order | exp.Distinct, convert: Convert) -> exp.Expr:
