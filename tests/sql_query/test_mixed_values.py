@@ -54,3 +54,29 @@ def test_tries_are_null_where_failed_casts_are_errors() -> None:
 def test_a_subquery_gives_variants_whatever_the_data() -> None:
     query = "SELECT variant_type(x) AS k, x:y AS y FROM (SELECT coalesce(v:n, v:d) AS x FROM t) ORDER BY 1 LIMIT 1"
     assert pv.sql(query, t=_SAME).to_pylist() == [{"k": "decimal4", "y": None}]
+
+
+def test_a_subquery_has_the_type_in_the_result() -> None:
+    queries = {
+        "WITH q AS (SELECT v:x, v:n FROM t) SELECT x, sum(n) AS n FROM q WHERE x > 'A' GROUP BY x ORDER BY x": [
+            {"x": "a", "n": 1},
+            {"x": "b", "n": 2},
+        ],
+        "SELECT * FROM (SELECT v:x, v:n FROM t) ORDER BY 2 DESC LIMIT 1": [{"x": "b", "n": 2}],
+        "SELECT v:x FROM t UNION SELECT v:x FROM t ORDER BY 1 DESC LIMIT 1": [{"x": "b"}],
+        "SELECT v:n FROM t EXCEPT SELECT v:n FROM m ORDER BY 1 LIMIT 1": [{"n": 2}],
+        "SELECT v:x FROM t UNION ALL SELECT v:x FROM m ORDER BY x LIMIT 1": [{"x": "1"}],
+    }
+    for query, expected in queries.items():
+        assert pv.sql(query, t=_SAME, m=_MIXED).to_pylist() == expected, query
+
+
+def test_numbers_in_order_by_name_variants() -> None:
+    for query in (
+        "SELECT v:n FROM t UNION ALL SELECT v:n FROM t ORDER BY 1 DESC",
+        "SELECT v:n FROM t UNION ALL SELECT v:n FROM t ORDER BY ALL DESC",
+        "SELECT * FROM (SELECT v:n FROM t) ORDER BY 1 DESC",
+        "SELECT v:n FROM t ORDER BY 1 DESC",
+    ):
+        result = pv.sql(query, t=_MIXED).to_arrow()["n"].to_pylist()
+        assert list(dict.fromkeys(result)) == ['"x"', "1.5", "1"], query

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Predicate, columns_of, joined
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
@@ -24,7 +25,7 @@ from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.rewriting.comparisons import key_of
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
-from parquet_variant.sql_query.rewriting.select_list import SelectList
+from parquet_variant.sql_query.rewriting.select_list import SelectList, numbered_variant
 from parquet_variant.sql_query.rewriting.set_operations import by_sort_keys
 from parquet_variant.sql_query.rewriting.syntax import (
     asks_for_bounds,
@@ -118,9 +119,27 @@ class _Rewriter:
         self.rewritten.only_bounds = self.engine == "duckdb" and asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
             use_local_instants(inner)
+        inner = self._typed_result(inner)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
         self._drop_unused_columns(inner)
         return self.rewritten
+
+    def _typed_result(self, query: exp.Expr) -> exp.Expr:
+        """Return a query whose Variants have the type of all their values, as far as it is known."""
+        outputs = self.rewritten.outputs
+        if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
+            return query
+        names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
+        alias = exp.TableAlias(this=exp.to_identifier("_result"))
+        items: list[exp.Expr] = []
+        for name, output in zip(names, outputs, strict=True):
+            item: exp.Expr = exp.column(exp.to_identifier(name, quoted=True), table="_result")
+            if output.is_variant and output.common is not None:
+                term = VariantTerm(exp.Null(), VariantPath(), type=output.common, cast=True)
+                item = exp.Anonymous(this=self.getter(term), expressions=[item])
+            items.append(exp.alias_(item, name, quoted=True))
+        alias.set("columns", [exp.to_identifier(name, quoted=True) for name in names])
+        return exp.select(*items).from_(exp.Subquery(this=query, alias=alias))
 
     def _drop_unused_columns(self, tree: exp.Expr) -> None:
         """Remove Variants that the text does not name, because their paths or their only type took their place."""
@@ -168,7 +187,8 @@ class _Rewriter:
     def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: exp.CTE | None) -> Outputs:
         outputs = self.query(node.this, scope)
         if recursive is not None:
-            scope.ctes[recursive.alias.lower()] = _rename_outputs(outputs, recursive.args.get("alias"))
+            first = None if outputs is None else [replace(output, common=None) for output in outputs]
+            scope.ctes[recursive.alias.lower()] = _rename_outputs(first, recursive.args.get("alias"))
         added = self.query(node.expression, scope)
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         compares = variants and (node.args.get("distinct") or not isinstance(node, exp.Union))
@@ -176,7 +196,9 @@ class _Rewriter:
             self._modifiers(node, scope, outputs)
             values = ExpressionRewriter(self, scope)
             node.replace(by_sort_keys(node, outputs, lambda column: key_of(values, column)))
-            return outputs
+            if isinstance(node, exp.Union):
+                return [_in_common(a, b) for a, b in zip(outputs, added or (), strict=True)]
+            return outputs  # whose rows are those of the left side
         if compares:
             raise SqlError(
                 f"{node.key.upper()} cannot compare {variants[0]}, which is a Variant on one side or inside another "
@@ -184,7 +206,8 @@ class _Rewriter:
             )
         if outputs is not None and added is not None and len(outputs) == len(added) and not node.args.get("by_name"):
             outputs = [
-                OutputColumn(a.name, b.kind if a.kind is None else a.kind) for a, b in zip(outputs, added, strict=True)
+                _in_common(OutputColumn(a.name, b.kind if a.kind is None else a.kind, common=a.common), b)
+                for a, b in zip(outputs, added, strict=True)
             ]
         self._modifiers(node, scope, outputs)
         return outputs
@@ -204,6 +227,8 @@ class _Rewriter:
         inner.relations.append(Relation("", outputs or (), is_open=True))
         for key in ("order", "limit", "offset"):
             if isinstance(clause := node.args.get(key), exp.Expr):
+                if isinstance(clause, exp.Order):
+                    _name_variants(clause, outputs or ())
                 SelectList(self, inner).clause(clause, outputs)
 
     def _select(self, node: exp.Select, scope: Scope) -> Outputs:
@@ -446,6 +471,28 @@ class _Rewriter:
         return name
 
 
+def _in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
+    """Return an output with the type of all its values if another output has the same one."""
+    return output if output.common == other.common else replace(output, common=None)
+
+
+def _name_variants(order: exp.Order, outputs: Sequence[OutputColumn]) -> None:
+    """Write the names of outputs in place of their numbers and of ALL, since Variants are not ordered as they are."""
+    if not any(output.is_variant for output in outputs):
+        return
+    names = [output.name for output in outputs]
+    keys = list(order.expressions)
+    if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and all(name is not None for name in names):
+        keys = [keys[0].copy() for _ in names]
+        for number, key in enumerate(keys, 1):
+            key.set("this", exp.Literal.number(number))
+        order.set("expressions", keys)
+    for key in keys:
+        number = int(key.this.name) if isinstance(key.this, exp.Literal) and key.this.name.isdecimal() else 0
+        if 0 < number <= len(names):
+            key.set("this", numbered_variant(number, outputs) or key.this)
+
+
 def _rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
     names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
@@ -454,14 +501,11 @@ def _rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
     if not names:
         shown = unique_names([output.name or "" for output in outputs])
         return [
-            OutputColumn(name if output.name else output.name, output.kind, output.struct_path)
+            replace(output, name=name if output.name else output.name)
             for name, output in zip(shown, outputs, strict=True)
         ]
     names_of_outputs = [*names, *(output.name for output in outputs[len(names) :])]
-    return [
-        OutputColumn(name, output.kind, output.struct_path)
-        for name, output in zip(names_of_outputs, outputs, strict=False)
-    ]
+    return [replace(output, name=name) for name, output in zip(names_of_outputs, outputs, strict=False)]
 
 
 def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:

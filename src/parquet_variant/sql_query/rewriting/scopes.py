@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
@@ -26,6 +27,7 @@ class OutputColumn:
     name: str | None
     kind: Kind = None
     struct_path: tuple[str, ...] = ()  # Struct and field names, if the column is a Variant inside a struct.
+    common: pa.DataType | None = None  # The type of all values of a Variant, if it is known.
 
     @property
     def is_variant(self) -> bool:

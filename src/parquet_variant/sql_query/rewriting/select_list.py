@@ -81,7 +81,8 @@ class SelectList(ExpressionRewriter):
                 outputs = None
             if outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-                outputs.append(OutputColumn(shown, kind))
+                common = self.common_type(inner) if is_variant(kind) else None
+                outputs.append(OutputColumn(shown, kind, common=common))
         node.set("expressions", items)
         return outputs
 
@@ -126,6 +127,10 @@ class SelectList(ExpressionRewriter):
         self._expand_all(node)
         for child in list(node.iter_expressions()):
             inner = child.this if isinstance(child, exp.Ordered) else child
+            if child is not inner and inner.name.isdecimal() and int(inner.name) - 1 not in self.items:
+                column = numbered_variant(int(inner.name), outputs or ())  # of a star
+                child.set("this", column or inner)
+                inner = child.this
             item = self._named_item(node, inner, prefers_alias)
             if item is not None and item.kind is not None:
                 new = self._compared(node, item.node)
@@ -339,6 +344,19 @@ class SelectList(ExpressionRewriter):
                 }
                 hidden += [exp.to_identifier(name, quoted=True) for name in relation.use.needed if name not in shown]
             star.set("except_", hidden or None)
+
+
+def numbered_variant(number: int, outputs: Sequence[OutputColumn]) -> exp.Column | None:
+    """Return the name of the output that a number in ORDER BY stands for, if it is a Variant.
+
+    The engine would order a Variant by its bytes. Raises `SqlError` if other outputs have the same name.
+    """
+    output = outputs[number - 1] if 0 < number <= len(outputs) else None
+    if output is None or not output.is_variant:
+        return None
+    if output.name is None or [other.name for other in outputs].count(output.name) > 1:
+        raise SqlError(f"ORDER BY {number} is a Variant without a name of its own: name it, as in v:a AS a")
+    return exp.column(exp.to_identifier(output.name, quoted=True))
 
 
 def has_aggregate(tree: exp.Expr) -> bool:

@@ -454,10 +454,39 @@ class ExpressionRewriter:
         """
         place = self._place_of_path(node, getters)
         if place is None:
-            return None
+            return self._typed_output(node)
         term, hit, use = place
         common = use.table.common_type(hit.column.name or "", term.path)
         return None if common is None else self._table_column(hit, use, replace(term, type=common, cast=True))
+
+    def common_type(self, node: exp.Expr) -> pa.DataType | None:
+        """Return the type of all values of a Variant: a path, an output of a subquery, or the extremes of one."""
+        if isinstance(node, (exp.Min, exp.Max, exp.Paren)):
+            return self.common_type(node.this)
+        if (place := self._place_of_path(node, False)) is not None:
+            term, hit, use = place
+            return use.table.common_type(hit.column.name or "", term.path)
+        hit_of_output = self._output_of_subquery(node)
+        return None if hit_of_output is None else hit_of_output.column.common
+
+    def _output_of_subquery(self, node: exp.Expr) -> ResolvedColumn | None:
+        """Return the output of a subquery that a name refers to, if it is a Variant."""
+        if self.engine != "duckdb" or not isinstance(node, exp.Column) or self._is_local(node):
+            return None
+        hit = self.scope.resolve(node)
+        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is not None or not hit.column.is_variant:
+            return None
+        return hit
+
+    def _typed_output(self, node: exp.Expr) -> exp.Expr | None:
+        """Return an output of a subquery as the type of all its values, if that is known."""
+        hit = self._output_of_subquery(node)
+        if hit is None or hit.column.common is None:
+            return None
+        term = VariantTerm(node, VariantPath(), type=hit.column.common, cast=True)
+        typed = self._get(self.expression(node)[0].copy(), term)
+        typed.meta["type"] = hit.column.common
+        return typed
 
     def elements(self, node: exp.Expr) -> exp.Expr | None:
         """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""
