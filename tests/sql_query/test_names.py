@@ -101,7 +101,7 @@ def test_values_of_repeated_names_are_all_there() -> None:
     assert pv.sql(query, t=events).to_pylist() == [row]
     assert pv.sql(
         f"SELECT id_2, id_1, id_3, id FROM ({query.replace(', v:a.id::int AS ID', '')})", t=events
-    ).to_pylist() == [{"id_2": True, "id_1": '"x"', "id_3": 5, "id": 1}]
+    ).to_pylist() == [{"id_2": True, "id_1": "x", "id_3": 5, "id": 1}]
     assert pv.sql("SELECT * FROM t a, t b", t=events).column_names == ["v", "v_1"]
     assert pv.sql("SELECT id_1:z FROM (SELECT v:a.id::int, v:b AS id FROM t)", t=events).to_pylist() == [{"z": None}]
 
