@@ -165,6 +165,60 @@ JOBS = (
             "",
         ),
     ),
+    Job(
+        "The fields of a nested object as columns",
+        "[0, 1, 2]",
+        (
+            "r = pv.sql(\"SELECT v:user.* FROM 'events.ndjson' ORDER BY id LIMIT 3\").to_arrow()\n"
+            "print((r['id'].to_pylist()))",
+            'r = duckdb.sql("SELECT \\"user\\".* FROM \'events.ndjson\' ORDER BY id LIMIT 3").fetchall()\n'
+            "print(([row[0] for row in r]))",
+            "r = pl.read_ndjson('events.ndjson').select('user').unnest('user').sort('id').head(3)\n"
+            "print((r['id'].to_list()))",
+        ),
+    ),
+    Job(
+        "The keys of a document, and the number of elements of an array",
+        "(['items', 'kind', 'mixed', 'user', 'when'], 1)",
+        (
+            "q = \"SELECT variant_keys(v) AS k, array_size(v:items) AS n FROM 'events.ndjson' LIMIT 1\"\n"
+            "r = pv.sql(q).to_pylist()[0]\n"
+            "print((r['k'], r['n']))",
+            _DUCK + "q = \"SELECT variant_keys(v), variant_array_length(v, 'items') FROM t LIMIT 1\"\n"
+            "r = duckdb.sql(q).fetchall()[0]\n"
+            "print((sorted(r[0]), r[1]))",
+            "r = pl.read_ndjson('events.ndjson', n_rows=1)\nprint((sorted(r.columns), len(r['items'][0])))",
+        ),
+    ),
+    Job(
+        "The JSON files of a folder that also holds other files",
+        "2",
+        (
+            "print(pv.ingest('folder', 'out', exclude='*.md').rows)",
+            "print(duckdb.sql(\"SELECT count(*) FROM 'folder/*.json'\").fetchall()[0][0])",
+            "print(len(pl.read_ndjson('folder/*.json')))",
+        ),
+    ),
+    Job(
+        "Rows of a Delta table are erased with its older versions and statistics, and a report says what was removed",
+        "(1, 1)",
+        (
+            "pv.ingest('events.ndjson', 'table', format='delta')\n"
+            "r = pv.delta.erase('table', 'v:user.id::int = 3', force=True)\n"
+            "print((r.rows_erased, r.versions_removed))",
+            NOT_TRIED,
+            "",
+        ),
+    ),
+    Job(
+        "A page shows paths, types, examples and the cost of typed columns",
+        "True",
+        (
+            "r = pv.explore('events.ndjson').save('page.html')\nprint((r.exists()))",
+            "",
+            "",
+        ),
+    ),
 )
 
 
@@ -185,6 +239,9 @@ def make_files(folder: Path) -> None:
     }
     for name, values in files.items():
         (folder / name).write_text("".join(json.dumps(value) + "\n" for value in values))
+    (folder / "folder").mkdir()
+    for name, text in (("a.json", '{"a": 1}\n'), ("b.json", '{"a": 2}\n'), ("README.md", "# Data\n")):
+        (folder / "folder" / name).write_text(text)
     (folder / "orders.csv").write_text('id,price,payload\n1,1.5,"{""a"": 1}"\n2,2.0,"{""a"": 2}"\n')
 
 

@@ -32,6 +32,7 @@ from parquet_variant.tables.changes.erasing import (
     check_no_writer,
     count_erasure,
     erase_rows,
+    refuse_misspelled_condition,
     verify_erasure,
     with_own_keys,
 )
@@ -83,8 +84,9 @@ def erase(
     Raises
     ------
     TableError
-        ``"writer-active"`` without `force`; ``"append-only"``; ``"conflict"`` if another commit came in between: call
-        `erase` again; ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
+        ``"writer-active"`` and ``"no-such-path"`` (no row matches because of a misspelled path) without `force`;
+        ``"append-only"``; ``"conflict"`` if another commit came in between: call `erase` again; ``"not-erased"`` if a
+        remaining file still holds a matching row; and as `delete`.
 
     Examples
     --------
@@ -101,10 +103,13 @@ def erase(
     uri, versions = current.storage.uri, _readable_versions(current)
     if dry_run:
         rows, files = count_erasure(_ErasingTable(current), where, zone, workers, options)
+        refuse_misspelled_condition(_ErasingTable(current), where, zone, rows)
         return EraseReport(uri, True, current.version, rows, files, 0, versions, 0, 0)
     if not force:
         check_no_writer(uncommitted_since(current, now_millis() - WRITER_MILLIS), uri, DeltaError)
     done = erase_rows(_ErasingTable(current), where, zone, workers, options)
+    if not force:
+        refuse_misspelled_condition(_ErasingTable(current), where, zone, done.rows_deleted)
     # A commit of its own, so that the log can begin with a commit that names no file.
     erased = load_snapshot(current.storage)
     start = commit(current.storage, Transaction("ERASE", {"numErasedRows": done.rows_deleted}, current=erased))

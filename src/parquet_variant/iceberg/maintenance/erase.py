@@ -41,6 +41,7 @@ from parquet_variant.tables.changes.erasing import (
     check_no_writer,
     count_erasure,
     erase_rows,
+    refuse_misspelled_condition,
     verify_erasure,
     with_own_keys,
 )
@@ -99,7 +100,8 @@ def erase(
     Raises
     ------
     IcebergError
-        ``"writer-active"`` and ``"has-references"`` without `force`; ``"bad-property"`` if ``gc.enabled`` is false;
+        ``"writer-active"``, ``"has-references"`` and ``"no-such-path"`` (no row matches because of a misspelled
+        path) without `force`; ``"bad-property"`` if ``gc.enabled`` is false;
         ``"conflict"`` if another commit came in between: call `erase` again.
     TableError
         ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
@@ -121,11 +123,14 @@ def erase(
     name, snapshots = current.table.name, len(current.metadata.snapshots)
     if dry_run:
         rows, files = count_erasure(_ErasingTable(current, "delete"), where, zone, workers, options)
+        refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, rows)
         return EraseReport(name, True, current.snapshot_id or 0, rows, files, 0, snapshots, 0, 0)
     if not force:
         _check_quiet(current)
     erasing = _ErasingTable(current, "delete")
     done = erase_rows(erasing, where, zone, workers, options)
+    if not force:
+        refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, done.rows_deleted)
     rewritten = newest_snapshot(erasing.current.table.refreshed())
     # Entries of removed files have bounds, which are values.
     change = SnapshotChange("replace", removed_deletes=_unapplied_deletes(rewritten), rewrites_manifests=True)

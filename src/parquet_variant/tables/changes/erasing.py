@@ -26,7 +26,9 @@ from parquet_variant.tables.changes.change_plan import (
     FileSet,
     TableChange,
 )
+from parquet_variant.tables.changes.missing_paths import refuse_misspelled_paths
 from parquet_variant.tables.changes.operations import (
+    TARGET,
     delete_from_file,
     matching_files,
     matching_rows,
@@ -129,6 +131,15 @@ def check_no_writer(active: Sequence[str], table: str, error: type[TableError]) 
             reason="writer-active",
             file=table,
         )
+
+
+def refuse_misspelled_condition(table: ChangeableTable[Any], where: str, zone: str, rows: int) -> None:
+    """Refuse an erasure whose condition matches no row because of a misspelled path: history must not be lost for it.
+
+    `rows`: the number of matching rows.
+    """
+    if not rows:
+        refuse_misspelled_paths(table, read_condition(table, where, zone), TARGET)
 
 
 def erase_rows(

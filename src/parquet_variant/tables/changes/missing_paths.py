@@ -30,6 +30,20 @@ def refuse_missing_paths(table: ChangeableTable[Any], condition: SqlExpression |
         raise TableError(f"the condition matches no row: {hints[0]}", reason="no-such-path", file=table.uri)
 
 
+def refuse_misspelled_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> None:
+    """Raise `TableError` if no row has a path of a condition that matched no row, and some rows have a similar path.
+
+    `target`: the name of the table in the condition.
+    """
+    paths = paths_in(condition.columns.get(target, {}).values()) if condition is not None else []
+    for hint in filter(is_correction, missing_path_hints(partial(_keys, table), paths)):
+        raise TableError(
+            f"the condition matches no row: {hint}; pass force=True (--force) if the path is right",
+            reason="no-such-path",
+            file=table.uri,
+        )
+
+
 def refuse_misspelled_keys(
     table: ChangeableTable[Any], source: pa.Table, condition: SqlExpression, names: tuple[str, str]
 ) -> None:
