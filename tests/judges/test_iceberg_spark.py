@@ -392,7 +392,4 @@ def test_a_table_without_a_catalog_is_registered_in_one(iceberg_spark: IcebergSe
     assert iceberg_spark.engine.python(register.format(table, "replace=True")) == [50, 3]
     assert theirs(iceberg_spark, "r.db.registered") == ours(table)
     iceberg_spark.engine.sql("DROP TABLE r.db.registered")
-    with pytest.raises(EngineError, match=r"VariantError: the catalog h cannot register .*: .*\S$") as raised:
-        iceberg_spark.engine.python(register.format(table, "").replace("r.db", "h.db"))
-    assert "\n" not in str(raised.value)
     assert len(ours(table)) == 50
