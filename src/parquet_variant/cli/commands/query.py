@@ -97,7 +97,8 @@ def query(
     options = {"version": version, "at": at, "catalog": catalog, "column": column}
     options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
-    with queryable(path, threads, catalog) as tables:
+    accepts_json = sql is not None and engine == "local"
+    with queryable(path, threads, catalog, accepts_json=accepts_json) as tables:
         if sql is not None:
             return _answer_sql(tables or None, sql, selects, options, shown)
         return _answer_paths(tables, selects, where, options, shown)

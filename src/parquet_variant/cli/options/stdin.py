@@ -65,10 +65,13 @@ def called(file: str, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def queryable(path: str, threads: int | None = None, catalog: str | None = None) -> Iterator[str]:
+def queryable(
+    path: str, threads: int | None = None, catalog: str | None = None, *, accepts_json: bool = False
+) -> Iterator[str]:
     """Yield a path that can be queried: the same one, or a private Parquet file made of JSON; ``-`` is standard input.
 
     `catalog`: with a catalog, `path` is the name of a table.
+    `accepts_json`: whether the query reads JSON itself.
 
     Raises `JsonError` or `VariantFileError` as `pv.ingest`.
 
@@ -78,16 +81,17 @@ def queryable(path: str, threads: int | None = None, catalog: str | None = None)
     """
     from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 
-    with with_stdin([path]) as (source,):
-        if not source or catalog is not None or is_delta(source) or is_vortex(source) or not is_json(source):
+    # Only `variant ingest` writes a file in which invalid lines can be quarantined.
+    advice = called("skip invalid lines with on_error=", "skip invalid lines with `variant ingest`, on_error=")
+    with advice, with_stdin([path]) as (source,):
+        is_table = not source or catalog is not None or is_delta(source) or is_vortex(source)
+        if accepts_json or is_table or not is_json(source):
             yield source
             return
         from parquet_variant.ingestion.ingest import ingest
 
         with tempfile.TemporaryDirectory(prefix="variant-") as folder:
             dest = f"{folder}/json.parquet"
-            # Only `variant ingest` writes a file in which invalid lines can be quarantined.
-            with called("skip invalid lines with on_error=", "skip invalid lines with `variant ingest`, on_error="):
-                ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
+            ingest(source, dest, one_file=True, threads=threads, compression="lz4", row_group_bytes=16 << 20)
             with called(dest, path):
                 yield dest
