@@ -8,7 +8,7 @@ and reading to `tables`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
@@ -24,8 +24,9 @@ from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.rewriting.comparisons import key_of
+from parquet_variant.sql_query.rewriting.outputs import Outputs, in_common, name_variants, rename_outputs
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
-from parquet_variant.sql_query.rewriting.select_list import SelectList, numbered_variant
+from parquet_variant.sql_query.rewriting.select_list import SelectList
 from parquet_variant.sql_query.rewriting.set_operations import by_sort_keys
 from parquet_variant.sql_query.rewriting.syntax import (
     asks_for_bounds,
@@ -40,7 +41,6 @@ from parquet_variant.sql_query.tables import BoundTable
 from parquet_variant.sql_query.typed_view import typed_table
 from parquet_variant.sql_query.variant_functions import EXPLODES
 
-Outputs = Sequence[OutputColumn] | None
 _NUMBERS = count(1)
 _FORMATS = ("parquet", "delta", "vortex")
 _CLAUSES = ["where", "group", "having", "qualify", "windows", "distinct", "order", "sort", "cluster", "limit", "offset"]
@@ -182,13 +182,13 @@ class _Rewriter:
             name = cte.alias.lower()
             recursive = clause.args.get("recursive") and isinstance(cte.this, exp.SetOperation)
             outputs = self.query(cte.this, scope, cte if recursive else None)
-            scope.ctes[name] = _rename_outputs(outputs, cte.args.get("alias"))
+            scope.ctes[name] = rename_outputs(outputs, cte.args.get("alias"))
 
     def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: exp.CTE | None) -> Outputs:
         outputs = self.query(node.this, scope)
         if recursive is not None:
             first = None if outputs is None else [replace(output, common=None) for output in outputs]
-            scope.ctes[recursive.alias.lower()] = _rename_outputs(first, recursive.args.get("alias"))
+            scope.ctes[recursive.alias.lower()] = rename_outputs(first, recursive.args.get("alias"))
         added = self.query(node.expression, scope)
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
         compares = variants and (node.args.get("distinct") or not isinstance(node, exp.Union))
@@ -197,7 +197,7 @@ class _Rewriter:
             values = ExpressionRewriter(self, scope)
             node.replace(by_sort_keys(node, outputs, lambda column: key_of(values, column)))
             if isinstance(node, exp.Union):
-                return [_in_common(a, b) for a, b in zip(outputs, added or (), strict=True)]
+                return [in_common(a, b) for a, b in zip(outputs, added or (), strict=True)]
             return outputs  # whose rows are those of the left side
         if compares:
             raise SqlError(
@@ -206,7 +206,7 @@ class _Rewriter:
             )
         if outputs is not None and added is not None and len(outputs) == len(added) and not node.args.get("by_name"):
             outputs = [
-                _in_common(OutputColumn(a.name, b.kind if a.kind is None else a.kind, common=a.common), b)
+                in_common(OutputColumn(a.name, b.kind if a.kind is None else a.kind, common=a.common), b)
                 for a, b in zip(outputs, added, strict=True)
             ]
         self._modifiers(node, scope, outputs)
@@ -228,7 +228,7 @@ class _Rewriter:
         for key in ("order", "limit", "offset"):
             if isinstance(clause := node.args.get(key), exp.Expr):
                 if isinstance(clause, exp.Order):
-                    _name_variants(clause, outputs or ())
+                    name_variants(clause, outputs or ())
                 SelectList(self, inner).clause(clause, outputs)
 
     def _select(self, node: exp.Select, scope: Scope) -> Outputs:
@@ -273,7 +273,7 @@ class _Rewriter:
             self._relation(node.this, scope)
         elif isinstance(node, exp.Subquery):
             outputs = self.query(node.this, scope)  # DuckDB takes a correlated one without LATERAL
-            outputs = _rename_outputs(outputs, node.args.get("alias"))
+            outputs = rename_outputs(outputs, node.args.get("alias"))
             scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
         elif isinstance(node, exp.Lateral):
             self._lateral(node, scope)
@@ -349,7 +349,7 @@ class _Rewriter:
         if not isinstance(node.this, exp.Subquery):
             scope.relations.append(self._function(node, node.this, scope))
             return
-        outputs = _rename_outputs(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
+        outputs = rename_outputs(self.query(node.this.this, Scope(scope.ctes, scope, [])), node.args.get("alias"))
         scope.relations.append(Relation(node.alias, outputs or (), is_open=outputs is None))
 
     def _function(self, node: exp.Expr, call: exp.Expr, scope: Scope) -> Relation:
@@ -361,13 +361,13 @@ class _Rewriter:
             columns = [OutputColumn("pos"), OutputColumn("key"), OutputColumn("value", VARIANT_STORAGE)]
         if call is not node:
             values.children(node, skip=("this",))
-        return Relation(node.alias_or_name, _rename_outputs(columns, node.args.get("alias")) or (), is_open=True)
+        return Relation(node.alias_or_name, rename_outputs(columns, node.args.get("alias")) or (), is_open=True)
 
     def _table(self, node: exp.Table, scope: Scope) -> Relation:
         name = ".".join(part.name for part in node.parts)
         alias = node.args.get("alias")
         if name.lower() in scope.ctes and len(node.parts) == 1:
-            outputs = _rename_outputs(scope.ctes[name.lower()], alias)
+            outputs = rename_outputs(scope.ctes[name.lower()], alias)
             return Relation(node.alias or name, outputs or (), is_open=outputs is None)
         path = node.parts[-1].name if len(node.parts) == 2 and node.parts[0].name.lower() in _FORMATS else name
         table = self.bind(path)
@@ -383,7 +383,7 @@ class _Rewriter:
         columns = [OutputColumn(column, table.kind(column)) for column in table.order]
         nested = table.columns.nested
         columns += [OutputColumn(column, table.kind(column), place) for column, place in nested.items()]
-        relation = Relation(shown, _rename_outputs(columns, alias) or (), use)
+        relation = Relation(shown, rename_outputs(columns, alias) or (), use)
         if alias is not None and alias.args.get("columns"):
             names = ", ".join(column.name for column in alias.columns)
             raise SqlError(f"{shown}({names}): rename columns in a subquery")
@@ -469,43 +469,6 @@ class _Rewriter:
         name = f"_variant_function_{next(_NUMBERS)}"  # unique in the process, whose queries share DuckDB's functions
         self.rewritten.getters.append(Getter(name, term, function))
         return name
-
-
-def _in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
-    """Return an output with the type of all its values if another output has the same one."""
-    return output if output.common == other.common else replace(output, common=None)
-
-
-def _name_variants(order: exp.Order, outputs: Sequence[OutputColumn]) -> None:
-    """Write the names of outputs in place of their numbers and of ALL, since Variants are not ordered as they are."""
-    if not any(output.is_variant for output in outputs):
-        return
-    names = [output.name for output in outputs]
-    keys = list(order.expressions)
-    if len(keys) == 1 and keys[0].this.name.upper() == "ALL" and all(name is not None for name in names):
-        keys = [keys[0].copy() for _ in names]
-        for number, key in enumerate(keys, 1):
-            key.set("this", exp.Literal.number(number))
-        order.set("expressions", keys)
-    for key in keys:
-        number = int(key.this.name) if isinstance(key.this, exp.Literal) and key.this.name.isdecimal() else 0
-        if 0 < number <= len(names):
-            key.set("this", numbered_variant(number, outputs) or key.this)
-
-
-def _rename_outputs(outputs: Outputs, alias: exp.Expr | None) -> Outputs:
-    """Return outputs with the names of an alias such as ``x(a, b)``; repeated names are numbered."""
-    names = [column.name for column in alias.args.get("columns") or ()] if isinstance(alias, exp.Expr) else []
-    if outputs is None:
-        return None
-    if not names:
-        shown = unique_names([output.name or "" for output in outputs])
-        return [
-            replace(output, name=name if output.name else output.name)
-            for name, output in zip(shown, outputs, strict=True)
-        ]
-    names_of_outputs = [*names, *(output.name for output in outputs[len(names) :])]
-    return [replace(output, name=name) for name, output in zip(names_of_outputs, outputs, strict=False)]
 
 
 def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
