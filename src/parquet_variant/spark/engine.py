@@ -147,7 +147,8 @@ def _job(spark: SparkSession, step: str, tasks: int, progress: Progress | None) 
     if progress is not None:
         progress(step, 0, tasks)
     name = f"parquet-variant-{uuid.uuid4().hex[:8]}"
-    cancel, end = _watch_tag(spark, name, report) if is_connect(spark) else _watch_group(spark, name, step, report)
+    watched = None if progress is None else report
+    cancel, end = _watch_tag(spark, name, report) if is_connect(spark) else _watch_group(spark, name, step, watched)
     try:
         yield
     except BaseException:
@@ -178,8 +179,13 @@ def _watch_tag(spark: SparkSession, tag: str, report: Callable[[int], None]) -> 
     return cancel, end
 
 
-def _watch_group(spark: SparkSession, group: str, step: str, report: Callable[[int], None]) -> tuple[_Cancel, _End]:
-    """Watch the jobs of this thread in a session of this process; return functions as `_watch_tag` does."""
+def _watch_group(
+    spark: SparkSession, group: str, step: str, report: Callable[[int], None] | None
+) -> tuple[_Cancel, _End]:
+    """Watch the jobs of this thread in a session of this process; return functions as `_watch_tag` does.
+
+    Without `report`, no thread asks the JVM for the state of the job.
+    """
     context = spark.sparkContext
     done = threading.Event()
 
@@ -189,7 +195,7 @@ def _watch_group(spark: SparkSession, group: str, step: str, report: Callable[[i
         infos = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
         return [info for info in infos if info is not None]
 
-    def watch() -> None:
+    def watch(report: Callable[[int], None]) -> None:
         while not done.wait(_POLL_SECONDS):
             # Only the first stage has all tasks; later stages merge their results.
             report(max((stage.numCompletedTasks for stage in stages()), default=0))
@@ -203,11 +209,14 @@ def _watch_group(spark: SparkSession, group: str, step: str, report: Callable[[i
 
     def end() -> None:
         done.set()
-        watcher.join()
+        if watcher is not None:
+            watcher.join()
         for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
             context.setLocalProperty(name, None)
 
     context.setJobGroup(group, step, interruptOnCancel=True)
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    watcher = None
+    if report is not None:
+        watcher = threading.Thread(target=watch, args=(report,), daemon=True)
+        watcher.start()
     return cancel, end
