@@ -171,7 +171,7 @@ JOBS = (
         (
             "r = pv.sql(\"SELECT v:user.* FROM 'events.ndjson' ORDER BY id LIMIT 3\").to_arrow()\n"
             "print((r['id'].to_pylist()))",
-            'r = duckdb.sql("SELECT \\"user\\".* FROM \'events.ndjson\' ORDER BY id LIMIT 3").fetchall()\n'
+            'r = duckdb.sql("SELECT \\"user\\".* FROM \'events.ndjson\' LIMIT 3").fetchall()\n'
             "print(([row[0] for row in r]))",
             "r = pl.read_ndjson('events.ndjson').select('user').unnest('user').sort('id').head(3)\n"
             "print((r['id'].to_list()))",
