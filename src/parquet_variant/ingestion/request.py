@@ -342,7 +342,7 @@ def _with_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy
 
 def _check_spark_reads(schema: ShreddingSchema) -> None:
     """Raise `VariantError` for a column that plain Spark refuses, and with it the file."""
-    from parquet_variant.shredding.policies.auto import is_unreadable_by_spark
+    from parquet_variant.shredding.policies.column_types import is_unreadable_by_spark
 
     for path, leaf in schema.leaves():
         if leaf.kind == "primitive" and leaf.type is not None and is_unreadable_by_spark(leaf.type):

@@ -91,7 +91,7 @@ Type = Any
 class RecordType:
     """A named tuple, whose fields are passed one after the other.
 
-    Fields annotated as `Any` are not passed: they only keep memory alive. They are the last fields.
+    Fields annotated as `object` are not passed: they only keep memory alive. They are the last fields.
     """
 
     record: type[tuple[Any, ...]]
@@ -106,7 +106,7 @@ class RecordType:
             tuple(
                 (name, _from_annotation(hints[name], f"{name} in {where}"))
                 for name in record._fields  # type: ignore[attr-defined]
-                if hints[name] is not Any
+                if hints[name] is not object
             ),
         )
 

@@ -19,17 +19,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlparse
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError, VariantError, check_mapping
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.io.filesystems import refuse_no_path, with_known_scheme, write_errors
+from parquet_variant.io.filesystems import refuse_no_path, write_errors
 from parquet_variant.io.temporaries import temporary_beside
+from parquet_variant.tables.object_store import obstore_library, open_store
 
-_ENDPOINTS = ("endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url")
 # Windows drives look like one-letter schemes.
 _MIN_SCHEME = 2
 
@@ -260,21 +260,21 @@ class ObjectStorage(Storage):
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, allow_outside: bool = False) -> None:
         super().__init__(uri, options, allow_outside=allow_outside)
-        self._store = _store(uri, self.options)
+        self._store = open_store(uri, self.options)
 
     def _place(self, path: str) -> tuple[Any, str]:
         """Return the store of a path and the path in it; a URL names another store."""
         if "://" not in path:
             return self._store, path
         parts = urlparse(path)
-        return _store(f"{parts.scheme}://{parts.netloc}", self.options), unquote(parts.path)[1:]
+        return open_store(f"{parts.scheme}://{parts.netloc}", self.options), unquote(parts.path)[1:]
 
     def list(self, directory: str, start: str = "") -> Iterator[StorageFile]:
         """See `Storage.list`."""
         # The offset is exclusive, so a string just before `start` includes `start` itself.
         offset = f"{directory}/{start[:-1]}{chr(ord(start[-1]) - 1)}" if start else None
         with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
-            for batch in _obstore().list(self._store, directory or None, offset=offset):
+            for batch in obstore_library().list(self._store, directory or None, offset=offset):
                 for item in batch:
                     modified = int(item["last_modified"].timestamp() * 1000)
                     yield StorageFile(item["path"], item["size"], modified)
@@ -284,14 +284,14 @@ class ObjectStorage(Storage):
         store, path = self._place(path)
         with _errors(self, "cannot-read", f"{self.uri} cannot be read"):
             if length is None:
-                data = bytes(_obstore().get(store, path).bytes())
+                data = bytes(obstore_library().get(store, path).bytes())
                 return data[offset:] if offset else data
-            return bytes(_obstore().get_range(store, path, start=offset, length=length))
+            return bytes(obstore_library().get_range(store, path, start=offset, length=length))
 
     def put(self, path: str, data: bytes) -> None:
         """See `Storage.put`."""
         with _errors(self, "cannot-write", f"{path} cannot be written"):
-            _obstore().put(self._store, path, data)
+            obstore_library().put(self._store, path, data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """See `Storage.put_if_absent`."""
@@ -299,7 +299,7 @@ class ObjectStorage(Storage):
 
         with _errors(self, "unknown-outcome", f"it is unknown if {path} was committed: check the history"):
             try:
-                _obstore().put(self._store, path, data, mode="create", use_multipart=False)
+                obstore_library().put(self._store, path, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
                 return False
         return True
@@ -311,12 +311,12 @@ class ObjectStorage(Storage):
             local = Path(directory) / Path(path).name
             yield local
             with _errors(self, "cannot-write", f"{path} cannot be written"), local.open("rb") as file:
-                _obstore().put(self._store, path, file)
+                obstore_library().put(self._store, path, file)
 
     def delete(self, path: str) -> None:
         """See `Storage.delete`."""
         with suppress(FileNotFoundError), _errors(self, "cannot-write", f"{path} cannot be written"):
-            _obstore().delete(self._store, path)
+            obstore_library().delete(self._store, path)
 
     def remove_empty_directories(self) -> None:
         """See `Storage.remove_empty_directories`."""
@@ -332,7 +332,7 @@ class _Ranges(io.RawIOBase):
 
     def __init__(self, store: Any, path: str) -> None:
         self.store, self.path, self.at = store, path, 0
-        self.size: int = _obstore().head(store, path)["size"]
+        self.size: int = obstore_library().head(store, path)["size"]
 
     def readable(self) -> bool:
         return True
@@ -353,7 +353,7 @@ class _Ranges(io.RawIOBase):
         if not length:
             return b""
         try:
-            data = bytes(_obstore().get_range(self.store, self.path, start=self.at, length=length))
+            data = bytes(obstore_library().get_range(self.store, self.path, start=self.at, length=length))
         except _failures() as error:
             raise OSError(str(error).split("\n", maxsplit=1)[0]) from None
         self.at += len(data)
@@ -376,7 +376,7 @@ class _Handler(pafs.FileSystemHandler):
         return self.open_input_file(path)
 
     def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
-        return [pafs.FileInfo(p, pafs.FileType.File, size=_obstore().head(self.store, p)["size"]) for p in paths]
+        return [pafs.FileInfo(p, pafs.FileType.File, size=obstore_library().head(self.store, p)["size"]) for p in paths]
 
     def get_file_info_selector(self, selector: Any) -> list[pafs.FileInfo]:
         raise NotImplementedError
@@ -451,49 +451,6 @@ def open_storage(
     if len(scheme) < _MIN_SCHEME or scheme == "file":
         return LocalStorage(text, options, allow_outside=allow_outside)
     return ObjectStorage(text, options, allow_outside=allow_outside)
-
-
-def _store(uri: str, options: Mapping[str, Any]) -> Any:
-    """Return the store of a URL; Hadoop's scheme names and an endpoint in the query, as in pyarrow, are accepted."""
-    parts = urlparse(with_known_scheme(uri))
-    query = dict(parse_qsl(parts.query))
-    configuration = dict(options)
-    if "endpoint_override" in query:
-        host = query["endpoint_override"]
-        configuration.setdefault("endpoint", host if "://" in host else f"{query.get('scheme', 'https')}://{host}")
-    if "region" in query:
-        configuration.setdefault("region", query["region"])
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    from_environment = next((os.environ[name] for name in names if os.environ.get(name)), "")
-    if parts.scheme == "s3":
-        endpoint = next((configuration[name] for name in _ENDPOINTS if name in configuration), from_environment)
-        if endpoint:
-            configuration.setdefault("endpoint", endpoint)
-        if endpoint.startswith("http://"):
-            # An explicit http endpoint implies the permission to use it.
-            configuration["client_options"] = {"allow_http": True} | dict(configuration.get("client_options") or {})
-    try:
-        return _obstore().store.from_url(parts._replace(query="").geturl(), **configuration)
-    except TableError:
-        raise
-    except Exception as error:
-        line = str(error).split("\n", maxsplit=1)[0]
-        raise TableError(
-            f"cannot open {uri}: {line}; tables can be on local disks and in s3, gs, az and abfss stores",
-            reason="bad-uri",
-            file=uri,
-        ) from None
-
-
-def _obstore() -> Any:
-    try:
-        import obstore
-        import obstore.store
-    except ImportError:
-        raise TableError(
-            "tables in object stores need obstore: pip install 'parquet-variant[delta]'", reason="missing-extra"
-        ) from None
-    return obstore
 
 
 def _sync_directory(path: Path) -> None:

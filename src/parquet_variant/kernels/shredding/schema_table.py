@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ class NamedNodes(NamedTuple):
     # Address and length of each node's field name in UTF-8; the length is -1 for the root and for array elements.
     addresses: Int64s
     lengths: Int64s
-    owner: Any  # Keeps the names alive.
+    owner: object  # Keeps the names alive.
 
 
 @dataclass(frozen=True, eq=False)

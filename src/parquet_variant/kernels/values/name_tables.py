@@ -33,7 +33,7 @@ class NameTable(NamedTuple):
     # ``uint8[dictionaries]``: SORTED, UNSORTED, or UNUSABLE (malformed, not UTF-8, or with a duplicate name where that
     # is not accepted).
     state: UInt8s
-    owner: Any  # Keeps the memory alive.
+    owner: object  # Keeps the memory alive.
 
 
 @helper

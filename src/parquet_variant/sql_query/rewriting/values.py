@@ -26,14 +26,11 @@ from parquet_variant.sql_query.rewriting.computations import rewrite_computation
 from parquet_variant.sql_query.rewriting.conversions import (
     TEXT_FUNCTIONS,
     conversion,
-    field_type,
-    is_number,
-    type_of_literal,
-    type_or_none,
 )
 from parquet_variant.sql_query.rewriting.mixed_values import in_one_form
 from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
 from parquet_variant.sql_query.rewriting.nested_casts import as_text, cast_inside
+from parquet_variant.sql_query.rewriting.path_types import PathTypes, is_getter
 from parquet_variant.sql_query.rewriting.protocols import Convert, QueryRewriter
 from parquet_variant.sql_query.rewriting.scopes import (
     OutputColumn,
@@ -58,7 +55,7 @@ _SPARK_FUNCTIONS = frozenset(["to_json", "is_variant_null", "schema_of_variant",
 _LISTS_OF_ROWS = frozenset(["list", "array_agg", "collect_list"])
 
 
-class ExpressionRewriter:
+class ExpressionRewriter(PathTypes):
     """Rewrites the expressions of one SELECT."""
 
     def __init__(self, rewriter: QueryRewriter, scope: Scope) -> None:
@@ -98,7 +95,7 @@ class ExpressionRewriter:
             return not isinstance(node.this, exp.Star) and is_variant(self._kind(node))
         if isinstance(node, (exp.Bracket, exp.Dot)):
             return is_variant(taken_from(self.expression(node.this)[1], node))
-        if isinstance(node, (exp.JSONExtract, exp.Cast)) or _is_getter(node):
+        if isinstance(node, (exp.JSONExtract, exp.Cast)) or is_getter(node):
             return False  # of a Variant, these are terms
         return is_variant(self.expression(node)[1])
 
@@ -113,7 +110,7 @@ class ExpressionRewriter:
     def _expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         if isinstance(node, exp.Cast) and self.engine == "duckdb" and (cast := self._cast_inside(node)) is not None:
             return cast, None
-        asks = isinstance(node, (exp.Column, exp.JSONExtract, exp.Bracket, exp.Dot, exp.Cast)) or _is_getter(node)
+        asks = isinstance(node, (exp.Column, exp.JSONExtract, exp.Bracket, exp.Dot, exp.Cast)) or is_getter(node)
         term = read_term(node, self.is_variant, self.engine) if asks else None
         if term is not None:
             rewritten = self._term(term)
@@ -126,7 +123,7 @@ class ExpressionRewriter:
             return node, self.scope.locals.get(node.name.lower())
         if isinstance(node, exp.JSONExtract) and node.args.get("variant_extract"):
             raise self._no_variant(node, node.this)
-        if _is_getter(node) and node.expressions and self.engine == "duckdb":
+        if is_getter(node) and node.expressions and self.engine == "duckdb":
             raise self._no_variant(node, node.expressions[0])
         if isinstance(node, (exp.Select, exp.SetOperation, exp.Subquery)):
             outputs = self.rewriter.query(node, self.scope)
@@ -348,7 +345,7 @@ class ExpressionRewriter:
         if term.tries and self.rewriter.strict and term.type is not None:
             names = all(isinstance(step, (str, int)) for step in term.path.segments)
             variant = VariantTerm(term.column, term.path if names else VariantPath())
-            return self._get(self._term(variant), replace(term, path=VariantPath()) if names else term)
+            return self.get(self._term(variant), replace(term, path=VariantPath()) if names else term)
         if isinstance(term.column, exp.Column):
             hit = self.scope.resolve(term.column)
             if hit is not None and hit.ambiguous and hit.column.is_variant:
@@ -357,16 +354,17 @@ class ExpressionRewriter:
                     f"{term.column.name} is ambiguous: {tables} has such a column; write the table before it"
                 )
             if hit is not None and hit.relation.use is not None and not hit.fields:
-                return self._table_column(hit, hit.relation.use, term)
+                return self.table_column(hit, hit.relation.use, term)
         inner = self._term_base(term.column)
-        return inner if not term.path.segments and not term.cast else self._get(inner, term)
+        return inner if not term.path.segments and not term.cast else self.get(inner, term)
 
     def _term_base(self, node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             return self._column(node).copy()
         return self._handing_on(node)[0] if isinstance(node, (exp.Bracket, exp.Dot)) else self.expression(node)[0]
 
-    def _table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
+    def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
+        """See `PathTypes.table_column`."""
         column = hit.column.name or ""
         name = column_name(term, column)
         if name == column:
@@ -376,19 +374,21 @@ class ExpressionRewriter:
         use.needed[name] = use.table.needs(column, term.path, term.type)
         return _reference(hit.relation, name, use, type=term.output)
 
-    def _get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
+    def get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
+        """See `PathTypes.get`."""
         if self.engine == "spark":
             kind = "variant" if term.type is None else sql_type_name(term.type)
             arguments = [inner, exp.Literal.string(str(term.path)), exp.Literal.string(kind)]
             return exp.Anonymous(this="try_variant_get", expressions=arguments)
         return exp.Anonymous(this=self.rewriter.getter(term), expressions=[inner])
 
-    def _is_local(self, node: exp.Column) -> bool:
+    def is_local(self, node: exp.Column) -> bool:
+        """See `PathTypes.is_local`."""
         return node.parts[0].name.lower() in self.scope.locals
 
     def _kind(self, node: exp.Column) -> Kind:
         """Return the Variants in a column, a lambda's parameter or an output."""
-        if self._is_local(node):
+        if self.is_local(node):
             first, *fields = (part.name for part in node.parts)
             return reduce(field_of, fields, self.scope.locals[first.lower()])
         hit = self.scope.resolve(node)
@@ -398,7 +398,7 @@ class ExpressionRewriter:
         return None if alias is None else alias.kind
 
     def _column(self, node: exp.Column) -> exp.Expr:
-        if isinstance(node.this, exp.Star) or self._is_local(node):
+        if isinstance(node.this, exp.Star) or self.is_local(node):
             return node
         hit = self.scope.resolve(node)
         if hit is None:
@@ -445,100 +445,9 @@ class ExpressionRewriter:
             f"{written(node, self.engine)}{slices}"
         )
 
-    # ---- types
-
-    def typed(self, node: exp.Expr, *, getters: bool = False) -> exp.Expr | None:
-        """Return an uncast path as the type of all its values; None if the files do not prove that there is one.
-
-        `getters`: whether ``variant_get`` without a type is such a path, too.
-        """
-        place = self._place_of_path(node, getters)
-        if place is None:
-            return self._typed_output(node)
-        term, hit, use = place
-        common = use.table.common_type(hit.column.name or "", term.path)
-        return None if common is None else self._table_column(hit, use, replace(term, type=common, cast=True))
-
-    def common_type(self, node: exp.Expr) -> pa.DataType | None:
-        """Return the type of all values of a Variant: a path, an output of a subquery, or the extremes of one."""
-        if isinstance(node, (exp.Min, exp.Max, exp.Paren)):
-            return self.common_type(node.this)
-        if (place := self._place_of_path(node, False)) is not None:
-            term, hit, use = place
-            return use.table.common_type(hit.column.name or "", term.path)
-        hit_of_output = self._output_of_subquery(node)
-        return None if hit_of_output is None else hit_of_output.column.common
-
-    def _output_of_subquery(self, node: exp.Expr) -> ResolvedColumn | None:
-        """Return the output of a subquery that a name refers to, if it is a Variant."""
-        if self.engine != "duckdb" or not isinstance(node, exp.Column) or self._is_local(node):
-            return None
-        hit = self.scope.resolve(node)
-        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is not None or not hit.column.is_variant:
-            return None
-        return hit
-
-    def _typed_output(self, node: exp.Expr) -> exp.Expr | None:
-        """Return an output of a subquery as the type of all its values, if that is known."""
-        hit = self._output_of_subquery(node)
-        if hit is None or hit.column.common is None:
-            return None
-        term = VariantTerm(node, VariantPath(), type=hit.column.common, cast=True)
-        typed = self._get(self.expression(node)[0].copy(), term)
-        typed.meta["type"] = hit.column.common
-        return typed
-
-    def elements(self, node: exp.Expr) -> exp.Expr | None:
-        """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""
-        place = self._place_of_path(node, True)
-        if place is None:
-            return None
-        term, hit, use = place
-        leaf = use.table.leaf_of_elements(hit.column.name or "", term.path)
-        if leaf is None:
-            return None
-        return self._table_column(hit, use, replace(term, path=leaf[0], type=leaf[1], cast=True))
-
-    def _place_of_path(self, node: exp.Expr, getters: bool) -> tuple[VariantTerm, ResolvedColumn, TableUse] | None:
-        """Return an uncast path into a column of a table, with the column and the table; None for anything else."""
-        term = read_term(node, self.is_variant, self.engine) if self.engine == "duckdb" else None
-        is_cast = term is not None and term.cast and not (getters and term.type is None and _is_getter(node))
-        if term is None or is_cast or not term.path.segments or not isinstance(term.column, exp.Column):
-            return None
-        hit = self.scope.resolve(term.column)
-        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is None:
-            return None
-        return term, hit, hit.relation.use
-
-    def static_type(self, node: exp.Expr | None) -> pa.DataType | None:
-        """Return the Arrow type of an expression where it is known without the engine."""
-        node = None if node is None else node.unnest()
-        if node is None:
-            return None
-        if isinstance(node.meta.get("type"), pa.DataType):
-            return node.meta["type"]
-        if isinstance(node, exp.Cast):
-            term = read_term(node, self.is_variant, self.engine)
-            return term.output if term is not None else type_or_none(node.to)
-        if isinstance(node, exp.Column):
-            hit = self.scope.resolve(node)
-            if hit is None or hit.relation.use is None:
-                return None
-            kind = hit.relation.use.table.columns.ordinary.get(hit.column.name or "")
-            return reduce(field_type, hit.fields, kind)
-        if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
-            parts = [self.static_type(part) or type_of_literal(part) for part in (node.this, node.expression)]
-            numbers = all(kind is not None and is_number(kind) for kind in parts)
-            return pa.float64() if numbers else None
-        return pa.string() if isinstance(node, (exp.Lower, exp.Upper)) else None
-
 
 def _reference(relation: Relation, name: str, use: TableUse, **facts: object) -> exp.Expr:
     """Return a column of a table, with the facts that later steps need."""
     column = exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(relation.alias, quoted=True))
     column.meta.update(facts, **{USE: use.number})
     return column
-
-
-def _is_getter(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Anonymous) and str(node.this).lower() in ("variant_get", "try_variant_get")

@@ -1,0 +1,138 @@
+"""The only type of the values at a path, of an output of a subquery, or of an expression.
+
+Owns looking them up, and putting a typed column in the place of a path without a cast. Leaves rewriting expressions to
+`values`, and proving types to the tables.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
+from sqlglot import exp
+
+from parquet_variant.choices import SqlEngine
+from parquet_variant.path import VariantPath
+from parquet_variant.query.sql_terms import VariantTerm, read_term
+from parquet_variant.sql_query.kinds import Kind
+from parquet_variant.sql_query.rewriting.conversions import field_type, is_number, type_of_literal, type_or_none
+from parquet_variant.sql_query.rewriting.scopes import ResolvedColumn, Scope, TableUse
+
+
+class PathTypes(ABC):
+    """The part of an `ExpressionRewriter` that knows types."""
+
+    scope: Scope
+    engine: SqlEngine
+
+    @abstractmethod
+    def is_variant(self, node: exp.Expr) -> bool:
+        """Return whether an expression that is neither a path nor a cast is a Variant."""
+
+    @abstractmethod
+    def expression(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
+        """Rewrite an expression, and return it with the Variants in its result."""
+
+    @abstractmethod
+    def table_column(self, hit: ResolvedColumn, use: TableUse, term: VariantTerm) -> exp.Expr:
+        """Return the column of a scan for a term."""
+
+    @abstractmethod
+    def get(self, inner: exp.Expr, term: VariantTerm) -> exp.Expr:
+        """Return the call that takes a term out of an expression."""
+
+    @abstractmethod
+    def is_local(self, node: exp.Column) -> bool:
+        """Return whether a name is a parameter of a lambda."""
+
+    def typed(self, node: exp.Expr, *, getters: bool = False) -> exp.Expr | None:
+        """Return an uncast path as the type of all its values; None if the files do not prove that there is one.
+
+        `getters`: whether ``variant_get`` without a type is such a path, too.
+        """
+        place = self._place_of_path(node, getters)
+        if place is None:
+            return self._typed_output(node)
+        term, hit, use = place
+        common = use.table.common_type(hit.column.name or "", term.path)
+        return None if common is None else self.table_column(hit, use, replace(term, type=common, cast=True))
+
+    def common_type(self, node: exp.Expr) -> pa.DataType | None:
+        """Return the type of all values of a Variant: a path, an output of a subquery, or the extremes of one."""
+        if isinstance(node, (exp.Min, exp.Max, exp.Paren)):
+            return self.common_type(node.this)
+        if (place := self._place_of_path(node, False)) is not None:
+            term, hit, use = place
+            return use.table.common_type(hit.column.name or "", term.path)
+        hit_of_output = self._output_of_subquery(node)
+        return None if hit_of_output is None else hit_of_output.column.common
+
+    def _output_of_subquery(self, node: exp.Expr) -> ResolvedColumn | None:
+        """Return the output of a subquery that a name refers to, if it is a Variant."""
+        if self.engine != "duckdb" or not isinstance(node, exp.Column) or self.is_local(node):
+            return None
+        hit = self.scope.resolve(node)
+        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is not None or not hit.column.is_variant:
+            return None
+        return hit
+
+    def _typed_output(self, node: exp.Expr) -> exp.Expr | None:
+        """Return an output of a subquery as the type of all its values, if that is known."""
+        hit = self._output_of_subquery(node)
+        if hit is None or hit.column.common is None:
+            return None
+        term = VariantTerm(node, VariantPath(), type=hit.column.common, cast=True)
+        typed = self.get(self.expression(node)[0].copy(), term)
+        typed.meta["type"] = hit.column.common
+        return typed
+
+    def elements(self, node: exp.Expr) -> exp.Expr | None:
+        """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""
+        place = self._place_of_path(node, True)
+        if place is None:
+            return None
+        term, hit, use = place
+        leaf = use.table.leaf_of_elements(hit.column.name or "", term.path)
+        if leaf is None:
+            return None
+        return self.table_column(hit, use, replace(term, path=leaf[0], type=leaf[1], cast=True))
+
+    def _place_of_path(self, node: exp.Expr, getters: bool) -> tuple[VariantTerm, ResolvedColumn, TableUse] | None:
+        """Return an uncast path into a column of a table, with the column and the table; None for anything else."""
+        term = read_term(node, self.is_variant, self.engine) if self.engine == "duckdb" else None
+        is_cast = term is not None and term.cast and not (getters and term.type is None and is_getter(node))
+        if term is None or is_cast or not term.path.segments or not isinstance(term.column, exp.Column):
+            return None
+        hit = self.scope.resolve(term.column)
+        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is None:
+            return None
+        return term, hit, hit.relation.use
+
+    def static_type(self, node: exp.Expr | None) -> pa.DataType | None:
+        """Return the Arrow type of an expression where it is known without the engine."""
+        node = None if node is None else node.unnest()
+        if node is None:
+            return None
+        if isinstance(node.meta.get("type"), pa.DataType):
+            return node.meta["type"]
+        if isinstance(node, exp.Cast):
+            term = read_term(node, self.is_variant, self.engine)
+            return term.output if term is not None else type_or_none(node.to)
+        if isinstance(node, exp.Column):
+            hit = self.scope.resolve(node)
+            if hit is None or hit.relation.use is None:
+                return None
+            kind = hit.relation.use.table.columns.ordinary.get(hit.column.name or "")
+            return reduce(field_type, hit.fields, kind)
+        if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
+            parts = [self.static_type(part) or type_of_literal(part) for part in (node.this, node.expression)]
+            numbers = all(kind is not None and is_number(kind) for kind in parts)
+            return pa.float64() if numbers else None
+        return pa.string() if isinstance(node, (exp.Lower, exp.Upper)) else None
+
+
+def is_getter(node: exp.Expr) -> bool:
+    """Return whether an expression is `variant_get` or `try_variant_get`."""
+    return isinstance(node, exp.Anonymous) and str(node.this).lower() in ("variant_get", "try_variant_get")
