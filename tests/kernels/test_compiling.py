@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -22,7 +22,7 @@ class _Rows(NamedTuple):
     sizes: Int64s
     table: Int64Table
     first: int
-    owner: Any
+    owner: object
 
 
 def test_what_goes_in_and_comes_out() -> None:
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
 
     vector: Int64s
     number: int
-    owner: Any = None
+    owner: object = None
 
 
 class Same(NamedTuple):

@@ -192,31 +192,31 @@ class IngestJob:
         profile = self._profile(engine, tasks)
         hints = tuple(root_hints(profile, self._request.text, len(self._files)))
         inference = infer(profile, self._request.policy)
-        rows = self._trial_rows(inference, tasks)
-        if rows is None:
+        files = self._trial_files(inference, tasks)
+        if not files:
             return inference, hints
         options = {name: self._request.write[name] for name in _TRIAL_OPTIONS if name in self._request.write}
-        compared = compared_with_unshredded(inference, rows, options, engine.local.parallelism)
+        compared = compared_with_unshredded(inference, files, options, engine.local.parallelism)
         if compared is not inference:
             compared = replace(compared, costs=costs_of(compared, profile))
         return compared, hints
 
-    def _trial_rows(self, inference: InferenceResult, tasks: list[list[Split]]) -> VariantArray | None:
-        """Return all rows if they are few enough to compare schemas, and the policy and the options allow others."""
+    def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
+        """Return the rows of each file if they are few, and the policy and the options allow other schemas."""
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
         if fixed or not FORMAT_RULES[request.format].parquet_files or inference.policy != AutoPolicy():
-            return None
+            return []
         if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
-            return None
+            return []
         text_bytes, columns = self._text_bytes(tasks), sum(1 for _ in inference.schema.leaves())
         if text_bytes > _SAMPLE_BYTES or (text_bytes < _MIN_TRIAL_BYTES and columns < _MIN_TRIAL_COLUMNS):
-            return None
+            return []
         lenient = replace(
             request.text, on_error="quarantine" if request.text.on_error == "fail" else request.text.on_error
         )
-        arrays = [rows.variants for rows in read_arrays(list(chain(*tasks)), None, lenient) if len(rows)]
-        return VariantArray.concat(arrays) if arrays else None
+        arrays = [[rows.variants for rows in read_arrays(task, None, lenient) if len(rows)] for task in tasks]
+        return [VariantArray.concat(parts) for parts in arrays if parts]
 
     def _text_bytes(self, tasks: list[list[Split]]) -> int:
         """Return the size of the text, which is an estimate for compressed files."""

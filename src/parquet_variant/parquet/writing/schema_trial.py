@@ -1,4 +1,4 @@
-"""Comparison of shredding schemas by the size of the file that they give.
+"""Comparison of shredding schemas by the size of the files that they give.
 
 Shredding a few rows can make a file larger: every column has metadata in the footer, and its values are compressed
 apart from the other values of their rows. No estimate from a profile predicts that, so small data is written with
@@ -10,7 +10,7 @@ Owns the candidates and the comparison. `ingestion` decides when it is worth the
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,24 +25,24 @@ _FEWER_COLUMNS = (20, 5)
 
 
 def compared_with_unshredded(
-    result: InferenceResult, rows: VariantArray, options: Mapping[str, Any], threads: int = 1
+    result: InferenceResult, files: Sequence[VariantArray], options: Mapping[str, Any], threads: int = 1
 ) -> InferenceResult:
-    """Return the result, or with fewer columns or none if the file of some rows would be larger than unshredded.
+    """Return the result, or with fewer columns or none if the files would be larger than unshredded.
 
-    `rows`: all rows of the data, or a sample of the size of a file.
+    `files`: the rows of each file.
     `options`: the options of `pv.parquet.write` for the file.
 
     >>> import parquet_variant as pv
     >>> from parquet_variant.shredding.infer import infer
     >>> rows = pv.parse_json(['{"name": "%d", "url": "https://example.com/%d"}' % (n, n) for n in range(40)])
-    >>> compared_with_unshredded(infer(rows), rows, {}).schema.to_ddl()
+    >>> compared_with_unshredded(infer(rows), [rows], {}).schema.to_ddl()
     'variant'
     """
     unshredded = ShreddingSchema.variant()
     if result.schema == unshredded:
         return result
     with tempfile.TemporaryDirectory() as directory:
-        file_bytes = partial(_file_bytes, directory, rows, options)
+        file_bytes = partial(_file_bytes, directory, files, options)
         shredded_bytes, unshredded_bytes = in_order(file_bytes, (result.schema, unshredded), threads)
         if shredded_bytes <= unshredded_bytes:
             return result
@@ -59,6 +59,8 @@ def _fewer_columns(result: InferenceResult) -> list[ShreddingSchema]:
     return [schema_of_leaves(dict(leaves[:count])) for count in _FEWER_COLUMNS if count < len(leaves)]
 
 
-def _file_bytes(directory: str, rows: VariantArray, options: Mapping[str, Any], schema: ShreddingSchema) -> int:
-    path = f"{directory}/{schema.kind}-{hash(schema)}.parquet"
-    return write(path, rows, schema=schema, **options).bytes
+def _file_bytes(
+    directory: str, files: Sequence[VariantArray], options: Mapping[str, Any], schema: ShreddingSchema
+) -> int:
+    paths = [f"{directory}/{schema.kind}-{hash(schema)}-{number}.parquet" for number in range(len(files))]
+    return sum(write(path, rows, schema=schema, **options).bytes for path, rows in zip(paths, files, strict=True))

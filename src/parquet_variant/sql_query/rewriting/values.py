@@ -223,14 +223,14 @@ class ExpressionRewriter(PathTypes):
 
     def _presence(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression that only asks whether a value is there: its only type means the same."""
-        operands = node.expressions if node.expressions else [node.this]
+        operands = node.expressions or [part for part in [node.this] if isinstance(part, exp.Expr)]  # count() has none
         typed = [self.typed(operand) for operand in operands]
         self.children(node, [*node.iter_expressions()])
         if node.expressions:
             node.set(
                 "expressions", [old if new is None else new for new, old in zip(typed, node.expressions, strict=True)]
             )
-        elif typed[0] is not None:
+        elif typed and typed[0] is not None:
             node.set("this", typed[0])
         return node
 
