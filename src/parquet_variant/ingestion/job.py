@@ -202,7 +202,10 @@ class IngestJob:
         return compared, hints
 
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
-        """Return the rows of each file if they are few, and the policy and the options allow other schemas."""
+        """Return the rows in files if they are few, and the policy and the options allow other schemas.
+
+        The files are as many as the tasks of several CPUs would write, so that the schema does not depend on the tasks.
+        """
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
         if fixed or not FORMAT_RULES[request.format].parquet_files or inference.policy != AutoPolicy():
@@ -212,11 +215,15 @@ class IngestJob:
         text_bytes, columns = self._text_bytes(tasks), sum(1 for _ in inference.schema.leaves())
         if text_bytes > _SAMPLE_BYTES or (text_bytes < _MIN_TRIAL_BYTES and columns < _MIN_TRIAL_COLUMNS):
             return []
-        lenient = replace(
-            request.text, on_error="quarantine" if request.text.on_error == "fail" else request.text.on_error
-        )
-        arrays = [[rows.variants for rows in read_arrays(task, None, lenient) if len(rows)] for task in tasks]
-        return [VariantArray.concat(parts) for parts in arrays if parts]
+        on_error = "quarantine" if request.text.on_error == "fail" else request.text.on_error
+        lenient = replace(request.text, on_error=on_error, chunk_bytes=_MIN_SPLIT_BYTES)
+        splits = [Split(file) for file in self._files]
+        arrays = [rows.variants for rows in read_arrays(splits, None, lenient) if len(rows)]
+        files = ceil(text_bytes / _MIN_SPLIT_BYTES)
+        if len(arrays) <= files:
+            return arrays
+        rows = VariantArray.concat(arrays)
+        return [rows[len(rows) * file // files : len(rows) * (file + 1) // files] for file in range(files)]
 
     def _text_bytes(self, tasks: list[list[Split]]) -> int:
         """Return the size of the text, which is an estimate for compressed files."""
