@@ -8,7 +8,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import kernel
-from parquet_variant.kernels.json.scan import BACKSLASH, NEWLINE, QUOTE, RETURN, VERTICAL_TAB, plain_until
+from parquet_variant.kernels.json.scan import (
+    BACKSLASH,
+    NEWLINE,
+    QUOTE,
+    RETURN,
+    VERTICAL_TAB,
+    last_of_escape,
+    plain_until,
+)
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.machine_code.signatures import UInt8s
 
@@ -42,8 +50,7 @@ def split_elements(data: UInt8s, place: ArrayPlace) -> tuple[tuple[int, bool, bo
         byte = data[pos]
         if byte == BACKSLASH:
             has_text = True
-            if pos + 1 < size and (data[pos + 1] == QUOTE or data[pos + 1] == BACKSLASH):
-                pos += 1
+            pos = last_of_escape(data, pos)
         elif byte == QUOTE:
             in_string, has_text = not in_string, True
         elif byte == NEWLINE or byte == RETURN:

@@ -413,6 +413,13 @@ def plain_until(address: int, pos: int, size: int) -> int:
     return pos
 
 
+@helper(inline=True)
+def last_of_escape(data: UInt8s, pos: int) -> int:
+    """Return the position of a quote or backslash that the backslash at a position escapes, or else the position."""
+    escapes = pos + 1 < len(data) and (data[pos + 1] == QUOTE or data[pos + 1] == BACKSLASH)
+    return pos + 1 if escapes else pos
+
+
 @kernel
 def find_marks(memory: Memory, data: UInt8s, classes: UInt8s, in_string: bool) -> tuple[tuple[int, int], bool]:
     """Find the marks outside of strings; return them for `adopt`, and whether the text ends inside a string.
@@ -430,8 +437,7 @@ def find_marks(memory: Memory, data: UInt8s, classes: UInt8s, in_string: bool) -
                 break
         byte = data[pos]
         if byte == BACKSLASH:
-            if pos + 1 < size and (data[pos + 1] == QUOTE or data[pos + 1] == BACKSLASH):
-                pos += 1
+            pos = last_of_escape(data, pos)
         elif byte == QUOTE:
             in_string = not in_string
         elif in_string:
