@@ -27,7 +27,10 @@ def test_the_answers_are_those_of_the_values(events: Path) -> None:
         "SELECT count(*) AS n FROM t",
         "SELECT v:user.login::string AS login, count(*) AS n FROM t GROUP BY login ORDER BY login",
         "SELECT v:user.tags[1] AS tag, v:nope AS nope FROM t WHERE v:id::int = 2999",
-        "SELECT a.v:id::int AS a, b.v:user AS b FROM t a, t b WHERE a.v:id::int = b.v:id::int + 1 AND b.v:id::int < 3",
+        (
+            "SELECT a.v:id::int AS i, b.v:user AS u FROM t a, t b "
+            "WHERE a.v:id::int = b.v:id::int + 1 AND b.v:id::int < 3 ORDER BY i"
+        ),
         "SELECT v FROM t ORDER BY v:id::int LIMIT 2",
         "SELECT sum(v:id) AS total, max(v:user.login) AS last FROM t",
     ):

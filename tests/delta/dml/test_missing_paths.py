@@ -33,3 +33,14 @@ def test_a_change_with_a_misspelled_path(package: Any, tmp_path: Path) -> None:
     assert len(package.read(table)) == 2
     assert package.delete(table, "v:user.id::int = 9").rows_deleted == 0
     assert merge("target.v:user.id::int = source.v:user.id::int").rows_updated == 1
+
+
+@pytest.mark.parametrize("package", [pv.delta, pv.iceberg], ids=["delta", "iceberg"])
+def test_only_a_path_that_the_condition_needs_is_reported(package: Any, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    package.write(table, {"k": [1, 2], "v": pv.parse_json(['{"a": 1}', '{"a": 2}'])})
+    for condition in ("k = 9 OR v:done::int = 1", "(v:done::int = 1 OR v:a::int = 9) AND k < 5"):
+        assert package.delete(table, condition).rows_deleted == 0
+    for condition in ("k = 1 AND v:done::int = 1", "v:done::int = 1 OR (v:ended::int = 1 AND k = 1)"):
+        with pytest.raises(pv.VariantError, match="no row has the path v:done"):
+            package.delete(table, condition)
