@@ -270,6 +270,14 @@ def test_a_schema_hints_and_auto_type_strings_and_filters_skip_row_groups(tmp_pa
         "all 2,000 strings at $.n are numbers: type them with --type '$.n:number!'",
         "all 2,000 strings at $.when are timestamps: type them with --type '$.when:timestamp!'",
     ]
+    wide = json.dumps({f"at{n}": ["2026-01-02T00:00:00Z"] * (10 - n) for n in range(8)})
+    (tmp_path / "wide.ndjson").write_text(wide)
+    for types, notes in (
+        ({}, ["all 10 strings at $.at0[*]", "all 9 strings", "all 8 strings", "5 more paths have strings of one type"]),
+        ("auto!", ["all 10 strings at $.at0[*] were", "all 9", "all 8", "all strings at 5 more paths were typed"]),
+    ):
+        result = pv.ingest(tmp_path / "wide.ndjson", tmp_path / "wide", types=types, mode="overwrite")
+        assert [line[: len(note)] for line, note in zip(result.string_notes(), notes, strict=True)] == notes
     with pytest.raises(pv.SchemaError) as refused:
         pv.ShreddingSchema.from_ddl("when timestamp!")
     assert refused.value.reason == "bad-ddl"

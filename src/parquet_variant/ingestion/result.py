@@ -8,9 +8,12 @@ from typing import Any
 
 from parquet_variant.contracts.report import ContractReport
 from parquet_variant.errors import without_secrets
+from parquet_variant.parquet.report_text import counted
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import InferenceResult
 from parquet_variant.shredding.typed_strings import TypedStrings
+
+_NOTED_PATHS = 3  # The other paths share a line.
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,22 @@ class IngestResult:
         sizes = f"{self.bytes_read:,} bytes of JSON, {self.bytes_written:,} bytes written"
         return f"<IngestResult {self.rows:,} rows in {len(self.files):,} files in {self.dest}{bad}; {sizes}>"
 
+    def string_notes(self) -> list[str]:
+        """Return lines about strings that were typed or could be: a line for each of the most frequent paths."""
+        notes = [str(path) for path in self.typed_strings if path.untyped]
+        complete = sorted((path for path in self.typed_strings if not path.untyped), key=lambda path: -path.typed)
+        notes += map(str, complete[:_NOTED_PATHS])
+        if (more := len(complete) - _NOTED_PATHS) > 0:
+            notes.append(f"all strings at {counted(more, 'more path')} were typed")
+        suggested = () if self.inference is None else self.inference.suggested_types
+        notes += map(str, sorted(suggested, key=lambda path: -path.strings)[:_NOTED_PATHS])
+        if (more := len(suggested) - _NOTED_PATHS) > 0:
+            paths = "1 more path has" if more == 1 else f"{more:,} more paths have"
+            notes.append(
+                f"{paths} strings of one type: list them with variant infer --explain, type all with --type 'auto!'"
+            )
+        return notes
+
     def _repr_html_(self) -> str:
         """Return the result as an HTML table, for notebooks."""
         facts = {
@@ -89,10 +108,10 @@ class IngestResult:
             facts["invalid lines"] = f"{self.bad_records:,} in {self.bad_records_path}"
         if self.inexact_numbers:
             facts["inexact numbers"] = f"{self.inexact_numbers:,}, first: {self.first_inexact}"
-        notes = [*self.typed_strings, *(() if self.inference is None else self.inference.suggested_types), *self.hints]
+        notes = [*self.string_notes(), *self.hints]
         rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in facts.items())
         schema = "" if self.schema is None else self.schema._repr_html_()
-        return f"<table>{rows}</table>{''.join(f'<p>{escape(str(note))}</p>' for note in notes)}{schema}"
+        return f"<table>{rows}</table>{''.join(f'<p>{escape(note)}</p>' for note in notes)}{schema}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON can represent, with the schema as DDL and without the inference."""

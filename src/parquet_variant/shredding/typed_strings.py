@@ -94,9 +94,11 @@ class TypeSuggestion:
     strings: int
 
     def __str__(self) -> str:
-        noun = {"uuid!": "UUIDs", "number!": "numbers"}.get(self.type, f"{self.type.removesuffix('!')}s")
-        strings = f"all {self.strings:,} strings" if self.strings > 1 else "the only string"
-        return f"{strings} at {self.path} are {noun}: type them with --type {shown_option(self.path, self.type)}"
+        noun = {"uuid!": "UUID"}.get(self.type, self.type.removesuffix("!"))
+        option = f"--type {shown_option(self.path, self.type)}"
+        if self.strings == 1:
+            return f"the only string at {self.path} is a {noun}: type it with {option}"
+        return f"all {self.strings:,} strings at {self.path} are {noun}s: type them with {option}"
 
 
 def shown_option(path: str, kind: str) -> str:
@@ -123,7 +125,7 @@ def suggest_types(profile: Profile) -> tuple[TypeSuggestion, ...]:
     >>> for suggestion in suggest_types(Profile.of_array(pv.parse_json(rows))):
     ...     print(suggestion)
     all 2 strings at $.at are timestamps: type them with --type '$.at:timestamp!'
-    the only string at $.n are numbers: type them with --type '$.n:number!'
+    the only string at $.n is a number: type it with --type '$.n:number!'
     """
     suggestions = []
     for path_profile in profile.of_one_string_form():

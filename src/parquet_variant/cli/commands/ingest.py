@@ -200,10 +200,8 @@ def _report(result: IngestResult, into: OutputFormat, as_json: bool) -> None:
             f"{counted(result.inexact_numbers, 'number')} lost precision, first {result.first_inexact}; to refuse such "
             "numbers, use --on-inexact fail"
         )
-    for typed_strings in result.typed_strings:
-        print(typed_strings)
-    for suggestion in () if result.inference is None else result.inference.suggested_types:
-        print(suggestion)
+    for note in result.string_notes():
+        print(note)
     if result.schema is not None:
         print(_schema_summary(result))
     for hint in result.hints:
