@@ -71,7 +71,7 @@ def try_variant_insert(array: Any, path: AnyPath, value: Any, *, max_size: int =
 def try_variant_insert(
     array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
-    """Apply `variant_insert` does, but return SQL NULL for rows that would raise.
+    """Apply `variant_insert`, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `variant_insert`; an invalid path still raises.
 
@@ -148,7 +148,7 @@ def try_variant_set(
 def try_variant_set(
     array: Any, path: AnyPath, value: Any, create_if_missing: bool = True, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
-    """Apply `variant_set` does, but return SQL NULL for rows that would raise.
+    """Apply `variant_set`, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `variant_set`; an invalid path still raises.
 
@@ -212,7 +212,7 @@ def try_variant_array_append(array: Any, path: AnyPath, value: Any, *, max_size:
 def try_variant_array_append(
     array: Any, path: AnyPath, value: Any, *, max_size: int = MAX_SIZE
 ) -> Variant | VariantArray | None:
-    """Apply `variant_array_append` does, but return SQL NULL for rows that would raise.
+    """Apply `variant_array_append`, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `variant_array_append`; an invalid path still raises.
 
@@ -269,7 +269,7 @@ def try_variant_delete(array: Variant, *paths: AnyPath | None) -> Variant | None
 @overload
 def try_variant_delete(array: Any, *paths: AnyPath | None) -> VariantArray: ...
 def try_variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray | None:
-    r"""Apply `variant_delete` does, but return SQL NULL for rows that would raise.
+    r"""Apply `variant_delete`, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `variant_delete`; an invalid path still raises.
 
@@ -327,7 +327,7 @@ def try_strip_nulls(array: Variant, include_arrays: bool = ...) -> Variant | Non
 @overload
 def try_strip_nulls(array: Any, include_arrays: bool = ...) -> VariantArray: ...
 def try_strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArray | None:
-    r"""Apply `strip_nulls` does, but return SQL NULL for rows that would raise.
+    r"""Apply `strip_nulls`, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `strip_nulls`.
 
@@ -384,7 +384,7 @@ def try_variant_normalize(array: Variant) -> Variant | None: ...
 @overload
 def try_variant_normalize(array: Any) -> VariantArray: ...
 def try_variant_normalize(array: Any) -> Variant | VariantArray | None:
-    r"""Apply `variant_normalize` does, but return SQL NULL for rows that would raise.
+    r"""Apply `variant_normalize`, but return SQL NULL for rows that would raise.
 
     Parameters, results and errors are those of `variant_normalize`.
 

@@ -69,6 +69,8 @@ _MIN_SPLIT_BYTES = 4 << 20
 # A sample of up to 8 MiB is read where the job is planned, because a Spark job for it would take longer.
 _SAMPLE_BYTES = 8 << 20
 _MIN_SAMPLE_SHARE = 1 / 8
+# The number of tasks for which a schema is inferred, so that the schema does not depend on the engine or its CPUs.
+_TYPICAL_TASKS = 4
 # The number of files whose codec is looked up to estimate the size of the text.
 _CODEC_SAMPLE_FILES = 64
 # The text from which encodings are chosen; it contains at least as many rows as that needs.
@@ -204,7 +206,7 @@ class IngestJob:
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
         """Return the rows in files if they are few, and the policy and the options allow other schemas.
 
-        The files are as many as the tasks of several CPUs would write, so that the schema does not depend on the tasks.
+        The number of files depends only on the text, so that the schema does not depend on the tasks.
         """
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
@@ -280,7 +282,9 @@ def _profile_tasks(engine: Engine, tasks: list[list[Split]], text: TextOptions) 
     profiled = engine.reduce("infer the schema", work, tasks, ProfiledSplits.merge)
     is_text = text.json_column is None and len(tasks) > 0
     compressed_bytes = compressed_share(tasks[0][0], text.layout) * profiled.text_bytes if is_text else 0.0
-    data = ProfiledData(1.0 if text.sample is None else text.sample, max(len(tasks), 1), compressed_bytes)
+    input_bytes = sum(split.size for task in tasks for split in task)
+    files = max(ceil(input_bytes / _split_bytes(input_bytes, _TYPICAL_TASKS)), 1)
+    data = ProfiledData(1.0 if text.sample is None else text.sample, files, compressed_bytes)
     return replace(profiled.profile, data=data)
 
 
@@ -301,10 +305,14 @@ def _plan_tasks(
     if split_bytes is None:
         table_splits = [] if text.json_column is None else plan_table_splits(files, _MAX_SPLIT_BYTES)
         total_bytes = sum(split.size for split in table_splits) if table_splits else sum(file.size for file in files)
-        split_bytes = min(max(ceil(total_bytes / engine.parallelism), _MIN_SPLIT_BYTES), _MAX_SPLIT_BYTES)
+        split_bytes = _split_bytes(total_bytes, engine.parallelism)
     if text.json_column is not None:
         return pack_splits(plan_table_splits(files, split_bytes), split_bytes)
     return pack_splits(plan_splits(files, split_bytes, text.layout), split_bytes)
+
+
+def _split_bytes(input_bytes: int, tasks: int) -> int:
+    return min(max(ceil(input_bytes / tasks), _MIN_SPLIT_BYTES), _MAX_SPLIT_BYTES)
 
 
 def _threads(engine: Engine, tasks: Sequence[Any]) -> int:

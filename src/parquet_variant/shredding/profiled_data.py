@@ -14,7 +14,7 @@ class ProfiledData:
     share
         The share of the data that the rows are.
     files
-        Number of files to which the data will be written.
+        Estimated number of files to which the data will be written.
     compressed_bytes
         Estimated size of the text of the rows after compression; 0 if unknown.
 
