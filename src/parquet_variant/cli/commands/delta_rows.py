@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -160,18 +161,22 @@ def _check_condition(target: BoundTable, rows: Any, on: str) -> None:
     """
     from parquet_variant.cli.failure import report_warning
     from parquet_variant.errors import VariantError
-    from parquet_variant.query.path_hints import is_correction, missing_path_hints, paths_in
+    from parquet_variant.query.path_hints import is_correction, needed_path_hints
     from parquet_variant.query.sql_expression import read_expression
     from parquet_variant.sql_query.tables import bind_table
 
     tables = {"target": target, "source": bind_table(rows, "the source")}
-    needed = read_expression(on, {name: table.columns for name, table in tables.items()}).columns
+    condition = read_expression(on, {name: table.columns for name, table in tables.items()})
     for name, table in tables.items():
-        paths = [path for path in paths_in(needed[name].values()) if table.keys(path[0])]
-        for hint in missing_path_hints(table.keys, paths):
+        for hint in needed_path_hints(partial(_known_keys, table), condition, name):
             if is_correction(hint):
                 raise VariantError(f"--on: in the {name} {hint}", reason="no-such-path")
             report_warning(f"--on: in the {name} {hint}")
+
+
+def _known_keys(table: BoundTable, column: str) -> frozenset[str] | None:
+    """Return the keys of a column; None for a table without objects, such as an empty one."""
+    return table.keys(column) or None
 
 
 def _source_rows(source: str, column: str) -> Any:
