@@ -197,6 +197,28 @@ def test_values_of_one_type(typed: Any, query: str, rows: list[Any]) -> None:
     assert _rows(query, typed) == rows
 
 
+NUMBERS = ['{"i": 9007199254740993, "f": 9007199254740992e0, "d": 0.1, "t": 1e-7, "s": "NaN", "w": 9.5}', '{"q": 1}']
+
+TRUE_OF_NUMBERS = [
+    "v:i > v:f", "v:i <> v:f::double", "v:i::bigint > v:f", "v:i > 9007199254740992e0", "v:f < 9007199254740993",
+    "v:d = v:d::float", "v:d = v:d::double", "v:t = v:t::float", "v:i < v:s::double", "v:d < v:s::float",
+    "v:i <> 0.0000000000000000000000000000000000001", "v:w < 12345678901234567890123456789012345678",
+    "v:i IN (1, 9007199254740993.0)", "v:i NOT IN (0, 9007199254740992e0)", "v:d BETWEEN 0.1 AND 1e-1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ["", '{"i": "", "f": "", "d": "", "t": "", "w": ""}'], ids=["one type", "mixed"])
+@pytest.mark.parametrize("layout", ["arrow", "unshredded", "shredded"])
+def test_numbers_of_two_types_compare_by_value(layout: str, row: str, tmp_path: Path) -> None:
+    values = pv.parse_json(NUMBERS + ([row] if row else []))
+    schema = {"schema": "infer"} if layout == "shredded" else {}
+    pv.parquet.write(tmp_path / "a.parquet", {"v": values}, **schema)
+    table = values if layout == "arrow" else tmp_path / "a.parquet"
+    for condition in TRUE_OF_NUMBERS:
+        rows = pv.sql(f"SELECT {condition} AS answer FROM t", t=table).to_arrow()["answer"].to_pylist()
+        assert rows[:2] == [True, None], condition
+
+
 def test_a_path_with_one_type_has_that_type(tmp_path: Path) -> None:
     table = _table(TYPED, "shredded", tmp_path)
     found = pv.sql("SELECT v:k, v:n, v:f, v, max(v:n) AS m, sum(v:n) AS s FROM t GROUP BY ALL", t=table).schema

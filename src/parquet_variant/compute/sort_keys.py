@@ -66,7 +66,7 @@ def sort_keys(values: VariantArray) -> pa.BinaryArray:
     (True, True, None)
     """
     storage = values.to_unshredded().storage
-    encoded = storage.field("value").cast(pa.large_binary()).dictionary_encode()
+    encoded = pc.struct_field(storage, ["value"]).cast(pa.large_binary()).dictionary_encode()  # null where a row is
     indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     valid = storage.is_valid().to_numpy(zero_copy_only=False)
     distinct = encoded.dictionary.to_pylist()
@@ -137,6 +137,19 @@ def number_keys(texts: pa.Array) -> pa.BinaryArray:
     keys = pc.if_else(pc.equal(sign, "-"), negative, positive)
     keys = pc.if_else(pc.equal(digits, ""), heads[1], keys)
     return pc.if_else(parts.is_valid(), keys, pa.scalar(None, pa.binary()))
+
+
+def keys_of_number_texts(texts: pa.Array) -> pa.BinaryArray:
+    """Return the sort keys of numbers that an engine has cast to text, such as ``nan`` and ``-inf``.
+
+    >>> keys = keys_of_number_texts(pa.array(["1.5", "nan", "-inf", None])).to_pylist()
+    >>> keys[2] < keys[0] < keys[1], keys[3]
+    (True, None)
+    """
+    keys = number_keys(texts)
+    for text in ("nan", "inf", "-inf"):
+        keys = pc.if_else(pc.equal(texts, text), pa.scalar(python_sort_key(float(text))), keys)
+    return keys
 
 
 def sort_key(value: Variant) -> bytes | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.compute.sort_keys import sort_keys
+from parquet_variant.compute.sort_keys import keys_of_number_texts, sort_keys
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.functions.is_variant_null import is_variant_null
@@ -143,6 +143,9 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),
     "sort_key_of_json": VariantFunction(
         lambda text: sort_keys(parse_json(one_chunk(text).cast(pa.string()))), ("VARCHAR",), "BLOB"
+    ),
+    "sort_key_of_number": VariantFunction(
+        lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), ("VARCHAR",), "BLOB"
     ),
     "variant_explode": VariantFunction(lambda v: _entries(v, False), (VARIANT,), _ENTRIES),
     "variant_explode_outer": VariantFunction(lambda v: _entries(v, True), (VARIANT,), _ENTRIES),

@@ -7,8 +7,11 @@ Owns the expression that stands for a Variant in a comparison, and the literals 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -21,6 +24,9 @@ from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _OPERANDS = ("this", "expression", "low", "high")
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
+_EXACT_DOUBLES = 2**53
+_MAX_DIGITS = 38  # of a decimal of the engine
 
 
 def comparable(values: ValueRewriter, node: exp.Expr) -> exp.Expr:
@@ -53,7 +59,7 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     if not variants:
         return None
     sides = [_Side(values, operand, *results[id(operand)]) for operand in operands]
-    if len({side.typed_class for side in sides}) == 1 and sides[0].typed_class is not None:
+    if _engine_compares_alike(sides):
         replacement = {id(side.node): side.typed for side in sides}
     else:
         replacement = {id(side.node): side.key() for side in sides}
@@ -93,6 +99,12 @@ class _Side:
             comparable(values, node)  # raises
 
     @property
+    def type(self) -> pa.DataType | None:
+        """The type of the values in the engine; None if it is not known exactly."""
+        node = self.node if self.kind is None else self.typed
+        return None if isinstance(node.unnest(), _ARITHMETIC) else self.values.static_type(node)
+
+    @property
     def typed_class(self) -> str | None:
         """The class of the values, if all have one: classes compare as the engine does, others by key."""
         if self.literal is not NO_LITERAL:
@@ -111,13 +123,51 @@ class _Side:
             return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(python_sort_key(self.literal).hex())])
         kind = class_of_type(self.values.static_type(self.node))
         if kind in ("number", "string", "boolean"):
-            name = self.values.rewriter.getter(function="sort_key_of_json")
-            as_json = exp.Anonymous(this="to_json", expressions=[self.value.copy()])
-            return exp.Anonymous(this=name, expressions=[exp.cast(as_json, "TEXT")])
+            name = self.values.rewriter.getter(function=f"sort_key_of_{'number' if kind == 'number' else 'json'}")
+            value = self.value.copy()
+            text = value if kind == "number" else exp.Anonymous(this="to_json", expressions=[value])
+            return exp.Anonymous(this=name, expressions=[exp.cast(text, "TEXT")])
         text = written(self.node, self.values.engine)
         raise SqlError(
             f"{text} is compared with a Variant, and its type is not known here: cast the Variant to that type"
         )
+
+
+def _engine_compares_alike(sides: Sequence[_Side]) -> bool:
+    """Return whether the engine compares the typed operands as sort keys would, without rounding numbers."""
+    classes = {side.typed_class for side in sides}
+    if len(classes) != 1 or classes == {None}:
+        return False
+    if classes != {"number"}:
+        return True
+    literals = [side.literal for side in sides if side.literal is not NO_LITERAL]
+    types = [side.type for side in sides if side.literal is NO_LITERAL]
+    if any(kind is None for kind in types):
+        return False
+    if any(pa.types.is_floating(kind) for kind in types):
+        return len(set(types)) == 1 and all(_is_shown_by(literal, types[0]) for literal in literals)
+    if any(isinstance(literal, float) for literal in literals):  # all operands become doubles
+        return all(map(pa.types.is_integer, types)) and all(
+            abs(literal) < _EXACT_DOUBLES and _is_shown_by(literal, pa.float64()) for literal in literals
+        )
+    digits = [(kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (20, 0) for kind in types]
+    digits += [_digits(Decimal(literal)) for literal in literals]
+    return max(whole for whole, _ in digits) + max(scale for _, scale in digits) <= _MAX_DIGITS
+
+
+def _is_shown_by(literal: Any, kind: pa.DataType) -> bool:
+    """Return whether a number is the JSON of a floating-point value, and a float is the number itself."""
+    number = Decimal(repr(literal)) if isinstance(literal, float) else Decimal(literal)
+    if pa.types.is_float64(kind):
+        return Decimal(repr(float(number))) == number
+    return Decimal(str(np.float32(number))) == number == Decimal(float(np.float32(number)))
+
+
+def _digits(number: Decimal) -> tuple[int, int]:
+    """Return the number of digits before and after the point."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return max(len(digits) + exponent, 0), max(-exponent, 0)
 
 
 def _literal(node: exp.Expr, zone: str) -> Any:
