@@ -125,3 +125,24 @@ def test_invalid_json_has_its_file_column_and_row(tmp_path, capsys):
     assert "row 70000" in capsys.readouterr().err
     result = pv.ingest(source, tmp_path / "d", json_column="j", on_error="quarantine")
     assert (result.rows, len(list(tmp_path.glob("d/_bad_records/*")))) == (70_001, 1)
+
+
+def test_queries_and_diff_read_json_text_as_variants(only, tmp_path):
+    rows = pv.sql("SELECT j, j:a::int AS a, j[0]::double AS d FROM t", t=only).to_pylist()
+    assert [row["j"] for row in rows] == CANONICAL
+    assert [(row["a"], row["d"]) for row in rows] == [(1, None), (None, None), (None, 1.5), (None, None)]
+    assert pv.vortex.scan(only, {"a": "$.a:bigint"}, "a = 1").to_table().to_pylist() == [{"a": 1}]
+    pv.vortex.write(tmp_path / "v.vortex", {"j": pv.parse_json(TEXTS)})
+    assert pv.diff(only, tmp_path / "v.vortex").is_equal
+    # Next to a Variant, JSON text must be named.
+    both = {"v": pv.parse_json(['{"a": 2}'] * 4), "j": json()}
+    vortex.io.write(pv.vortex.variant_table(both), str(tmp_path / "both.vortex"))
+    query = "SELECT sum(v:a::int) AS v, sum(j:a::int) AS j FROM t"
+    assert pv.sql(query, t=str(tmp_path / "both.vortex")).to_pylist() == [{"v": 8, "j": 1}]
+    paths = {"a": "$.a:int"}
+    for column, expected in ((None, 2), ("v", 2), ("j", 1)):
+        scan = pv.vortex.scan(tmp_path / "both.vortex", paths, "a > 0", column=column)
+        assert scan.to_table()["a"].to_pylist()[0] == expected
+    invalid = write(tmp_path / "invalid.vortex", j=json(["1"] * 20_000 + ["{"]))
+    with pytest.raises(pv.JsonError, match=r"column 'j' holds invalid JSON.*row 20000"):
+        pv.vortex.scan(invalid, {"a": "$"}).to_table()

@@ -160,14 +160,9 @@ def test_optimize(tmp_path, capsys):
         pv.vortex.optimize(file)
 
 
-def test_diff_reads_vortex_files_and_publish_refuses_them(tmp_path, capsys):
+def test_diff_reads_vortex_files(tmp_path, capsys):
     pv.vortex.write(tmp_path / "d/a.vortex", rows())
     pv.parquet.write(tmp_path / "p/a.parquet", rows())
     code, shown = run(capsys, "diff", tmp_path / "d", tmp_path / "p")
     assert code == 0, shown
     assert "no differences" in shown
-    for source in (tmp_path / "d", tmp_path / "d/a.vortex"):
-        for words in (("--as", "delta"), ("--as", "iceberg")):
-            code, shown = run(capsys, "publish", source, *words)
-            assert code == 1
-            assert "has Vortex files" in shown, shown

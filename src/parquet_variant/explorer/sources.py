@@ -128,11 +128,11 @@ def _of_iceberg(path: str, column: str | None, version: int | None, catalog: Any
 def _of_vortex(path: str, column: str | None) -> ExploreReport:
     from parquet_variant.vortex.files.library import open_file as open_vortex
     from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_variant
+    from parquet_variant.vortex.files.reader import choose_path_column
     from parquet_variant.vortex.scanning.file_scans import scan_files
 
     files = vortex_files(path)
-    name = choose_variant(open_vortex(files[0]), column)
+    name = choose_path_column(open_vortex(files[0]), column)
     scan = scan_files(path, {"v": ("$", "variant")}, column=name)
     report = scan.explain()
     rows = next(iter(scan.batches()), None)

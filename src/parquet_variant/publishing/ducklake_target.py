@@ -49,7 +49,7 @@ def publish_ducklake(source: Source, to: str | None) -> PublishResult:
 
     Raises `TableError`: reason ``"table-exists"`` or ``"changed-copy"``; and as `open_catalog`.
     """
-    root = normal_location(source.location).rstrip("/")
+    root = normal_location(source.default_name).rstrip("/")
     path, _, name = (f"{root}.ducklake" if to is None else to).partition("#")
     if is_remote(path):
         raise TableError(

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.array.capsules import EXTENSION_METADATA
-from parquet_variant.errors import TableError, VariantFileError
+from parquet_variant.errors import VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.locations import absolute_location
 from parquet_variant.iceberg.metadata.manifests import DataFile
@@ -51,8 +51,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.shredding.statistics import shredded_bounds
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
-from parquet_variant.tables.storage import StorageFile, open_storage
-from parquet_variant.vortex.files.paths import vortex_files
+from parquet_variant.tables.storage import Storage, StorageFile, open_storage
 
 _MAX_PATHS = 100
 _OWN_WRITER = "parquet-variant"
@@ -72,21 +71,14 @@ class ParquetFilesSource(Source):
 
     @cached_property
     def _stored(self) -> list[StorageFile]:
-        files = [file for file in self._storage.list("") if _counts(file.path)]
+        files = parquet_files(self._storage)
         if not files:
-            if vortex_files(self.location):
-                raise TableError(
-                    f"{self.location} has Vortex files, but the data files of tables are Parquet files: rewrite them "
-                    "with `variant rewrite --format parquet`, and publish the new files",
-                    reason="bad-argument",
-                    file=self.location,
-                )
             raise VariantFileError(
                 f"the directory {self._storage.uri} has no Parquet files (*.parquet): check the path",
                 reason="no-files",
                 file=self._storage.uri,
             )
-        return sorted(files, key=lambda file: file.path)
+        return files
 
     @cached_property
     def _sources(self) -> dict[str, ParquetSource]:
@@ -147,8 +139,12 @@ class ParquetFilesSource(Source):
         raise AssertionError(file)
 
 
-def _counts(path: str) -> bool:
-    """Return whether a file of the directory is one of its data files."""
+def parquet_files(storage: Storage) -> list[StorageFile]:
+    """Return the data files of a directory, in order of their paths."""
+    return sorted((file for file in storage.list("") if _is_data_file(file.path)), key=lambda file: file.path)
+
+
+def _is_data_file(path: str) -> bool:
     *directories, name = path.split("/")
     hidden = any(part.startswith(("_", ".")) and "=" not in part for part in directories)
     return (

@@ -16,6 +16,8 @@ from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.publishing.marks import published_from, table_format
 from parquet_variant.publishing.result import PublishResult
 from parquet_variant.publishing.source import Source
+from parquet_variant.publishing.vortex_source import VortexFilesSource
+from parquet_variant.vortex.files.paths import vortex_files
 
 Format = Literal["iceberg", "delta", "ducklake"]
 FORMATS = ("iceberg", "delta", "ducklake")
@@ -32,20 +34,22 @@ def publish(
 ) -> PublishResult:
     """Write the metadata of another table format over the data files of a table, which are not copied.
 
+    Vortex files, which table formats cannot hold, are converted to Parquet files with shredded Variants, each once.
     A repeated call adds and removes only what changed since, in one commit; a call without changes does nothing. The
     published table is a copy for readers: change the source, and publish again.
 
     Parameters
     ----------
     table
-        A Delta table, an Iceberg table or a directory of Parquet files: path or URI; or ``namespace.table`` of
-        `catalog`.
+        A Delta table, an Iceberg table or a directory of Parquet files: path or URI; ``namespace.table`` of
+        `catalog`; or a Vortex file, or a directory or glob of them.
     format
         The format to publish: ``"iceberg"``, ``"delta"`` or ``"ducklake"``.
     to
         Where the published table is: another directory, ``namespace.table`` of `catalog` for Iceberg, or for DuckLake
         the file of its catalog (default: ``TABLE.ducklake``), with ``#schema.table`` for another name than that of the
-        directory. By default, Delta and Iceberg share the table's directory.
+        directory. By default, Delta and Iceberg share the table's directory; tables of Vortex files share the directory
+        ``TABLE.published`` with the converted files.
     catalog
         The catalog of the Iceberg table, be it the source or the published table; see `pv.iceberg.snapshot`.
     storage_options
@@ -73,6 +77,12 @@ def publish(
     {'n': [1, 2]}
     False
     """
+    if str(format) == "vortex":
+        raise TableError(
+            "Vortex files have no metadata that could name the files of a table: copy the rows with variant rewrite "
+            "TABLE FILE.vortex",
+            reason="bad-argument",
+        )
     check_choice("format", format, FORMATS, TableError)
     target = None if to is None else os.fspath(to)
     for attempt in range(_ATTEMPTS):
@@ -80,7 +90,8 @@ def publish(
             return _published(os.fspath(table), format, target, catalog, storage_options)
         except VariantError as error:
             # Another publication was at work: what it left to do is found again.
-            if error.reason not in ("conflict", "too-many-retries") or attempt + 1 == _ATTEMPTS:
+            is_created = error.reason in ("exists", "table-exists") and not attempt
+            if not is_created and (error.reason not in ("conflict", "too-many-retries") or attempt + 1 == _ATTEMPTS):
                 raise
     raise AssertionError
 
@@ -116,12 +127,22 @@ def open_source(
     """
     if catalog is not None and format != "iceberg":
         return _iceberg(table, catalog, options)
-    kind = table_format(table, options) or "parquet"
+    kind = table_format(table, options)
+    if kind is None and vortex_files(table):
+        # A table of a catalog is next to the files.
+        location = None if catalog is not None or format == "ducklake" else to
+        return VortexFilesSource(table, location, options)
     # A repeated publication in the table's directory has the source of the first one.
     mark = published_from(table, format, options) if to is None else None
+    if mark == VortexFilesSource.format:
+        raise TableError(
+            f"{table} was published from Vortex files: publish these files again, not the table",
+            reason="bad-argument",
+            file=table,
+        )
     if kind == format and mark is None:
         raise TableError(f"{table} is a table of the format {format} already", reason="bad-argument", file=table)
-    return _SOURCES[mark or kind](table, None, options)
+    return _SOURCES[mark or kind or "parquet"](table, None, options)
 
 
 def _delta(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:

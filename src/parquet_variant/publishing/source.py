@@ -113,8 +113,8 @@ def is_promotion(before: IcebergType, after: IcebergType) -> bool:
 class Source(ABC):
     """A table whose files are published in another format.
 
-    `format`: ``"delta"``, ``"iceberg"`` or ``"parquet"``.
-    `location`: the absolute location of the table.
+    `format`: ``"delta"``, ``"iceberg"``, ``"parquet"`` or ``"vortex"``.
+    `location`: the absolute location of the table: the directory of its data files.
     `version`: the version of the table as text; empty if the format has no versions.
     """
 
@@ -122,6 +122,11 @@ class Source(ABC):
     location: str
     version: str
     options: Mapping[str, str]
+
+    @property
+    def default_name(self) -> str:
+        """The location whose last part names the table where the user gave no name."""
+        return self.location
 
     @property
     def renames(self) -> bool:

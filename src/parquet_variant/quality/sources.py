@@ -287,11 +287,11 @@ def _json_batches(files: Sequence[InputFile], text: TextOptions) -> Iterator[Row
 def _of_vortex(name: str, path: str, column: str | None) -> DataSet:
     from parquet_variant.vortex.files.library import open_file as open_vortex
     from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_variant
+    from parquet_variant.vortex.files.reader import choose_path_column
     from parquet_variant.vortex.scanning.file_scans import scan_files
 
     files = vortex_files(path)
-    variant = choose_variant(open_vortex(files[0]), column)
+    variant = choose_path_column(open_vortex(files[0]), column)
     size = sum(file.size for file in find_input_files(files))
     rows = sum(scan_files(file, {"v": ("$", "variant")}, column=variant).explain().rows for file in files)
     return DataSet(name, "vortex", variant, size, partial(_vortex_batches, files, variant), rows=rows)

@@ -319,8 +319,9 @@ def _vortex_table(path: str, name: str) -> BoundTable:
     from parquet_variant.vortex.files.paths import vortex_files
 
     file = open_file(vortex_files(path)[0])
-    ordinary = {field.name: field.type for field in file.schema if field.name not in file.layouts}
-    columns = TableColumns(list(file.layouts), ordinary)
+    variants = [*file.layouts, *file.json_columns]
+    ordinary = {field.name: field.type for field in file.schema if field.name not in variants}
+    columns = TableColumns(variants, ordinary)
     scan = partial(_scan_paths, "Vortex files", partial(scan_files, path), columns)
     return BoundTable(name, columns, tuple(file.schema.names), scan)
 

@@ -138,7 +138,7 @@ def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.vortex.files.library import open_file
     from parquet_variant.vortex.files.paths import vortex_files
-    from parquet_variant.vortex.files.reader import choose_variant, iter_variant_tables
+    from parquet_variant.vortex.files.reader import choose_path_column, iter_variant_tables
 
     for name in vortex_files(path):
         file = open_file(name)
@@ -146,7 +146,7 @@ def _vortex_parts(path: str, column: str | None, threads: int) -> Iterator[Part]
             if column is None and (len(table.schema) > 1 or not (file.layouts or file.json_columns)):
                 yield table, None
                 continue
-            array = VariantArray.from_arrow(table, choose_variant(file, column, json=True))
+            array = VariantArray.from_arrow(table, choose_path_column(file, column))
             yield array.storage, array.arrow_field
 
 

@@ -16,7 +16,8 @@ def command(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="A Delta or Iceberg table, or a directory of Parquet files; or NAMESPACE.TABLE."
+            metavar="TABLE",
+            help="A Delta or Iceberg table, NAMESPACE.TABLE, a directory of Parquet files, or Vortex files.",
         ),
     ],
     *,
@@ -25,7 +26,7 @@ def command(
         str | None,
         typer.Option(
             help="Where to publish: a directory, NAMESPACE.TABLE of --catalog, or the file of a DuckLake catalog "
-            "(FILE#SCHEMA.TABLE). By default the table's directory, or TABLE.ducklake."
+            "(FILE#SCHEMA.TABLE). By default the table's directory (Vortex files: TABLE.published), or TABLE.ducklake."
         ),
     ] = None,
     catalog: Catalog = None,

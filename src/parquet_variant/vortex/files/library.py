@@ -23,6 +23,7 @@ from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.files.direct_children import ChangedSource, changes_for_children
 from parquet_variant.vortex.files.storing import StoredLayout, layout_of
 from parquet_variant.vortex.files.trailer import CheckedSource, ColumnNote, read_notes, text_column
@@ -103,6 +104,17 @@ class OpenVortexFile:
             (field.name, layout_of(field)) for field in self.schema if not self.notes or field.name in self.notes
         )
         return {name: layout for name, layout in layouts if layout is not None}
+
+    def shredding_schema(self, column: str) -> ShreddingSchema | None:
+        """Return the schema of a Variant column, ``variant`` if it is unshredded; None if it is columnar."""
+        if self.layouts[column] == "columnar":
+            return None
+        note = self.notes.get(column, ColumnNote())
+        if note.schema is not None:
+            return note.schema
+        kind = self.schema.field(column).type
+        is_shredded = kind.get_field_index("typed_value") >= 0
+        return ShreddingSchema.from_storage(kind) if is_shredded else ShreddingSchema.variant()
 
     @cached_property
     def json_columns(self) -> list[str]:

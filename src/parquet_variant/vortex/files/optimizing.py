@@ -115,25 +115,12 @@ def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
     # The columns that must be equal in files to be merged; of the chosen column only the layout.
     others = [(field if field.name != name else field.name) for field in file.schema]
     texts = [note.has_texts for note in file.notes.values()]
-    return ShreddedFile(source, _schema_of(file, name), len(file), f"{others} {_kinds(file)} {texts}")
+    return ShreddedFile(source, file.shredding_schema(name), len(file), f"{others} {_kinds(file)} {texts}")
 
 
 def _kinds(file: OpenVortexFile) -> dict[str, bool]:
     """Return whether each Variant column is columnar."""
     return {name: layout == "columnar" for name, layout in file.layouts.items()}
-
-
-def _schema_of(file: OpenVortexFile, name: str) -> ShreddingSchema | None:
-    """Return the shredding schema of a column; None if it is columnar."""
-    if file.layouts[name] == "columnar":
-        return None
-    note = file.notes.get(name, ColumnNote())
-    if note.schema is not None:
-        return note.schema
-    kind = file.schema.field(name).type
-    if kind.get_field_index("typed_value") < 0:
-        return ShreddingSchema.variant()
-    return ShreddingSchema.from_storage(kind)
 
 
 def _profile(task: int, attempt: int, source: _VortexFile, *, column: str | None) -> Profile:

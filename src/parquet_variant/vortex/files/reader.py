@@ -208,6 +208,11 @@ def _tagged_inside(field: pa.Field) -> pa.Field:
     return field.with_type(with_fields(field.type, _tagged_inside))
 
 
+def choose_path_column(file: OpenVortexFile, column: str | None) -> str:
+    """Return the name of the column whose paths are read: a Variant, or JSON text if it is named or the only choice."""
+    return choose_variant(file, column, json=column is not None or not file.layouts)
+
+
 def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:
     """Return the name of the Variant column to read; with ``json``, columns of JSON text count as well.
 

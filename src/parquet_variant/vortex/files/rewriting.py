@@ -36,7 +36,7 @@ from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.profile import Profile
-from parquet_variant.vortex.files.library import open_file, vortex
+from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
 from parquet_variant.vortex.files.paths import SUFFIX, vortex_files
 from parquet_variant.vortex.files.reader import (
     choose_variant,
@@ -263,23 +263,45 @@ def _to_parquet(
     file, dest = target
     main, schemas = form.main(file, json=True), {}
     if isinstance(file, str) and form.layout in (None, "final"):
-        opened = open_file(file)
-        columnar = [name for name, layout in opened.layouts.items() if layout == "columnar"]
-        schemas = {
-            name: infer_shredding_schema(read(file, name, encoding="unshredded"))
-            for name in columnar
-            if (name,) != main
-        }
-        for name in opened.json_columns:
-            with json_errors(name, file):
-                unshredded = compress_json(json_texts(opened, name), encoding="unshredded")
-            schemas[name] = infer_shredding_schema(unshredded)
+        schemas = _schemas_of(open_file(file), skip=main)
     # A task may run again after it has moved its file into place.
     with VariantWriter(dest, mode="overwrite", **options) as writer:
         for table in tables_of(file):
             writer.write_batch(form.converted(table, main, schemas, drafts=True))
     assert writer.info is not None
     return writer.info
+
+
+def write_shredded_parquet(file: str, dest: str) -> None:
+    """Write the rows of a Vortex file to a Parquet file, in which all Variants that are columns are shredded."""
+    schemas = _schemas_of(open_file(file), shreds_all=True)
+    form = _Form(None, None, "error")
+    with VariantWriter(dest, mode="overwrite") as writer:
+        for table in tables_of(file):
+            writer.write_batch(form.converted(table, None, schemas, drafts=True))
+
+
+def _schemas_of(
+    file: OpenVortexFile, *, skip: Place | None = None, shreds_all: bool = False
+) -> dict[str, ShreddingSchema]:
+    """Return the schemas of columns whose rows are read unshredded: the schema of the column, or one of its values.
+
+    `skip`: a column that has another schema.
+    `shreds_all`: whether columns that are unshredded in the file get a schema.
+    """
+    schemas: dict[str, ShreddingSchema] = {}
+    for name, layout in file.layouts.items():
+        schema = file.shredding_schema(name)
+        if schema is None or (schema.kind == "variant" and shreds_all):
+            if (name,) != skip:
+                schemas[name] = infer_shredding_schema(read(file.path, name, encoding="unshredded"))
+        elif layout == "variant" and schema.kind != "variant":
+            schemas[name] = schema
+    for name in file.json_columns:
+        with json_errors(name, file.path):
+            unshredded = compress_json(json_texts(file, name), encoding="unshredded")
+        schemas[name] = infer_shredding_schema(unshredded)
+    return schemas
 
 
 def _to_vortex(

@@ -15,6 +15,7 @@ magic number.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -84,6 +85,14 @@ class CheckedSource:
     def note(self) -> bytes | None:
         """The writer's note; None without a trailer."""
         return None if self._trailer is None else self._trailer.note
+
+    @property
+    def version(self) -> str:
+        """Text that differs for another content: of the checksums, or else of the size and the time of the change."""
+        assert self._state is not None
+        if self._trailer is None:
+            return f"{self._state[2]} {self._state[3]}"
+        return hashlib.sha256(json.dumps(self._trailer.checksums).encode() + self._trailer.note).hexdigest()
 
     def size(self) -> int:
         """Return the size of the file (called by Vortex)."""

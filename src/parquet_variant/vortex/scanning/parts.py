@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from parquet_variant.array.capsules import import_variant, with_metadata, without_views
 from parquet_variant.array.parts import columns_of, stored_columns
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.extract_path import columns_of_path
 from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.path import VariantPath
@@ -20,6 +21,7 @@ from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.storage import FAMILIES, from_storage
 from parquet_variant.vortex.files.library import vortex
+from parquet_variant.vortex.logical.json_columns import compress_json
 
 
 class Part(Protocol):
@@ -95,6 +97,28 @@ class TypedPart:
     def path_within(self, path: VariantPath) -> VariantPath:
         """Implement `Part`."""
         return VariantPath()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPart:
+    """A whole column of JSON text, which is parsed to Variants."""
+
+    levels: ClassVar[tuple[str, ...]] = ()
+    is_whole: ClassVar[bool] = True
+
+    def expression(self, column: str | None) -> Any:
+        """Implement `Part`."""
+        return vortex().expr.column(column)
+
+    def column(self, array: pa.Array) -> pa.StructArray:
+        """Implement `Part`."""
+        variants = compress_json(array, encoding="unshredded")
+        assert isinstance(variants, VariantArray)
+        return variants.storage
+
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Implement `Part`."""
+        return path
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ owns the meaning of filters, and `range_statistics` the statistics of a range.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,12 +27,13 @@ from parquet_variant.query.question import PlannedQuery, Question
 from parquet_variant.query.selection import Selected
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
-from parquet_variant.vortex.files.reader import choose_variant
+from parquet_variant.vortex.files.reader import choose_path_column
 from parquet_variant.vortex.files.storing import StoredLayout, unstored_rows
 from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.logical.encodings import element_of
+from parquet_variant.vortex.logical.json_columns import json_errors
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
-from parquet_variant.vortex.scanning.parts import Part, TypedPart, part_of
+from parquet_variant.vortex.scanning.parts import JsonPart, Part, TypedPart, part_of
 from parquet_variant.vortex.scanning.pushdown import pushed_filter
 
 _EMPTY_NOTE = ColumnNote()
@@ -91,8 +92,12 @@ class VortexScan(PlannedQuery):
 
     @property
     def kind(self) -> pa.StructType | None:
-        """The storage type of the Variant column in the file."""
-        return None if self.column is None else self.file.schema.field(self.column).type
+        """The storage type of the Variant column in the file; None for a column of JSON text."""
+        return None if self.column is None or self._is_json else self.file.schema.field(self.column).type
+
+    @property
+    def _is_json(self) -> bool:
+        return self.column in self.file.json_columns
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
@@ -106,7 +111,8 @@ class VortexScan(PlannedQuery):
         if selected.path is None:
             assert selected.column is not None
             return selected.column
-        assert self.kind is not None
+        if self.kind is None:
+            return JsonPart()
         node = None if self.note.schema is None else self.note.schema.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row.
@@ -200,10 +206,10 @@ class VortexScan(PlannedQuery):
             part in self.file.layouts if isinstance(part, str) else part.is_whole for part in self.parts.values()
         )
         batches = self.file.batches(expr.pack(pieces), self._filter(), self.row_ranges, children=children)
-        batches = (batch for batch in batches if batch.num_rows)
-        yield from in_order(self._result, batches, thread_count(self.threads))
+        yield from in_order(self._result, _with_first_rows(batches), thread_count(self.threads))
 
-    def _result(self, batch: pa.RecordBatch) -> pa.Table:
+    def _result(self, rows: tuple[int, pa.RecordBatch]) -> pa.Table:
+        start, batch = rows
         names = {part: name for name, part in self.parts.items()}
         by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}
@@ -214,7 +220,9 @@ class VortexScan(PlannedQuery):
                 columns[selected.name] = _ordinary_column(batch.column(name), selected)
                 continue
             if name not in by_column:
-                by_column[name] = part.column(batch.column(name))
+                # No row of a file with JSON text is skipped, so that the number of the row is right.
+                with json_errors(str(self.column), self.path, start=start):
+                    by_column[name] = part.column(batch.column(name))
             target = VARIANT_STORAGE if selected.type is None else selected.type
             path = part.path_within(selected.path)
             columns[selected.name] = element_of(by_column[name], path, target, cast=self.cast, zone=self.zone)
@@ -223,6 +231,15 @@ class VortexScan(PlannedQuery):
             return table
         keep = evaluate(self.predicate, columns)
         return table.filter(pc.fill_null(keep, False))
+
+
+def _with_first_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the batches that have rows, each with the number of its first row."""
+    start = 0
+    for batch in batches:
+        if batch.num_rows:
+            yield start, batch
+        start += batch.num_rows
 
 
 def _ordinary_column(array: pa.Array, selected: Selected) -> pa.Array:
@@ -255,7 +272,7 @@ def scan(
     where
         A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
     column
-        The Variant column, if there are several.
+        The Variant column, if there are several; or a column of the type ``vortex.json``, whose texts are parsed.
     pushdown
         If true, the filter may skip rows before they are read.
     cast
@@ -286,7 +303,7 @@ def scan(
     file = open_file(path)
     bound = question.bound(_with_types(file, question.columns), zone)
     has_path = any(selected.path is not None for selected in bound.columns)
-    name = choose_variant(file, column) if has_path else None
+    name = choose_path_column(file, column) if has_path else None
     return VortexScan(file, bound.selection, bound.hidden, bound.predicate, name, pushdown, cast, zone, threads)
 
 
