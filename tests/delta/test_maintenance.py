@@ -113,6 +113,10 @@ def test_vacuum_keeps_other_tables_in_directories_of_the_table(tmp_path: Path) -
     assert len(pv.delta.vacuum(tmp_path, retention=now, force=True)) == 1
     assert pv.delta.read_table(tmp_path / "a" / "b", version=0)["n"].to_pylist() == [1]
     assert len(pv.delta.vacuum(tmp_path / "a" / "b", retention=now, force=True)) == 1
+    pv.iceberg.write(tmp_path / "c", {"n": [3]})
+    assert pv.delta.vacuum(tmp_path, retention=now, force=True) == []
+    pv.delta.erase(tmp_path, "n = 2")
+    assert pv.iceberg.read_table(tmp_path / "c")["n"].to_pylist() == [3]
 
 
 def test_vacuum_keeps_the_deletion_vectors_of_files_outside(tmp_path: Path) -> None:

@@ -185,6 +185,14 @@ def table_of(chance: random.Random, numbers: range) -> dict[str, Any]:
     }
 
 
+def test_truncated_values_that_wrap_around_are_found(tmp_path: Path) -> None:
+    rows = {"n": pa.array([-(2**31), 0, 2**31 - 1], pa.int32()), "m": pa.array([-(2**63), 0, 2**63 - 1])}
+    pv.iceberg.write(tmp_path, rows, partition_by=["truncate(10, n)", "truncate(10, m)"])
+    for column in ("n", "m"):
+        found = pv.iceberg.extract(tmp_path, [column], f"{column} < 0").to_pylist()
+        assert found == [{column: rows[column][0].as_py()}]
+
+
 # ---- evolution
 
 
@@ -289,6 +297,18 @@ def test_time_travel_by_time_branch_and_tag(tmp_path: Path) -> None:
         with pytest.raises(IcebergError) as caught:
             pv.iceberg.read_table(tmp_path, **options)  # type: ignore[arg-type]
         assert caught.value.reason == "unknown-snapshot"
+
+
+def test_files_of_other_tables_are_kept(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pv.iceberg.write(tmp_path / name, {"k": [1, 2]}, properties={"write.data.path": f"{tmp_path}/shared"})
+    pv.iceberg.write(tmp_path / "a" / "data" / "below", {"k": [1, 2]})
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (0, 0))
+    assert pv.iceberg.remove_orphan_files(tmp_path / "a", older_than="2999-01-01") == []
+    pv.iceberg.erase(tmp_path / "a", "k = 1")
+    for name in ("b", "a/data/below"):
+        assert pv.iceberg.read_table(tmp_path / name).to_pydict() == {"k": [1, 2]}
 
 
 def test_expired_snapshots_take_their_files_along(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ def test_murmur3_equals_another_implementation() -> None:
         ("int", 10, [1, -1, 10, None], [0, -10, 10, None]),
         ("long", 10, [1, -1, 2**40 + 3], [0, -10, 2**40 + 3 - (2**40 + 3) % 10]),
         ("decimal(9,2)", 50, [Decimal("10.65"), Decimal("-0.01")], [Decimal("10.50"), Decimal("-0.50")]),
+        ("int", 10, [-(2**31), 2**31 - 1], [2**31 - 2, 2**31 - 8]),
+        ("decimal(2,0)", 10, [Decimal(-99)], [Decimal(-100)]),
         ("string", 3, ["iceberg", "ic", "日本語だ"], ["ice", "ic", "日本語"]),
         ("binary", 3, [b"\x01\x02\x03\x04\x05"], [b"\x01\x02\x03"]),
     ],
@@ -106,7 +108,7 @@ def test_calendar_units_count_from_1970(name: str, value: datetime, expected: An
 
 KINDS = {
     "int": st.integers(-(2**31), 2**31 - 1),
-    "long": st.integers(-(2**63) + 2**16, 2**63 - 1),
+    "long": st.integers(-(2**63), 2**63 - 1),
     "decimal(20,3)": st.integers(-(10**19), 10**19),
     "string": st.text(max_size=6),
     "date": st.integers(-100_000, 100_000),

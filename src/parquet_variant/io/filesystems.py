@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -93,6 +93,28 @@ def has_delta_log(path: str | os.PathLike[str]) -> bool:
     """Return whether a path is a Delta table: a directory with a log."""
     filesystem, root = filesystem_of(path)
     return bool(filesystem.get_file_info(f"{root.rstrip('/')}/_delta_log").type == fs.FileType.Directory)
+
+
+def table_directories(paths: Iterable[str]) -> set[str]:
+    """Return the directories below a common one that hold a Delta or Iceberg table.
+
+    `paths`: of files, relative to the common directory.
+
+    >>> sorted(table_directories(["a/x.parquet", "b/_delta_log/0.json", "c/d/metadata/v1.metadata.json"]))
+    ['b', 'c/d']
+    """
+    logs = {path.partition("/_delta_log/")[0] for path in paths if "/_delta_log/" in path}
+    metadata = {path.rpartition("/")[0] for path in paths if path.endswith(ICEBERG_METADATA)}
+    return logs | {path.removesuffix("/metadata") for path in metadata if path.endswith("/metadata")}
+
+
+def parent_directories(path: str) -> list[str]:
+    """Return the directories that a file lies in, without the root of its relative path.
+
+    >>> parent_directories("a/b/c.parquet")
+    ['a', 'a/b']
+    """
+    return [path[:index] for index, character in enumerate(path) if character == "/"]
 
 
 def _quote_uri(uri: str) -> str:

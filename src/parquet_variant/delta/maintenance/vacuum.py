@@ -6,7 +6,7 @@ Owns which files are removed. Leaves the log's own files to `log.checkpoint`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
@@ -20,7 +20,9 @@ from parquet_variant.delta.protocol.actions import DeletionVector, now_millis
 from parquet_variant.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.io.filesystems import ICEBERG_METADATA, parent_directories, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.tables.storage import StorageFile
 
 _RETENTION = "delta.deletedFileRetentionDuration"
 _ICEBERG = "metadata"
@@ -108,15 +110,18 @@ def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) 
     files = list(current.storage.list(""))
     needed = _needed_files(current, cutoff if tombstones else None)
     needed |= {current.storage.unlinked(path) for path in needed - {file.path for file in files}}
-    other_tables = {file.path.partition(f"/{LOG}/")[0] for file in files if f"/{LOG}/" in file.path}
+    return [file.path for file in _own_files(files) if file.path not in needed and file.modified <= cutoff]
+
+
+def _own_files(files: Sequence[StorageFile]) -> list[StorageFile]:
+    """Return the files in a table's directory that are not hidden, and not in the directory of another table."""
+    other_tables = table_directories([file.path for file in files])
     # Iceberg metadata of the same files (`pv.publish`).
-    if any(file.path.startswith(f"{_ICEBERG}/") and ".metadata.json" in file.path for file in files):
+    if any(file.path.startswith(f"{_ICEBERG}/") and file.path.endswith(ICEBERG_METADATA) for file in files):
         other_tables.add(_ICEBERG)
     return [
-        file.path
-        for file in files
-        if not _is_hidden(file.path) and file.path not in needed and file.modified <= cutoff
-        and other_tables.isdisjoint(_parent_directories(file.path))
+        file for file in files
+        if not _is_hidden(file.path) and other_tables.isdisjoint(parent_directories(file.path))
     ]  # fmt: skip
 
 
@@ -131,20 +136,15 @@ def uncommitted_since(current: Snapshot, cutoff: int) -> list[str]:
     named = _needed_files(current, -1)
     return [
         file.path
-        for file in current.storage.list("")
+        for file in _own_files(list(current.storage.list("")))
         if file.modified > cutoff and file.path.endswith(".parquet") and file.path not in named
-        and not _is_hidden(file.path) and not file.path.startswith(CHANGE_DATA)
+        and not file.path.startswith(CHANGE_DATA)
     ]  # fmt: skip
 
 
 def remaining_bytes(current: Snapshot) -> int:
     """Return the bytes of files that the version no longer holds, as far as its tombstones state their size."""
     return int(pc.sum(pc.fill_null(current.tombstones["size"], 0)).as_py() or 0)
-
-
-def _parent_directories(path: str) -> list[str]:
-    """Return the directories that a file lies in, without the table's own."""
-    return [path[:index] for index, character in enumerate(path) if character == "/"]
 
 
 def _needed_files(current: Snapshot, cutoff: int | None) -> set[str]:

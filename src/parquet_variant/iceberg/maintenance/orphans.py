@@ -16,7 +16,7 @@ from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
 from parquet_variant.iceberg.metadata.table_metadata import now_ms
 from parquet_variant.iceberg.reading.snapshot import Snapshot, to_millis
-from parquet_variant.io.filesystems import ICEBERG_METADATA
+from parquet_variant.io.filesystems import ICEBERG_METADATA, parent_directories, table_directories
 
 _DEFAULT_AGE_MS = 3 * 24 * 3_600_000
 _KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
@@ -32,7 +32,8 @@ def remove_orphan_files(
 ) -> list[str]:
     """Delete files below the table's location that no snapshot needs, such as those of writes that were killed.
 
-    Metadata files are kept. Tables must not share a location: files of another table below it would be deleted.
+    Metadata files are kept, and so are files of ``write.data.path`` and ``write.metadata.path`` elsewhere, which other
+    tables may share. Tables must not share a location: files of the other table would be deleted.
 
     Parameters
     ----------
@@ -79,11 +80,16 @@ def orphan_files(loaded: LoadedTable) -> list[tuple[str, int]]:
     """
     metadata = loaded.metadata
     listed: dict[str, int] = {}
-    roots = [metadata.location, *loaded.files.other_roots]
-    for root in dict.fromkeys(normal_location(r).rstrip("/") for r in roots):
-        storage, _ = loaded.files.find(f"{root}/x")
-        for directory in ("data", "metadata") if root == normal_location(metadata.location) else ("",):
-            listed |= {f"{root}/{file.path}": file.modified for file in storage.list(directory)}
+    root = normal_location(metadata.location).rstrip("/")
+    others = (normal_location(other).rstrip("/") for other in loaded.files.other_roots)
+    # Other tables may have files in the same directory elsewhere.
+    directories = {f"{root}/data", f"{root}/metadata", *(other for other in others if other.startswith(f"{root}/"))}
+    for directory in directories:
+        files = list(loaded.files.root.list(directory.removeprefix(f"{root}/")))
+        tables = table_directories([file.path for file in files])
+        listed |= {
+            f"{root}/{file.path}": file.modified for file in files if tables.isdisjoint(parent_directories(file.path))
+        }
     # What is needed is found after the listing: a file that a commit adds in between is not listed.
     newest = loaded.refreshed()
     if newest.metadata.version != metadata.version:

@@ -122,9 +122,13 @@ class Transform:
             from parquet_variant.iceberg.metadata.values import arrow_array
 
             raws = raw_values(array, source)
-            return arrow_array([None if raw is None else raw - raw % self.parameter for raw in raws], source)
+            # Truncating can add a digit.
+            widest = PrimitiveType(f"decimal(38,{source.scale})")
+            return arrow_array([None if raw is None else raw - raw % self.parameter for raw in raws], widest)
         values = _integers(array)
-        return pa.array(values - values % self.parameter, arrow_type(source), mask=_null_mask(array))
+        # Values near the minimum wrap around, as in other writers.
+        truncated = (values - values % self.parameter).astype(np.int32 if source.family == "int" else np.int64)
+        return pa.array(truncated, arrow_type(source), mask=_null_mask(array))
 
     def _units(self, array: pa.Array, source: PrimitiveType) -> pa.Array:
         unit = "D" if source.family == "date" else "ns" if source.family.endswith("_ns") else "us"
@@ -142,7 +146,9 @@ class Transform:
         if self.name == "identity":
             return SourceRange(raw, raw)
         if self.name == "truncate" and source.family in ("int", "long", "decimal"):
-            return SourceRange(raw, raw + self.parameter - 1)
+            last = raw + self.parameter - 1
+            may_wrap = source.family != "decimal" and last > (2**31 - 1 if source.family == "int" else _MAX_LONG)
+            return SourceRange() if may_wrap else SourceRange(raw, last)
         if self.name == "truncate" and source.family == "string":
             is_whole = len(raw) < self.parameter
             return SourceRange(raw, raw if is_whole else upper_text(raw + "\0", len(raw)) if raw else None)

@@ -286,16 +286,13 @@ def _of_summaries(kind: PrimitiveType, f: PartitionField, summaries: Sequence[An
     result = transform.result_type(kind)
     bounds = [(_bound(s.lower, result), _bound(s.upper, result)) for s in summaries]
     ranges = [
-        (
-            None if low is None else _clipped(transform.source_range(low, kind).lower, kind),
-            None if high is None else _clipped(transform.source_range(high, kind).upper, kind),
-        )
-        for low, high in bounds
+        tuple(SourceRange() if raw is None else transform.source_range(raw, kind) for raw in sides) for sides in bounds
     ]
     null = np.array([s.contains_null for s in summaries], dtype=bool)
     # Without bounds all partition values are null or NaN; whether they are NaN may be unknown.
     value = np.array([s.lower is not None or s.contains_nan is not False for s in summaries], dtype=bool)
     nan = np.array([s.contains_nan is not False for s in summaries], dtype=bool)
-    lower = _arrow_bounds([low for low, _ in ranges], kind)
-    upper = _arrow_bounds([high for _, high in ranges], kind)
+    # If the largest partition value has no known range, it may stand for the smallest values, which wrapped around.
+    lower = _arrow_bounds([None if high.upper is None else _clipped(low.lower, kind) for low, high in ranges], kind)
+    upper = _arrow_bounds([_clipped(high.upper, kind) for _, high in ranges], kind)
     return FileStatistics(len(summaries), lower, upper, null, value, nan)
