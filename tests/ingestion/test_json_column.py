@@ -20,6 +20,8 @@ EXPECTED = [{"a": 1}, None, None, {"a": "x", "b": [1]}, 7]
 def _write(path: Path, kind: str, table: pa.Table = TABLE) -> Path:
     if kind == "parquet":
         pq.write_table(table, path, row_group_size=2)
+    elif kind == "vortex":
+        pytest.importorskip("vortex", reason="vortex-data is not installed").io.write(table, str(path))
     elif kind == "delta":
         pv.delta.write(path, table.slice(0, 2))
         pv.delta.write(path, table.slice(2), mode="append")
@@ -57,6 +59,28 @@ def test_bad_lines_next_to_texts_that_a_writer_had_as_views(tmp_path: Path) -> N
     result = pv.ingest(tmp_path / "a.parquet", tmp_path / "out", json_column="payload", on_error="quarantine")
     assert (result.rows, result.bad_records) == (4, 1)
     assert pv.parquet.read_table(tmp_path / "out")["text"].to_pylist() == ["a", "b", "d", "e"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "vortex"])
+def test_a_field_of_a_struct_becomes_a_column_next_to_it(tmp_path: Path, kind: str) -> None:
+    inner = pa.StructArray.from_arrays([pa.array(list("abcde")), TABLE["payload"].combine_chunks()], names=["k", "doc"])
+    hidden = pa.array([False, False, False, False, True])
+    outer = pa.StructArray.from_arrays([inner, TABLE["id"].combine_chunks()], names=["s", "n"], mask=hidden)
+    table = TABLE.drop_columns(["payload"]).append_column("o", outer).append_column("last", TABLE["id"])
+    source = _write(tmp_path / f"a.{kind}", kind, table)
+    pv.ingest(source, tmp_path / "out", json_column="o.s.doc", on_error="null")
+    read = pv.parquet.read_table(tmp_path / "out")
+    assert read.column_names == ["id", "ts", "o", "o.s.doc", "last"]
+    assert _rows(tmp_path / "out", "o.s.doc") == list(zip(range(1, 6), [*EXPECTED[:4], None], strict=True))
+    expected = [{"s": {"k": key}, "n": n} for n, key in enumerate("abcd", 1)]
+    assert read["o"].to_pylist() == [*expected, None]
+    only = _write(tmp_path / "only.parquet", "parquet", pa.table({"id": [1], "o": [{"s": {"doc": "[2]"}}]}))
+    pv.ingest(only, tmp_path / "only", json_column="o.s.doc")
+    assert pv.parquet.read_table(tmp_path / "only").column_names == ["id", "o.s.doc"]
+    for column in ("o.s.nope", "o.s", "o.n.doc"):
+        with pytest.raises(pv.VariantError) as caught:
+            pv.ingest(source, tmp_path / "other", json_column=column)
+        assert caught.value.reason in ("no-such-column", "not-text")
 
 
 def test_data_frames(tmp_path: Path) -> None:

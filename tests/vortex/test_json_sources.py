@@ -74,6 +74,14 @@ def test_ingest_of_a_json_column(only, tmp_path):
     assert pv.vortex.read_table(tmp_path / "e.vortex")["id"].to_pylist() == [1, 2, 3, 4]
 
 
+def test_a_struct_with_json_text_is_an_ordinary_column(tmp_path):
+    inner = pa.StructArray.from_arrays([pa.array([1, 2, 3, 4]), json()], names=["k", "doc"])
+    source = write(tmp_path / "s.vortex", s=inner)
+    expected = [{"k": number, "doc": text} for number, text in enumerate(TEXTS, 1)]
+    assert pv.vortex.scan(source, {"s": "s"}).to_table()["s"].to_pylist() == expected
+    assert pv.sql("SELECT s.k, s.doc FROM t WHERE s.k = 3", t=source).to_pylist() == [{"k": 3, "doc": "[1.50]"}]
+
+
 def test_cat_prints_json(only, tmp_path, capsys):
     nested = pa.StructArray.from_arrays([json(['{"x": 1}', None])], names=["j"])
     source = write(tmp_path / "k.vortex", id=[1, 2], j=json(TEXTS[:2]), n=nested)

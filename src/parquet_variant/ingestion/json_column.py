@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.parts import columns_of, one_chunk, with_columns
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError
 from parquet_variant.ingestion.csv_types import TypesOfStrings, with_types
@@ -125,7 +125,7 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
     """Yield the rows of a split in batches.
 
     `split`: the part of the table.
-    `column`: the JSON column: strings, or bytes as Kafka delivers them.
+    `column`: the JSON column, or the dotted path of a field of structs: strings, or bytes as Kafka delivers them.
     `options`: options for CSV.
     Raises `VariantFileError` for a file that cannot be read or does not contain the column (``"no-such-column"``);
     `SchemaError` for a column that is not text (``"not-text"``).
@@ -139,6 +139,7 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
             file=name,
         )
     for first_row, table in _numbered_tables(split, options):
+        table = _with_field_as_column(table, column)
         if column not in table.column_names:
             raise VariantFileError(
                 f"{name} has no column {column}: its columns are {', '.join(table.column_names)}",
@@ -149,6 +150,31 @@ def open_rows(split: Split, column: str, options: CsvOptions) -> Iterator[JsonRo
         for start in range(0, table.num_rows, _BATCH_ROWS):
             batch = table.slice(start, _BATCH_ROWS)
             yield JsonRows(_json_text(batch.column(index), column, name), batch, first_row + start)
+
+
+def _with_field_as_column(table: pa.Table, path: str) -> pa.Table:
+    """Return the table with the field of a struct that a dotted path names as a column, next to the struct."""
+    name, *fields = path.split(".")
+    if path in table.column_names or name not in table.column_names:
+        return table
+    groups = [one_chunk(table.column(name))]
+    for field in fields:
+        if not pa.types.is_struct(groups[-1].type) or groups[-1].type.get_field_index(field) < 0:
+            return table
+        groups.append(columns_of(groups[-1])[field])
+    values, rest = groups.pop(), None
+    for group, field in zip(reversed(groups), reversed(fields), strict=True):
+        columns = columns_of(group)
+        if rest is None:
+            del columns[field]
+        else:
+            columns[field] = rest
+        rest = with_columns(group, columns) if columns else None
+    index = table.column_names.index(name)
+    if rest is None:  # no other field
+        return table.set_column(index, path, values)
+    table = table.set_column(index, table.schema.field(index).with_type(rest.type), rest)
+    return table.add_column(index + 1, path, values)
 
 
 def _numbered_tables(split: Split, options: CsvOptions) -> Iterator[tuple[int, pa.Table]]:

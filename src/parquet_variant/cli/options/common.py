@@ -123,8 +123,8 @@ JsonColumn: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="NAME|PATH",
-        help="Read SRC as tables (Parquet, Arrow, CSV, Delta) with JSON in this column, and keep other columns; or "
-        "$.path: parse the strings with JSON at this path of the JSON.",
+        help="Read SRC as tables (Parquet, Vortex, Arrow, CSV, Delta) with JSON in this column (s.x: in a field of a "
+        "struct), and keep other columns; or $.path: parse the strings with JSON at this path of the JSON.",
         show_default=False,
     ),
 ]

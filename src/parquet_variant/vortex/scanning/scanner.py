@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import without_views
+from parquet_variant.encoding.cast.forms import in_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.fork_safety import cached_property
@@ -245,7 +246,7 @@ def _with_first_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, p
 def _ordinary_column(array: pa.Array, selected: Selected) -> pa.Array:
     """Return a column that is selected by its name."""
     if selected.type is not None:
-        return array.cast(without_views(array.type, large=False))
+        return in_form(array, without_views(array.type, large=False))
     return plain_storage(unstored_rows(array))
 
 
