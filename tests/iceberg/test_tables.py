@@ -196,6 +196,23 @@ def test_truncated_values_that_wrap_around_are_found(tmp_path: Path) -> None:
 # ---- evolution
 
 
+@pytest.mark.parametrize("partition_by", ["d", "bucket(4, d)", "month(d)"])
+def test_dates_that_partitioned_the_table_become_timestamps_only_if_partitions_are_the_same(
+    tmp_path: Path, partition_by: str
+) -> None:
+    days = pa.array([18_262, -1], pa.int32()).cast(pa.date32())
+    pv.iceberg.write(tmp_path, {"d": days}, partition_by=[partition_by])
+    pv.iceberg.set_partitioning(tmp_path, [])
+    if partition_by == "month(d)":
+        pv.iceberg.widen_column(tmp_path, "d", "timestamp")
+    else:
+        with pytest.raises(IcebergError, match="partitioned the table"):
+            pv.iceberg.widen_column(tmp_path, "d", "timestamp")
+        return
+    found = pv.iceberg.extract(tmp_path, ["d"], "d = TIMESTAMP '2020-01-01 00:00:00'")
+    assert len(found) == 1
+
+
 def test_schemas_evolve_by_field_id(tmp_path: Path) -> None:
     nested = {"s": [{"a": 1, "b": "x"}] * 2, "l": [[{"c": 1}], []], "n": pa.array([1, 2], pa.int32())}
     pv.iceberg.write(tmp_path, nested)
@@ -214,6 +231,9 @@ def test_schemas_evolve_by_field_id(tmp_path: Path) -> None:
     pv.iceberg.append(tmp_path, {"m": [3], "v": pv.parse_json(["7"])})
     last = pv.iceberg.read_table(tmp_path, ["m", "n2", "n"]).to_pylist()[-1]
     assert last == {"m": 3, "n2": 1.5, "n": None}
+    pv.iceberg.append(tmp_path, {"s": [{"renamed": 2}, None]})
+    assert pv.iceberg.read_table(tmp_path, ["s"]).to_pylist()[-2:] == [{"s": {"renamed": 2, "extra": 9}}, {"s": None}]
+    pv.iceberg.delete(tmp_path, "m IS NULL")
     found = pv.iceberg.extract(tmp_path, {"m": "m", "n2": "n2", "v": "$:int"}, "m > 1 AND n2 = 1.5")
     assert found.to_pylist() == [{"m": 2, "n2": 1.5, "v": None}, {"m": 3, "n2": 1.5, "v": 7}]
     first = pv.iceberg.history(tmp_path)[-1]["snapshot_id"]

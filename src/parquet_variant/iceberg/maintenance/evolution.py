@@ -295,6 +295,13 @@ def widen_column(
             )
         if str(f.type) == "date":
             _refuse_used(metadata, f, name)
+            former = [p.transform.name for spec in metadata.specs.values() for p in spec.fields if p.source_id == f.id]
+            if {"identity", "bucket"} & set(former):
+                raise IcebergError(
+                    f"column {name!r} partitioned the table by its date or a hash of it, which differ for timestamps: "
+                    "add a new column instead",
+                    reason="bad-schema",
+                )
         return _replace_field(metadata.schema, place, replace(f, type=kind))
 
     return _evolved(table, changed, catalog, storage_options)

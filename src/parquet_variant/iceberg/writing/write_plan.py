@@ -18,6 +18,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.encoding.cast.forms import struct_like
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.metadata.manifests import DataFile, ManifestEntry, Status
@@ -25,8 +26,16 @@ from parquet_variant.iceberg.metadata.murmur3 import hash_rows
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec, SortOrder, source_type
 from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID, Schema
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
-from parquet_variant.iceberg.metadata.types import NO_FIELDS, PrimitiveType, arrow_field, arrow_type
+from parquet_variant.iceberg.metadata.types import (
+    NO_FIELDS,
+    NestedField,
+    PrimitiveType,
+    arrow_field,
+    arrow_type,
+    children,
+)
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
+from parquet_variant.iceberg.reading.columns import repeated
 from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
@@ -88,15 +97,15 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         return super().write_files(self.sorted(rows), data_change=data_change)
 
     def with_generated_columns(self, rows: pa.Table) -> pa.Table:
-        """Return rows under the table's names, with missing columns set to their write default."""
+        """Return rows under the table's names, with missing columns and fields of structs at their default."""
         rows = super().with_generated_columns(rows)
-        present = {name.lower() for name in rows.column_names}
         for f in self.columns.fields:
-            if f.name.lower() in present or f.write_default is None or not isinstance(f.type, PrimitiveType):
-                continue
-            value = arrow_array([from_json(f.write_default, f.type)], f.type)
-            column = value.take(pa.array(np.zeros(len(rows), np.int64)))
-            rows = rows.append_column(arrow_field(f), column)
+            index = next((n for n, name in enumerate(rows.column_names) if name.lower() == f.name.lower()), -1)
+            if index < 0 and f.write_default is not None and isinstance(f.type, PrimitiveType):
+                rows = rows.append_column(arrow_field(f), _write_default(f, len(rows)))
+            elif index >= 0 and len(rows):
+                column = pa.chunked_array([_with_defaults(chunk, f) for chunk in rows.column(index).chunks])
+                rows = rows.set_column(index, rows.field(index).with_type(column.type), column)
         return rows
 
     def sorted(self, rows: pa.Table) -> pa.Table:
@@ -189,6 +198,28 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             sort_order_id=self.order.id,
         )
         return TableFile(ManifestEntry(Status.ADDED, file))
+
+
+def _write_default(f: NestedField, rows: int) -> pa.Array:
+    assert isinstance(f.type, PrimitiveType)
+    return repeated(arrow_array([from_json(f.write_default, f.type)], f.type), rows)
+
+
+def _with_defaults(array: pa.Array, f: NestedField) -> pa.Array:
+    """Return structs in which missing fields, at any depth of structs, have their write default."""
+    if isinstance(f.type, PrimitiveType) or not pa.types.is_struct(array.type):
+        return array
+    fields, parts = list(array.type), [pc.struct_field(array, [n]) for n in range(array.type.num_fields)]
+    by_name = {field.name.lower(): index for index, field in enumerate(fields)}
+    for child in children(f.type):
+        index = by_name.get(child.name.lower())
+        if index is not None:
+            parts[index] = _with_defaults(parts[index], child)
+            fields[index] = fields[index].with_type(parts[index].type)
+        elif child.write_default is not None and isinstance(child.type, PrimitiveType):
+            fields.append(arrow_field(child))
+            parts.append(_write_default(child, len(array)))
+    return struct_like(array, fields, parts)
 
 
 def _unshredded(storage: pa.StructArray, place: tuple[str, ...]) -> pa.StructArray:
