@@ -336,3 +336,19 @@ def test_every_file_is_opened_once(
     query = pv.delta.scan(table, columns)
     assert query.to_table().num_rows == 9
     assert len(opened) == len(set(opened)) == pv.delta.snapshot(table).num_files
+
+
+@pytest.mark.parametrize("module", [pv.delta, pv.iceberg], ids=["delta", "iceberg"])
+def test_files_are_skipped_by_uuids_at_paths(module: Any, tmp_path: Path) -> None:
+    for number in (1, 5, 9):
+        rows = pv.from_python([{"a": uuid.UUID(int=number)}, {"b": 2}, {"a": uuid.UUID(int=number + 1)}])
+        (module.write if number == 1 else module.append)(tmp_path, {"v": rows})
+    for where, expected, opened in [
+        (f"$.a:uuid = '{uuid.UUID(int=5)}'", 1, 1),
+        (f"$.a:uuid > '{uuid.UUID(int=5)}'", 3, 2),
+        ("$.a:uuid IS NOT NULL", 6, 3),
+    ]:
+        scan = module.scan(tmp_path, {"a": "$.a:uuid"}, where)
+        assert len(scan.to_table()) == expected
+        assert f"files       {opened} of 3" in str(scan.explain())
+    assert len(pv.sql("SELECT v:a FROM t WHERE v:a IS NOT NULL ORDER BY v:a", t=tmp_path).to_arrow()) == 6

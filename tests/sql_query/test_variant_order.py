@@ -219,6 +219,16 @@ def test_numbers_of_two_types_compare_by_value(layout: str, row: str, tmp_path: 
         assert rows[:2] == [True, None], condition
 
 
+def test_moments_of_a_known_type_are_compared_with_variants() -> None:
+    moments = [dt.date(2026, 1, 2), dt.datetime(2026, 1, 2), dt.datetime(2026, 1, 2, tzinfo=dt.UTC), "2026-01-02", None]
+    values = pv.from_python([{"m": moment, "s": "2026-01-02"} for moment in moments])
+    for kind, row in (("date", 0), ("timestamp_ntz", 1), ("timestamp", 2)):
+        rows = pv.sql(f"SELECT v:m = v:s::{kind} AS answer FROM t", t=values).to_arrow()["answer"].to_pylist()
+        assert rows == [number == row for number in range(4)] + [None]
+        rows = pv.sql(f"SELECT v:m < v:s::{kind} AS answer FROM t", t=values).to_arrow()["answer"].to_pylist()
+        assert rows == [order < [0, 2, 1][row] for order in (0, 2, 1)] + [True, None]
+
+
 def test_a_path_with_one_type_has_that_type(tmp_path: Path) -> None:
     table = _table(TYPED, "shredded", tmp_path)
     found = pv.sql("SELECT v:k, v:n, v:f, v, max(v:n) AS m, sum(v:n) AS s FROM t GROUP BY ALL", t=table).schema

@@ -7,6 +7,7 @@ Batches are written by `kernels.operations.to_json`, rows that the kernels refus
 from __future__ import annotations
 
 from functools import partial
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from parquet_variant.choices import OnConflict
 from parquet_variant.compute.in_slices import joined_slices
 from parquet_variant.compute.null_on_error import readable_storage, text_column, with_fallback_texts
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import check_choice
 from parquet_variant.kernels.buffer_pool import adopt_bytes, release
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations.to_json import QuotedNames, quote_names, write_json_nodes, write_json_rows
@@ -36,6 +38,7 @@ def json_column(array: VariantArray, on_conflict: OnConflict = "error", threads:
 
     Raises `MalformedVariantError` for invalid bytes and `ConflictError` for contradictory shredded columns.
     """
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
     return joined_slices(partial(_json_slice, on_conflict=on_conflict), array, threads)
 
 

@@ -5,7 +5,7 @@ Owns the public operations. `array.storages` converts between layouts; `shreddin
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from parquet_variant.choices import Layout, OnConflict
 from parquet_variant.compute.arrow_input import as_variant_array
 from parquet_variant.compute.in_slices import joined_slices
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.errors import check_choice
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.policies.decision import Policy
@@ -58,6 +59,7 @@ def shred_variant(
     '{"a":1,"b":"x"}'
     """
     schema = ShreddingSchema.of(schema)
+    check_choice("layout", layout, get_args(Layout))
     array = VariantArray.from_variants([array]) if isinstance(array, Variant) else as_variant_array(array)
     if array.layout == layout and (layout == "unshredded" or array.schema == schema):
         return array
@@ -95,6 +97,7 @@ def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: i
     >>> pv.unshred_variant(shredded).to_pylist()
     [{'a': 1, 'b': 2}, 7]
     """
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
     array = as_variant_array(array)
     layout = array.layout
     if layout == "unshredded":

@@ -297,6 +297,9 @@ class IngestRequest:
         policy = request_options.pop("policy", None)
         schema_types |= getattr(policy, "string_types", {})
         readers = file_options.pop("readers", ())
+        readers = (readers,) if isinstance(readers, str) else readers
+        if not isinstance(readers, Iterable):
+            raise bad_option(f"readers is {readers!r}: give duckdb, spark or a list of these")
         if schema is not None and "spark" in readers:
             _check_spark_reads(schema)
         check = ContractCheck.of(file_options.pop("contract", None), file_options.pop("on_violation", "fail"))
@@ -329,7 +332,7 @@ def is_json_path(column: object) -> bool:
     return isinstance(column, str) and column[:2] in ("$.", "$[")
 
 
-def _with_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy | None:
+def _with_readers(policy: Policy | None, readers: Iterable[str]) -> Policy | None:
     """Return the policy with the engines for which paths must be fast to read."""
     if not readers:
         return policy
@@ -337,7 +340,7 @@ def _with_readers(policy: Policy | None, readers: str | Iterable[str]) -> Policy
 
     if policy is not None and not isinstance(policy, AutoPolicy):
         raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
-    return replace(policy or AutoPolicy(), readers=(readers,) if isinstance(readers, str) else tuple(readers))
+    return replace(policy or AutoPolicy(), readers=tuple(readers))
 
 
 def _check_spark_reads(schema: ShreddingSchema) -> None:

@@ -17,6 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.sort_keys import keys_of_number_texts, sort_keys
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.cast_to_variant import cast_to_variant
 from parquet_variant.functions.is_variant_null import is_variant_null
 from parquet_variant.functions.parse_json import parse_json, try_parse_json
 from parquet_variant.functions.schema_of_variant import schema_of_variant, schema_of_variant_agg
@@ -112,6 +113,10 @@ def _with_empty_entries(entries: pa.StructArray, counts: Any) -> tuple[pa.Struct
     return pa.StructArray.from_arrays(parts, ["pos", "key", "value"]), np.maximum(counts, 1)
 
 
+def _sort_keys_of_moments(moments: Any) -> pa.BinaryArray:
+    return sort_keys(cast_to_variant(one_chunk(moments)))
+
+
 FUNCTIONS: dict[str, VariantFunction] = {
     "to_json": VariantFunction(lambda v: _as_plain_string(to_json(column_of(v))), (VARIANT,), "VARCHAR"),
     "is_variant_null": VariantFunction(lambda v: is_variant_null(column_of(v)), (VARIANT,), "BOOLEAN"),
@@ -147,6 +152,9 @@ FUNCTIONS: dict[str, VariantFunction] = {
     "sort_key_of_number": VariantFunction(
         lambda text: keys_of_number_texts(one_chunk(text).cast(pa.string())), ("VARCHAR",), "BLOB"
     ),
+    "sort_key_of_date": VariantFunction(_sort_keys_of_moments, ("DATE",), "BLOB"),
+    "sort_key_of_timestamp": VariantFunction(_sort_keys_of_moments, ("TIMESTAMPTZ",), "BLOB"),
+    "sort_key_of_timestamp_ntz": VariantFunction(_sort_keys_of_moments, ("TIMESTAMP",), "BLOB"),
     "variant_explode": VariantFunction(lambda v: _entries(v, False), (VARIANT,), _ENTRIES),
     "variant_explode_outer": VariantFunction(lambda v: _entries(v, True), (VARIANT,), _ENTRIES),
     "variant_group_array": VariantFunction(_group_array, (f"{VARIANT}[]",), VARIANT),

@@ -54,7 +54,7 @@ class FileStatistics:
         bounds = self.lower if side in ("<", "<=") else self.upper
         if bounds is None:
             return True
-        if bounds.type == pa.uuid():
+        if literal.type == pa.uuid():
             bounds, literal = bounds.cast(pa.binary(16)), literal.cast(pa.binary(16))
         elif pa.types.is_string(bounds.type) or pa.types.is_large_string(bounds.type):
             literal = literal.cast(bounds.type)
@@ -146,7 +146,7 @@ def _typed_bounds(
     The bound is null where there is none or the cast may change the order. The path may hold a NaN where its bound is a
     float or double, since writers may leave NaN out.
     """
-    bounds, nan = pa.nulls(files, target), np.zeros(files, dtype=bool)
+    bounds, nan = pa.nulls(files, _stored(target)), np.zeros(files, dtype=bool)
     for source in sources:
         typed, floating = _bound_at(source, path, target)
         bounds = pc.if_else(bounds.is_null(), typed, bounds)
@@ -159,14 +159,19 @@ def _bound_at(bounds: VariantArray, path: VariantPath, target: pa.DataType) -> t
     try:
         at_path = try_variant_get(bounds, VariantPath((str(path),)), "variant")
         keep, floating = _order_kept(at_path.storage, target)
-        typed = try_variant_get(at_path, "$", target)
-        return pc.if_else(from_numpy(keep), typed, scalar(None, typed.type)).cast(target), floating
+        typed = try_variant_get(at_path, "$", target).cast(_stored(target))
+        return pc.if_else(from_numpy(keep), typed, scalar(None, typed.type)), floating
     except VariantError:
         if len(bounds) == 1:
-            return pa.nulls(1, target), np.zeros(1, dtype=bool)
+            return pa.nulls(1, _stored(target)), np.zeros(1, dtype=bool)
     middle = len(bounds) // 2
     halves = [_bound_at(bounds[part], path, target) for part in (slice(0, middle), slice(middle, None))]
     return pa.concat_arrays([half[0] for half in halves]), np.concatenate([half[1] for half in halves])
+
+
+def _stored(target: pa.DataType) -> pa.DataType:
+    """Return the type of bounds of a type; UUIDs are bytes, since Arrow does not compute with extension types."""
+    return pa.binary(16) if target == pa.uuid() else target
 
 
 def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mask]:

@@ -33,7 +33,7 @@ from parquet_variant.delta.protocol.features import (
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.delta.statistics.stats_table import with_json_stats
-from parquet_variant.errors import DeltaError, TableError, without_secrets
+from parquet_variant.errors import DeltaError, TableError, check_count, without_secrets
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.tables.schema import Field, StructType
 from parquet_variant.tables.storage import Storage, open_storage
@@ -209,6 +209,8 @@ def snapshot(
         return table
     if version is not None and timestamp is not None:
         raise DeltaError("give a version or a timestamp, not both", reason="bad-argument")
+    if version is not None:
+        check_count("version", version)
     storage = open_storage(table, storage_options, allow_outside=allow_outside)
     if timestamp is not None:
         newest = load_snapshot(storage, files=False)

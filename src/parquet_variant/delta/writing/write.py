@@ -19,7 +19,7 @@ from parquet_variant.delta.protocol.schema_merging import merged_metadata
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.identity import IdentityValues, has_identity, refuse_identity
 from parquet_variant.delta.writing.plan_marks import check_planned, with_mark
-from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.errors import DeltaError, TableError, check_choice
 from parquet_variant.tables.row_input import SchemaOption, all_rows, first_rows, schemas_by_column
 from parquet_variant.tables.schema import from_arrow_schema
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES
@@ -217,6 +217,7 @@ def commit_files(
         ``"conflict"`` if the table changed since the files were planned; ``"unplanned-files"``; ``"append-only"``;
         ``"too-many-retries"``.
     """
+    check_choice("mode", mode, ("append", "overwrite"), DeltaError)
     current = writable_snapshot(table, storage_options)
     files = [add if isinstance(add, Add) else with_mark(add) for add in adds]
     if current.has_recorded(txn):

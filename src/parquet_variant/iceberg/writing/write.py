@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError, TableError
+from parquet_variant.errors import IcebergError, TableError, check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, find_table
@@ -115,6 +115,7 @@ def write(
     ...     pv.iceberg.read(folder).to_pylist()
     [{'n': 1}]
     """
+    check_choice("mode", mode, ("replace", "error"), IcebergError)
     asked = TableDefinition.of(partition_by, sort_by, properties, location)
     opened, identifier = find_table(table, catalog, storage_options)
     first, data = first_rows(data)
@@ -286,6 +287,7 @@ def commit_files(
     IcebergError
         As `append`.
     """
+    check_choice("mode", mode, ("append", "overwrite"), IcebergError)
     base = _base_snapshot(table, catalog, branch, storage_options)
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)

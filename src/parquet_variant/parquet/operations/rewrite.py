@@ -10,13 +10,14 @@ import os
 import posixpath
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, Layout, OnConflict
+from parquet_variant.errors import check_choice
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
@@ -109,6 +110,9 @@ def rewrite(
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
     engine = engine or ThreadEngine(threads, progress)
+    if layout is not None:
+        check_choice("layout", layout, get_args(Layout))
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
     WriterOptions.of(write)  # Check options before files are read.
     targets = plan_rewrite(source, dest, filesystem, mode=mode)
     names = (filesystem_of(target, filesystem)[1] for _, target in targets)

@@ -7,14 +7,14 @@ arrays whose schemas differ to `VariantArray`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from pyarrow import fs
 
 from parquet_variant.array.parts import nested_array
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import OnConflict
-from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.errors import VariantError, VariantFileError, check_choice
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, choose_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
@@ -67,6 +67,7 @@ def read(
     ...     pv.parquet.read(folder).to_pylist()
     [{'a': 1}, 2]
     """
+    check_choice("on_conflict", on_conflict, get_args(OnConflict))
     parts: list[VariantArray] = []
     workers = thread_count(threads)
     for parquet_source in locate(source, filesystem):

@@ -10,12 +10,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
+from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.keywords import with_keywords
@@ -396,6 +396,7 @@ def scan(
     {'mag': [5.5]}
     """
     thread_count(threads)
+    check_choice("errors", errors, get_args(Errors))
     sources = tuple(locate(source, filesystem))
     question = Question.of(columns, where)
     typed = question.columns

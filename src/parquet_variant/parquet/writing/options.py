@@ -73,6 +73,8 @@ class WriterOptions:
             raise bad_option(
                 f"row_group_bytes is {self.row_group_bytes!r}: it must be a positive number of bytes", VariantFileError
             )
+        if self.annotation not in (True, False, "shredded"):
+            raise bad_option(f"annotation is {self.annotation!r}: use True, False or 'shredded'", VariantFileError)
         check_choice("writer", self.writer, get_args(Writer), VariantFileError)
         _check_codec(self.compression, self.compression_level)
         object.__setattr__(self, "compression_level", self._level())

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import Layout
+from parquet_variant.errors import check_choice
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.temporaries import sweep_temporaries
 from parquet_variant.keywords import with_keywords
@@ -76,6 +77,7 @@ def write(
     >>> info.rows, info.variants
     (3, (('v',),))
     """
+    check_choice("layout", layout, get_args(Layout))
     columns = {column: data} if isinstance(data, VariantArray) else data
     with VariantWriter(path, **options) as file:
         sweep_temporaries(file.filesystem, [file.path])

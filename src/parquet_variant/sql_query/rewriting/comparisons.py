@@ -122,11 +122,15 @@ class _Side:
         if self.literal is not NO_LITERAL:
             return exp.Anonymous(this="unhex", expressions=[exp.Literal.string(python_sort_key(self.literal).hex())])
         kind = class_of_type(self.values.static_type(self.node))
-        if kind in ("number", "string", "boolean"):
-            name = self.values.rewriter.getter(function=f"sort_key_of_{'number' if kind == 'number' else 'json'}")
+        if kind is not None:
+            form = "json" if kind in ("string", "boolean") else kind
             value = self.value.copy()
-            text = value if kind == "number" else exp.Anonymous(this="to_json", expressions=[value])
-            return exp.Anonymous(this=name, expressions=[exp.cast(text, "TEXT")])
+            if form == "json":
+                value = exp.Anonymous(this="to_json", expressions=[value])
+            if form in ("json", "number"):
+                value = exp.cast(value, "TEXT")
+            name = self.values.rewriter.getter(function=f"sort_key_of_{form}")
+            return exp.Anonymous(this=name, expressions=[value])
         text = written(self.node, self.values.engine)
         raise SqlError(
             f"{text} is compared with a Variant, and its type is not known here: cast the Variant to that type"

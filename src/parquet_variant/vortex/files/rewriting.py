@@ -20,7 +20,7 @@ from parquet_variant.array.capsules import is_named
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
-from parquet_variant.errors import VariantFileError, bad_option, check_choice
+from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
@@ -218,14 +218,13 @@ class _Form:
     @classmethod
     def of(cls, kind: FileFormat, layout: str | None, on_conflict: OnConflict) -> _Form:
         """Check a layout, and return the form; the schema is added later."""
+        check_choice("on_conflict", on_conflict, get_args(OnConflict))
+        if layout is not None:
+            choices = get_args(Layout) if kind == "parquet" else (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
+            check_choice(f"the layout of {kind.title()} files", layout, choices)
         if kind == "parquet":
-            if layout is not None and layout not in get_args(Layout):
-                raise bad_option(f"Parquet has no layout {layout!r}: use one of {', '.join(get_args(Layout))}")
             return cls(layout, None, on_conflict)  # type: ignore[arg-type]
         stored = None if layout is None else _VORTEX_LAYOUTS.get(layout, layout)
-        if stored is not None and stored not in get_args(VortexLayout):
-            choices = (*_VORTEX_LAYOUTS, *get_args(VortexLayout))
-            raise bad_option(f"Vortex has no layout {layout!r}: use one of {', '.join(choices)}")
         return cls("unshredded" if layout == "unshredded" else None, stored, on_conflict)  # type: ignore[arg-type]
 
     def main(self, file: SourceFile, *, json: bool = False) -> Place | None:

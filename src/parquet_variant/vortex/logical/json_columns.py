@@ -16,13 +16,13 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.encoding.cast.forms import is_json_type
-from parquet_variant.errors import JsonError, SchemaError, VariantError
+from parquet_variant.errors import JsonError, SchemaError, VariantError, check_choice
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
-from parquet_variant.vortex.logical.encodings import AnyVariant, EncodingName, encode, encoding_of
+from parquet_variant.vortex.logical.encodings import ENCODINGS, AnyVariant, EncodingName, encode, encoding_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +99,7 @@ def compress_json(
     >>> decompress_json(compress_json(texts, exact=True), exact=True)[7].as_py()
     '{"id": 7}'
     """
+    check_choice("encoding", encoding, ENCODINGS)
     texts = as_arrow(column, pa.string())
     if is_json_type(texts.type):
         texts = texts.storage
