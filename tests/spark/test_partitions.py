@@ -40,16 +40,20 @@ def test_columns_and_paths_partition_and_come_back(frame, spark, tmp_path, form)
         }
 
 
-@pytest.mark.parametrize("form", ["parquet", "delta"])
-def test_a_path_without_values_is_reported_by_the_commit(tmp_path, form):
-    options = {"path": str(tmp_path / form), "format": form, "column": "v", "partitionBy": "day=$.dya:date, k=$.k"}
+@pytest.mark.parametrize("form", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("by", ["day", "other=$.othre:date"])
+def test_a_partition_column_without_values_is_reported_by_the_commit(tmp_path, form, by):
+    options = {"path": str(tmp_path / form), "format": form, "column": "v", "partitionBy": f"{by}, k=$.k"}
     source = pv.spark.VariantDataSource(options)
-    batch = pa.RecordBatch.from_pydict({"v": ['{"day": "2026-01-01", "k": 1}', '{"k": 2}']})
-    writer = source.writer(StructType().add("v", "string"), overwrite=False)
-    with pytest.warns(UserWarning, match="partitionBy=day: .* has no value of type date32") as caught:
-        writer.commit([writer.write(iter([batch]))])
-    assert len(caught) == 1
-    assert pv.sql("SELECT count(*) AS n FROM t WHERE day IS NULL", t=tmp_path / form).to_pylist() == [{"n": 2}]
+    values = {"v": ['{"other": "2026-01-01", "k": 1}', '{"k": 2}'], "day": pa.nulls(2, pa.date32())}
+    name = by.partition("=")[0]
+    for rows in (2, 4):
+        writer = source.writer(StructType().add("v", "string").add("day", "date"), overwrite=False)
+        with pytest.warns(UserWarning, match=f"the partition column '{name}' is null in all 2 rows") as caught:
+            writer.commit([writer.write(iter([pa.RecordBatch.from_pydict(values)]))])
+        assert len(caught) == 1
+        read = pv.sql(f"SELECT count(*) AS n FROM t WHERE {name} IS NULL", t=tmp_path / form)
+        assert read.to_pylist() == [{"n": rows}]
 
 
 def test_a_read_by_paths_takes_partition_columns_along(frame, spark, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -127,6 +127,21 @@ def _warn_of_partitions(
             warnings.warn(
                 f"the partition column {name!r} holds {_HIVE_NULL!r}, the name of the null partition: readers of "
                 "directories return null",
+                stacklevel=4,
+            )
+
+
+def warn_of_null_partitions(values: Mapping[str, Iterable[Any]], rows: int) -> None:
+    """Warn of partition columns that are null in every row of a write of several rows.
+
+    `values`: the partition values of the written files, by column.
+    """
+    if rows < 2:
+        return
+    for name, column in values.items():
+        if all(value is None for value in column):
+            warnings.warn(
+                f"the partition column {name!r} is null in all {rows:,} rows: check the column, or its path and type",
                 stacklevel=4,
             )
 

@@ -31,6 +31,7 @@ from parquet_variant.delta.protocol.table_properties import (
     resolve_properties,
     with_tracking_columns,
 )
+from parquet_variant.delta.writing.plan_marks import warn_of_nulls
 from parquet_variant.delta.writing.write import commit_files
 from parquet_variant.errors import DeltaError, TableError, check_mapping
 from parquet_variant.tables.schema import StructType, check_schema, variant_paths
@@ -144,6 +145,7 @@ def commit_new(
     If another writer created the same table meanwhile, modes ``"append"`` and ``"overwrite"`` commit to that table.
     Raises `DeltaError`: reason ``"exists"``; the caller then removes the files.
     """
+    warn_of_nulls(planned, adds)
     application = None if txn is None else Txn(txn[0], txn[1], now_millis())
     transaction = replace(_creation(planned, "CREATE TABLE AS SELECT"), adds=adds, txn=application)
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -16,6 +15,7 @@ from typing import Any
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, PlanMark, Protocol
 from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.tables.partitions import warn_of_null_partitions
 
 # The key of the mark in the JSON form of an add action, outside of the log.
 _KEY = "parquetVariantPlan"
@@ -79,18 +79,15 @@ def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
                 f"name its path with partition_by",
                 reason="missing-column",
             )
-    _warn_of_nulls(current, adds)
+    warn_of_nulls(current, adds)
 
 
-def _warn_of_nulls(current: Snapshot, adds: Sequence[Add]) -> None:
-    """Warn of a partition column that is null in every row of a larger write."""
-    rows = sum(add.num_records or 0 for add in adds)
-    for field in current.partition_fields if rows > 1 else ():
-        if all(add.partition_values.get(field.physical_name) is None for add in adds):
-            warnings.warn(
-                f"the partition column {field.name!r} is null in all {rows:,} rows: check the column, or its path",
-                stacklevel=4,
-            )
+def warn_of_nulls(current: Snapshot, adds: Sequence[Add]) -> None:
+    """Warn of partition columns of the table that are null in every row of the files."""
+    values = {
+        field.name: [add.partition_values.get(field.physical_name) for add in adds] for field in current.partition_fields
+    }
+    warn_of_null_partitions(values, sum(add.num_records or 0 for add in adds))
 
 
 def _changed_part(current: Snapshot, mark: PlanMark) -> str:

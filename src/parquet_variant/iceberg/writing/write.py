@@ -18,6 +18,8 @@ from parquet_variant.errors import IcebergError, TableError, check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, find_table
+from parquet_variant.iceberg.metadata.manifests import DataFile
+from parquet_variant.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.metadata.updates import assert_schema
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
@@ -28,6 +30,7 @@ from parquet_variant.iceberg.writing.merging import merged_schema
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.summaries import has_batch
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan, plan_write
+from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
 
 
@@ -292,6 +295,7 @@ def commit_files(
     if has_batch(base, batch):
         return CommitResult(base.snapshot_id, committed=False)
     added = tuple(file.file for file in files if file.file.record_count)
+    _warn_of_nulls(base.metadata.spec, added)
     return _committed(base, SnapshotChange(mode, added=added, removes_all=mode == "overwrite", batch=batch))
 
 
@@ -391,8 +395,10 @@ def _base_snapshot(
 
 def _write_and_commit(base: Snapshot, files_plan: IcebergWritePlan, data: Any, change: SnapshotChange) -> CommitResult:
     files = [file for file in files_plan.write_files(data) if file.file.record_count]
+    added = tuple(file.file for file in files)
     with removed_on_failure(base, files):
-        done = _committed(base, replace(change, added=tuple(file.file for file in files)))
+        _warn_of_nulls(files_plan.spec, added)
+        done = _committed(base, replace(change, added=added))
     if not done.committed:
         base.table.files.delete([file.path for file in files])
     return done
@@ -406,6 +412,13 @@ def _committed(base: Snapshot, change: SnapshotChange) -> CommitResult:
         if error.reason != "batch-committed":
             raise
         return CommitResult(newest_snapshot(base.table.refreshed(), base.branch).snapshot_id, committed=False)
+
+
+def _warn_of_nulls(spec: PartitionSpec, files: Sequence[DataFile]) -> None:
+    """Warn of partition fields that are null in every row of the files."""
+    fields = enumerate(spec.fields)
+    values = {f.name: [file.partition[n] for file in files] for n, f in fields if f.transform.name != "void"}
+    warn_of_null_partitions(values, sum(file.record_count for file in files))
 
 
 @contextmanager

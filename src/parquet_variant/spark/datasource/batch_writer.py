@@ -29,6 +29,7 @@ from parquet_variant.spark.datasource.partitioning import Partitioning, appended
 from parquet_variant.spark.frames import Frame
 from parquet_variant.spark.task_errors import one_line
 from parquet_variant.spark.worker_end import QuietEnd
+from parquet_variant.tables.partitions import warn_of_null_partitions
 
 
 @dataclass
@@ -88,7 +89,10 @@ class BatchWriter(_TaskWriter, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks visible together."""
         files = _files(messages)
-        self.partitioning.warn_of_nulls([partition_texts(file.name.split("/")[:-1]) for file in files])
+        partitions = [partition_texts(file.name.split("/")[:-1]) for file in files]
+        rows = sum(message.rows for message in messages if isinstance(message, TaskFiles))
+        values = {name: [texts.get(name) for texts in partitions] for name in self.partitioning.names}
+        warn_of_null_partitions(values, rows)
         self.staging.commit(files)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -49,7 +49,6 @@ class _DeltaTable(TableTaskWriter):
 
     def commit_files(self, files: Sequence[Add], batch: Batch | None) -> bool:
         """See `TableTaskWriter.commit_files`."""
-        self.partitioning.warn_of_nulls([add.partition_values for add in files])
         if self.planned is None:
             return commit_files(self.uri, files, mode=self.mode, txn=batch).committed
         result = commit_new(self.planned, files, self.mode, batch)

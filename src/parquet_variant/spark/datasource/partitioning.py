@@ -6,7 +6,6 @@ into which files the rows go.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -85,20 +84,6 @@ class Partitioning:
             return
         keys: dict[str, pa.Array] = {name: file_columns.pop(name) for name in self.names}
         yield from split_columns(keys, file_columns)
-
-    def warn_of_nulls(self, files: Sequence[Mapping[str, str | None]]) -> None:
-        """Warn about paths that have no value in any row of a write, because of a wrong path or type.
-
-        `files`: the partition values of each file. The warning is written to the standard error of Spark's driver.
-        """
-        for column in self.paths.columns:
-            if files and all(values.get(column.name, "") is None for values in files):
-                warnings.warn(
-                    f"partitionBy={column.name}: {column.path} has no value of type {column.type} in any row, so that "
-                    "all rows are in the null partition; check the path and the type",
-                    UserWarning,
-                    stacklevel=2,
-                )
 
 
 def appended_partitions(dest: str, columns: tuple[str, ...], schema: StructType) -> tuple[str, ...]:
