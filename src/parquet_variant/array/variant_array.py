@@ -79,7 +79,7 @@ class VariantArray:
         refuse_unsound(storage)
         storage = _with_dictionary(in_offsets(storage))
         self._storage = _with_variant_nulls(storage) if layout == "unshredded" else storage
-        self.__dict__.update(layout=layout, fits_files=False)
+        self.__dict__.update(layout=layout, fits_files=False, is_checked=False)
 
     layout: Layout
     """``"unshredded"``, ``"final"``, ``"draft-paths"`` or ``"draft-object"``."""
@@ -87,11 +87,14 @@ class VariantArray:
     fits_files: bool
     """Whether the storage is known to have the shape that files need."""
 
+    is_checked: bool
+    """Whether the typed columns are known to hold only what their types allow, such as strings that are UTF-8."""
+
     def _with_storage(self, storage: pa.StructArray) -> VariantArray:
         """Return an array over rows of this array's storage, without checking it again."""
         made = VariantArray.__new__(VariantArray)
         made._storage = storage
-        made.__dict__.update(layout=self.layout, fits_files=self.fits_files)
+        made.__dict__.update(layout=self.layout, fits_files=self.fits_files, is_checked=self.is_checked)
         return made
 
     # -- construction
@@ -352,15 +355,16 @@ class VariantArray:
         return cls.concat(cls(storage) for storage in import_variant(obj, column))
 
 
-def trusted_array(storage: pa.StructArray, *, fits_files: bool = False) -> VariantArray:
+def trusted_array(storage: pa.StructArray, *, fits_files: bool = False, is_checked: bool = False) -> VariantArray:
     """Return the array over a storage that kernels have just made, without checking its buffers again.
 
     `storage`: a storage in which every valid row has a value. Storages from outside must use the constructor.
     `fits_files`: whether the storage has the shape that files require, as storages made from nodes have.
+    `is_checked`: whether the typed columns hold only what their types allow, as `shred_variant` makes them.
     """
     made = VariantArray.__new__(VariantArray)
     made._storage = _with_dictionary(storage)
-    made.__dict__.update(layout=detect_layout(storage.type), fits_files=fits_files)
+    made.__dict__.update(layout=detect_layout(storage.type), fits_files=fits_files, is_checked=is_checked)
     return made
 
 

@@ -19,13 +19,14 @@ from parquet_variant.array.parts import (
 from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.errors import MalformedVariantError, SchemaError
 from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.kernels.operations import get
+from parquet_variant.kernels.pages.byte_arrays import are_ascii
 from parquet_variant.schema.primitive_types import stored_primitive
 from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
 
 _P = PrimitiveId
 Int64s = npt.NDArray[np.int64]
-_HIGH_BITS = 0x8080808080808080
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 
@@ -125,15 +126,7 @@ def _is_ascii(array: pa.StringArray) -> bool:
         return True
     _, offsets, data = array.buffers()
     stops = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4)
-    first, last, size = int(stops[0]), int(stops[-1]), 0 if data is None else data.size
-    if not 0 <= first <= last <= size or (stops[1:] < stops[:-1]).any():
-        return False
-    if first == last:
-        return True
-    words = first + (last - first) // 8 * 8
-    full_words = np.frombuffer(data, np.uint64, (words - first) // 8, first)
-    last_bytes = np.frombuffer(data, np.uint8, last - words, words)
-    return not (int(np.bitwise_or.reduce(full_words)) & _HIGH_BITS) and not (last_bytes > 127).any()
+    return are_ascii(stops, buffer_address(data), 0 if data is None else data.size)
 
 
 def _number_payloads(array: pa.Array, kind: _P) -> Int64s:

@@ -7,6 +7,7 @@ columns and copies bytes together with the metadata of their row. `shredded_walk
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +84,7 @@ def array_group(array: VariantArray) -> Group:
     is_encoded = index >= 0 and pa.types.is_dictionary(storage.type.field(index).type)
     if array.layout != "final" or not is_encoded or len(storage.field(index).dictionary) > _MOST_REMEMBERED_METADATA:
         return storage_group(storage)
-    return remembered(array, "group", Group.of_storage)
+    return remembered(array, "group", partial(Group.of_storage, is_checked=array.is_checked))
 
 
 def extract_from(

@@ -73,11 +73,12 @@ class Group:
     # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
     is_required: bool
     size: int  # Number of entries.
+    is_checked: bool = False  # Whether the typed columns are known to hold only what their types allow.
     # The fields that paths have reached, by name.
     _fields: dict[str, Group] = field(init=False, default_factory=dict, repr=False)
 
     @classmethod
-    def of_storage(cls, storage: pa.StructArray) -> Group:
+    def of_storage(cls, storage: pa.StructArray, *, is_checked: bool = False) -> Group:
         """Return the top-level values of a storage struct of the final layout.
 
         The struct may be shredded or not, and may lack ``metadata``.
@@ -91,6 +92,7 @@ class Group:
             metadata,
             True,
             len(storage),
+            is_checked,
         )
 
     @property
@@ -121,7 +123,8 @@ class Group:
 
         Raises `MalformedVariantError` for the first entry that its type does not allow.
         """
-        refuse_faulty_slots(self.present_column, self.rows)
+        if not self.is_checked:
+            refuse_faulty_slots(self.present_column, self.rows)
         return self.present_column
 
     def child(self, name: str) -> Group | None:
@@ -135,13 +138,13 @@ class Group:
     def _child_of(self, struct: pa.StructArray) -> Group:
         present = _combine_masks(self.typed_valid(), _valid_mask(struct))
         value, typed = _group_column(struct, "value"), _group_column(struct, "typed_value")
-        return Group(value, typed, present, self.rows, self.metadata, False, self.size)
+        return Group(value, typed, present, self.rows, self.metadata, False, self.size, self.is_checked)
 
     def elements(self, struct: pa.StructArray, parents: Int64s) -> Group:
         """Return the group of list elements; `parents` has the entry of this group that each belongs to."""
         value, typed = _group_column(struct, "value"), _group_column(struct, "typed_value")
         rows = parents if self.rows is None else self.rows[parents]
-        return Group(value, typed, _valid_mask(struct), rows, self.metadata, True, len(struct))
+        return Group(value, typed, _valid_mask(struct), rows, self.metadata, True, len(struct), self.is_checked)
 
     def take(self, positions: Int64s) -> Group:
         """Return the group with the entries at some positions."""

@@ -67,7 +67,7 @@ def shred_variant(
     def shredded(part: VariantArray) -> pa.StructArray:
         return shredded_storage(part.to_unshredded().storage, schema, layout)
 
-    return trusted_array(joined_slices(shredded, array, threads))
+    return trusted_array(joined_slices(shredded, array, threads), is_checked=True)
 
 
 def unshred_variant(array: Any, *, on_conflict: OnConflict = "error", threads: int | None = None) -> VariantArray:

@@ -49,6 +49,15 @@ def plain_texts(at: int, stop: int, offsets: Int32s, target: int) -> tuple[bool,
 
 
 @kernel
+def are_ascii(offsets: ReadOnlyInt32s, data: int, size: int) -> bool:
+    """Return whether texts lie in data of some size, one after the other, and all are ASCII."""
+    first, last, steps = offsets[0], offsets[len(offsets) - 1], 0
+    for i in range(len(offsets) - 1):
+        steps |= offsets[i + 1] - offsets[i]
+    return 0 <= first and last <= size and steps >= 0 and _is_ascii(data + first, last - first)
+
+
+@kernel
 def copy_texts(starts: Int64s, sizes: Int64s, offsets: Int32s, target: int) -> bool:
     """Copy texts one after the other, fill where each starts in the copy, and the last stops; whether all are ASCII."""
     done = 0
