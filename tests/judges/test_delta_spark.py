@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,24 @@ def test_versions_history_restore_and_vacuum(delta_spark: EngineProcess, tmp_pat
     assert delta_spark.sql(f"SELECT count(*), sum(variant_get(v, '$.n', 'bigint')) FROM {both.name}") == [[50, 1725]]
 
 
+def test_vacuum_of_each_side_keeps_what_the_other_reads(delta_spark: EngineProcess, tmp_path: Path) -> None:
+    both = _table(delta_spark, tmp_path, "deletion vectors")
+    delta_spark.sql("SET spark.databricks.delta.retentionDurationCheck.enabled=false")
+    for number, (delete, optimize) in enumerate([(_delete_ours, _optimize_theirs), (_delete_theirs, _optimize_ours)]):
+        both.engine.sql(f"DELETE FROM {both.name} WHERE id = {50 + number}")
+        del both.rows[50 + number]
+        delete(both, 10 * (number + 1))
+        optimize(both, 0)
+        _append_ours(both, number)
+        files = len(list(Path(both.path).rglob("*.parquet")))
+        if number == 0:
+            both.engine.sql(f"VACUUM {both.name} RETAIN 0 HOURS")
+        else:
+            assert pv.delta.vacuum(both.path, retention=timedelta(0), force=True)
+        assert len(list(Path(both.path).rglob("*.parquet"))) < files
+        both.check()
+
+
 def test_tables_of_delta_spark(delta_spark: EngineProcess, tmp_path: Path) -> None:
     path = tmp_path / "theirs"
     delta_spark.sql(
@@ -257,6 +276,24 @@ def test_streams_of_delta_spark_read_our_commits(delta_spark: EngineProcess, tmp
         "query.awaitTermination()\nresult = spark.sql('SELECT count(*) FROM rows').collect()[0][0]"
     )
     assert result == 61
+
+
+def test_our_streams_read_commits_of_delta_spark(delta_spark: EngineProcess, tmp_path: Path) -> None:
+    both = _table(delta_spark, tmp_path, "deletion vectors")
+    pv.delta.delete(both.path, "id < 10")
+    stream = (
+        "spark.dataSource.register(pv.spark.VariantDataSource)\n"
+        f"query = (spark.readStream.format('variant').option('format', 'delta').load({both.path!r})"
+        f".writeStream.format('delta').option('checkpointLocation', {str(tmp_path / 'checkpoint')!r})"
+        f".trigger(availableNow=True).start({str(tmp_path / 'copy')!r}))\nquery.awaitTermination()\nresult = None"
+    )
+    for rows in (50, 52):
+        delta_spark.python(f"import parquet_variant as pv\n{stream}")
+        copy = delta_spark.sql(f"SELECT count(*), count(DISTINCT id) FROM delta.`{tmp_path / 'copy'}`")
+        assert copy == [[rows, rows]]
+        for number in (1, 2):
+            _append_theirs(both, number)
+    assert len(pv.delta.read_table(tmp_path / "copy")) == 52
 
 
 def test_delta_spark_skips_files_by_statistics_of_columns(delta_spark: EngineProcess, tmp_path: Path) -> None:

@@ -358,6 +358,50 @@ def test_a_random_history_of_both(iceberg_spark: IcebergSession, seed: int) -> N
         both.check()
 
 
+def test_each_side_reads_and_restores_snapshots_of_the_other(iceberg_spark: IcebergSession) -> None:
+    both = BothSides(iceberg_spark, "db.snapshots")
+    first = pv.iceberg.write(both.name, both.columns(list(range(60))), **both.options).snapshot_id
+    _delete_theirs(both, 3)
+    assert both.session.engine.sql(f"SELECT count(*) FROM r.{both.name} VERSION AS OF {first}") == [[60]]
+    ours = pv.iceberg.read_table(both.name, snapshot_id=first, **both.options)
+    assert ours.num_rows == 60
+    known = [entry["snapshot_id"] for entry in pv.iceberg.history(both.name, **both.options)]
+    theirs = both.session.engine.sql(f"SELECT snapshot_id FROM r.{both.name}.history ORDER BY made_current_at")
+    assert sorted(known) == sorted(row[0] for row in theirs)
+    both.session.engine.sql(f"CALL r.system.rollback_to_snapshot('{both.name}', {first})")
+    both.columns(list(range(60)))
+    both.check()
+    _append_ours(both, 0)
+    pv.iceberg.rollback(both.name, snapshot_id=first, **both.options)
+    both.keep(lambda number: number < 60)
+    both.check()
+
+
+def test_streams_of_each_side_read_commits_of_the_other(iceberg_spark: IcebergSession, tmp_path: Path) -> None:
+    both = BothSides(iceberg_spark, "db.streamed")
+    pv.iceberg.write(both.name, both.columns(list(range(60))), **both.options)
+    options = {f"catalog.{name}": text for name, text in iceberg_spark.catalog.items()}
+    code = f"""
+import parquet_variant as pv
+spark.dataSource.register(pv.spark.VariantDataSource)
+result = []
+for name, stream in (
+    ("theirs", spark.readStream.format("iceberg").load("r.{both.name}")),
+    ("ours", spark.readStream.format("variant").option("format", "iceberg").options(**{options!r}).load({both.name!r})),
+):
+    query = (
+        stream.selectExpr("id", "to_json(v) AS v").writeStream.format("parquet").trigger(availableNow=True)
+        .option("checkpointLocation", {str(tmp_path)!r} + "/checkpoint-" + name).start({str(tmp_path)!r} + "/" + name)
+    )
+    query.awaitTermination()
+    result.append(sorted(row.id for row in spark.read.parquet({str(tmp_path)!r} + "/" + name).collect()))
+"""
+    for step in (_append_theirs, _append_ours, None):
+        assert iceberg_spark.engine.python(code) == [sorted(both.expected), sorted(both.expected)]
+        if step is not None:
+            step(both, 0)
+
+
 def test_both_work_in_one_session(iceberg_spark: IcebergSession) -> None:
     table = str(iceberg_spark.warehouse / "db" / "one_session")
     pv.iceberg.write(table, rows(range(40)))
