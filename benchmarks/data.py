@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -81,7 +82,11 @@ def data_sets() -> list[DataSet]:
     sets = []
     for name in NAMES:
         packed = _SHARED / f"{name}.ndjson.zst"
-        text = pa.input_stream(packed, compression="zstd").read() if packed.exists() else _events(name, 60_000)
+        if packed.exists():
+            text = pa.input_stream(packed, compression="zstd").read()
+        else:
+            print(f"{packed} is missing: generated events are measured in its place", file=sys.stderr)
+            text = _events(name, 60_000)
         if not text.endswith(b"\n"):
             text += b"\n"
         file = scratch() / f"{name}.ndjson"

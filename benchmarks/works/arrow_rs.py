@@ -70,6 +70,10 @@ def works() -> Iterator[Work]:
                 f"variant_get of ten paths, {form}", data, partial(_ours_get, array, data.paths),
                 partial(_theirs_get, form, len(data.paths)),
             )  # fmt: skip
+        yield _work(
+            "variant_get of ten paths, shredded, read for the first time", data,
+            partial(_first_get, shredded, data.paths), partial(_theirs_get, "shredded", len(data.paths)),
+        )  # fmt: skip
 
 
 def _work(name: str, data: DataSet, ours: Any, theirs: Any) -> Work:
@@ -92,6 +96,11 @@ def _text_bytes(array: Any) -> int:
 
 def _ours_get(array: Any, paths: list[tuple[str, str]]) -> int:
     return sum(len(array) - pv.try_variant_get(array, path, kind).null_count for path, kind in paths)
+
+
+def _first_get(array: Any, paths: list[tuple[str, str]]) -> int:
+    """Read paths from a slice, which remembers nothing of earlier reads of the array."""
+    return _ours_get(array[:], paths)
 
 
 def _theirs_get(form: str, count: int) -> int:
