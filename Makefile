@@ -90,7 +90,7 @@ matrix: $(DEV_STAMP) $(JUDGES_STAMP) ## the core Spark tests with PySpark 4.1 an
 	@$(build)
 	@for version in $(MATRIX); do printf '%s\n' "PySpark $$version"; \
 		python=$(abspath $(JUDGES))/spark$$version/bin/python; test -x $$python || python=$(BIN)/python; \
-		PYTHONPATH=src $$python -m pytest -p no:cacheprovider -q -rs \
+		PYTHONPATH=$(abspath src) $$python -m pytest -p no:cacheprovider -q -rs \
 		-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning $(MATRIX_TESTS) || exit 1; done
 
 lint: $(DEV_STAMP) ## ruff, typos, mypy strict, and the layers' import contracts

@@ -35,7 +35,8 @@ def write_subjects(folder: Path) -> dict[str, Path]:
     """Write one file per trait, and return the files."""
     nanos = pa.array([1], pa.timestamp("ns")).cast(pa.timestamp("ns", "UTC"))
     rows = {
-        "annotated": (pv.parse_json(['{"a": 1}', '{"a": "x"}']), "a bigint"),
+        "annotated": (pv.parse_json(['{"a": 1, "s": "x"}', '{"a": "x"}']), "a bigint, s string"),
+        "nested": (pv.parse_json(['{"o": {"a": 1}, "xs": [1]}', "{}"]), "o struct<a bigint>, xs array<bigint>"),
         "TIME": (pv.from_python([datetime.time(1, 2, 3)]), "time"),
         "NANOS": (pv.cast_to_variant(nanos), "timestamp_nanos"),
         "UUID": (pv.from_python([uuid.UUID(int=5)]), "uuid"),

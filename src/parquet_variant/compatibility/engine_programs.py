@@ -154,15 +154,33 @@ def _with_datafusion(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
 def _with_chdb(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     import chdb
     import pyarrow as pa
+    from pyarrow import parquet
 
     names = ", ".join("`" + name.replace("`", "\\`") + "`" for name in request["columns"])
     tables = []
     for path in request["paths"]:
         query = f"SELECT {names} FROM file({_literal(path)}, Parquet)"
         settings = " SETTINGS output_format_arrow_string_as_string = 0, max_threads = 1, use_hive_partitioning = 0"
-        tables.append(pa.ipc.open_stream(chdb.query(query + settings, "ArrowStream").bytes()).read_all())
+        table = pa.ipc.open_stream(chdb.query(query + settings, "ArrowStream").bytes()).read_all()
+        stored = parquet.read_schema(path)
+        fields = [field.with_type(_with_strings(field.type, stored.field(field.name).type)) for field in table.schema]
+        tables.append(table.cast(pa.schema(fields)))
     table = pa.concat_tables(tables)
     return table, {field.name: str(field.type) for field in table.schema}
+
+
+def _with_strings(kind: Any, stored: Any) -> Any:
+    """Return the type of a column of ClickHouse, whose strings are bytes, with strings where the file has strings."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(stored):
+        return pa.struct(
+            [field.with_type(_with_strings(field.type, stored.field(field.name).type)) for field in kind]
+        )
+    if types.is_list(kind) and types.is_list(stored):
+        return pa.list_(kind.value_field.with_type(_with_strings(kind.value_type, stored.value_type)))
+    return stored if types.is_binary(kind) and types.is_string(stored) else kind
 
 
 def _with_delta_rs(request: dict[str, Any]) -> tuple[Any, dict[str, str]]:

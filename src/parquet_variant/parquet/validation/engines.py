@@ -115,6 +115,10 @@ ENGINE_LIMITS = (
         "chDB 4.4.0: DESCRIBE file('f.parquet')",
     ),
     EngineLimit(
+        "ClickHouse", "nested", "reads a missing object or array as an empty one: its Tuple and Array have no null",
+        "chDB 4.4.0: SELECT v FROM file('f.parquet')",
+    ),
+    EngineLimit(
         "every engine", "draft", "the column has the layout of a draft that no release reads",
         "spark-shredding-draft-1-paths.md and spark-encoding-and-shredding-draft-2 (rewrite with --layout final)",
     ),
@@ -181,6 +185,8 @@ def _group_traits(group: ShreddedGroup) -> list[str]:
         return traits
     if group.typed.is_leaf:
         return traits + [trait.strip("(") for trait in ("TIME(", "NANOS", "UUID") if trait in group.typed.logical]
+    if group.path.segments:
+        traits.append("nested")
     return [*traits, "case_twins"] if not group.typed.is_list and has_case_twins(group.typed) else traits
 
 
