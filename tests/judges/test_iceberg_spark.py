@@ -359,7 +359,7 @@ def test_a_random_history_of_both(iceberg_spark: IcebergSession, seed: int) -> N
 
 
 def test_each_side_reads_and_restores_snapshots_of_the_other(iceberg_spark: IcebergSession) -> None:
-    both = BothSides(iceberg_spark, "db.snapshots")
+    both = BothSides(iceberg_spark, "db.restored")
     first = pv.iceberg.write(both.name, both.columns(list(range(60))), **both.options).snapshot_id
     _delete_theirs(both, 3)
     assert both.session.engine.sql(f"SELECT count(*) FROM r.{both.name} VERSION AS OF {first}") == [[60]]

@@ -175,9 +175,7 @@ def _with_strings(kind: Any, stored: Any) -> Any:
 
     types = pa.types
     if types.is_struct(kind) and types.is_struct(stored):
-        return pa.struct(
-            [field.with_type(_with_strings(field.type, stored.field(field.name).type)) for field in kind]
-        )
+        return pa.struct([field.with_type(_with_strings(field.type, stored.field(field.name).type)) for field in kind])
     if types.is_list(kind) and types.is_list(stored):
         return pa.list_(kind.value_field.with_type(_with_strings(kind.value_type, stored.value_type)))
     return stored if types.is_binary(kind) and types.is_string(stored) else kind

@@ -84,9 +84,8 @@ def check_planned(current: Snapshot, adds: Sequence[Add]) -> None:
 
 def warn_of_nulls(current: Snapshot, adds: Sequence[Add]) -> None:
     """Warn of partition columns of the table that are null in every row of the files."""
-    values = {
-        field.name: [add.partition_values.get(field.physical_name) for add in adds] for field in current.partition_fields
-    }
+    fields = current.partition_fields
+    values = {field.name: [add.partition_values.get(field.physical_name) for add in adds] for field in fields}
     warn_of_null_partitions(values, sum(add.num_records or 0 for add in adds))
 
 
