@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -51,7 +52,7 @@ def _contracts(draw: st.DrawFn) -> pv.Contract:
         rules = draw(_rules())
         if names[-1] != "[*]" and draw(st.booleans()):
             presence = {"required": True} if draw(st.booleans()) else {"presence": 0.25}
-            rules = rules.with_rules(**presence)
+            rules = replace(rules, **presence)
         paths[path] = rules
     if draw(st.booleans()):
         paths[pv.VariantPath()] = draw(_rules())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
 from typing import Any, TypeAlias
@@ -189,16 +189,16 @@ class PathRules:
 
     def rules(self) -> dict[str, Any]:
         """Return the rules that are set, by the names of the parameters."""
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in found.items() if value != _DEFAULTS[name]}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value != _DEFAULTS[name]}
 
     @property
     def active(self) -> tuple[str, ...]:
         """The names of the rules that values can break."""
-        found = set(self.rules())
-        found |= {"type"} if self.types else set()
-        found ^= {"nullable"} & (found if self.allows_null else RULE_NAMES - found)
-        return tuple(name for name in RULES if name in found)
+        names = set(self.rules())
+        names |= {"type"} if self.types else set()
+        names ^= {"nullable"} & (names if self.allows_null else RULE_NAMES - names)
+        return tuple(name for name in RULES if name in names)
 
     def only(self, names: Container[str]) -> PathRules:
         """Return the rules with some names."""
@@ -207,10 +207,6 @@ class PathRules:
         }
         types = self.types if "type" in names else ()
         return PathRules(types=types, nullable="nullable" not in names or self.allows_null, **rules)
-
-    def with_rules(self, **rules: Any) -> PathRules:
-        """Return the rules with some of them replaced."""
-        return replace(self, **rules)
 
     def describe(self, rule: str) -> str:
         """Return what a rule expects, for reports."""

@@ -1,17 +1,14 @@
 """Predictions of what a schema does to data, and their comparison with a file.
 
-Owns predictions by path, their storage with the data, and the comparison. `costs` counts values, `parquet.inspect`
-reports files.
+Owns predictions by path, and the comparison. `costs` counts values, `parquet.inspect` reports files.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from parquet_variant.errors import VariantError
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.costs import typed_count
@@ -123,28 +120,3 @@ def compare(predictions: Iterable[Prediction], actuals: Iterable[Actual]) -> tup
             share = actual.typed / values if values else None
         comparisons.append(Comparison(prediction.path, prediction.typed_share, share))
     return tuple(comparisons)
-
-
-def predictions_to_json(predictions: Iterable[Prediction]) -> str:
-    r"""Return the predictions as text for the metadata of a file, where `inspect` finds it.
-
-    >>> predictions_to_json([Prediction(VariantPath(("a",)), 4, 3)])
-    '{"$[\'a\']": [4, 3]}'
-    """
-    return json.dumps(
-        {str(prediction.path): [prediction.values, prediction.typed] for prediction in predictions}, ensure_ascii=False
-    )
-
-
-def predictions_from_json(text: str) -> tuple[Prediction, ...]:
-    """Return the predictions that `predictions_to_json` wrote.
-
-    Raises `VariantError` for other text (``bad-predictions``).
-    """
-    try:
-        return tuple(
-            Prediction(VariantPath.parse(path), int(values), int(typed))
-            for path, (values, typed) in json.loads(text).items()
-        )
-    except (ValueError, TypeError, AttributeError) as error:
-        raise VariantError(f"invalid predictions in the file metadata: {error}", reason="bad-predictions") from None
