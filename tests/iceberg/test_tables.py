@@ -331,6 +331,17 @@ def test_files_of_other_tables_are_kept(tmp_path: Path) -> None:
         assert pv.iceberg.read_table(tmp_path / name).to_pydict() == {"k": [1, 2]}
 
 
+def test_a_branch_keeps_its_retention_when_it_is_moved_forward(tmp_path: Path) -> None:
+    pv.iceberg.write(tmp_path, {"n": [1]})
+    pv.iceberg.branch(tmp_path, "audit", min_snapshots_to_keep=3, max_snapshot_age_ms=10**9, max_age_ms=10**10)
+    pv.iceberg.append(tmp_path, {"n": [2]})
+    pv.iceberg.fast_forward(tmp_path, "audit", "main")
+    metadata = pv.iceberg.snapshot(tmp_path).metadata
+    moved = metadata.references["audit"]
+    assert moved.snapshot_id == metadata.current_snapshot_id
+    assert (moved.min_snapshots_to_keep, moved.max_snapshot_age_ms, moved.max_ref_age_ms) == (3, 10**9, 10**10)
+
+
 def test_expired_snapshots_take_their_files_along(tmp_path: Path) -> None:
     pv.iceberg.write(tmp_path, events(range(5)))
     pv.iceberg.tag(tmp_path, "kept")

@@ -93,7 +93,7 @@ def check_unchanged(table: LoadedTable, source: Source) -> None:
             reason="table-exists",
             file=table.name,
         )
-    for info in metadata.ancestors(metadata.current_snapshot.id if metadata.current_snapshot else None):
+    for info in metadata.ancestors(metadata.current_snapshot_id):
         if PUBLISHED_VERSION in info.summary:
             return
         if info.operation != "replace":

@@ -6,7 +6,6 @@ statistics as JSON, and the transaction. Leaves the changes themselves to `table
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, load_snapshot, snapshot
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, enabled, has_feature
@@ -226,7 +225,7 @@ class DeltaTable(ChangeableTable[Add]):
     @classmethod
     def open(
         cls,
-        table: str | os.PathLike[str] | Snapshot,
+        table: TableLike,
         storage_options: Mapping[str, str] | None = None,
         txn: tuple[str, int] | None = None,
     ) -> DeltaTable:

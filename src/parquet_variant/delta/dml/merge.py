@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from parquet_variant.delta.dml.changeable import DeltaTable
-from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike
 from parquet_variant.delta.reading.read import read_table
 from parquet_variant.errors import TableError
 from parquet_variant.interop.table_of import table_of
@@ -21,7 +21,7 @@ from parquet_variant.tables.changes.merge_builder import Merge
 
 
 def merge(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     source: Any,
     condition: str,
     *,

@@ -5,7 +5,6 @@ Owns the public operations and the choice of partitions. Leaves the work to `tab
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.file_partitions import partition_keys
 from parquet_variant.delta.dml.changeable import DeltaTable
-from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.log.snapshot import TableLike
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.errors import DeltaError
 from parquet_variant.io.engine import ThreadEngine
@@ -26,7 +25,7 @@ from parquet_variant.tables.row_input import all_rows
 
 
 def replace_where(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     data: Any,
     where: str,
     *,
@@ -72,7 +71,7 @@ def replace_where(
 
 
 def replace_partitions(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     data: Any,
     *,
     storage_options: Mapping[str, str] | None = None,

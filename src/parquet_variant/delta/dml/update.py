@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from parquet_variant.delta.dml.changeable import DeltaTable
-from parquet_variant.delta.log.snapshot import Snapshot
+from parquet_variant.delta.log.snapshot import TableLike
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.tables.changes.operations import update_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
 
 def update(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     updates: Mapping[str, str] | None = None,
     where: str | None = None,
     *,

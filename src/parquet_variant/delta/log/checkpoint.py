@@ -7,7 +7,6 @@ Leaves reading checkpoints to `file_actions`, and removing old log files to `cle
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,7 +21,7 @@ from parquet_variant.delta.data.file_partitions import partition_column
 from parquet_variant.delta.log.cleanup import clean_log
 from parquet_variant.delta.log.file_actions import FILE_SCHEMA
 from parquet_variant.delta.log.segment import LAST_CHECKPOINT, LOG
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot, writable_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot, writable_snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.features import supports
 from parquet_variant.delta.protocol.table_properties import duration_millis
@@ -74,7 +73,7 @@ DEFAULT_RETENTION = "interval 1 week"
 
 
 def checkpoint(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     stats_parsed: bool | None = None,
     storage_options: Mapping[str, str] | None = None,

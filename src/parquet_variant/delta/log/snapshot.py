@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -157,8 +158,12 @@ class Snapshot:
         return f"Snapshot({without_secrets(self.storage.uri)!r}, version={self.version}, files={self.num_files})"
 
 
+# A table as operations take it: a path, a URL, or a snapshot of it.
+TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
+
+
 def snapshot(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     version: int | None = None,
     timestamp: int | str | datetime | None = None,
@@ -218,9 +223,7 @@ def snapshot(
     return load_snapshot(storage, version)
 
 
-def writable_snapshot(
-    table: str | os.PathLike[str] | Snapshot, storage_options: Mapping[str, str] | None = None
-) -> Snapshot:
+def writable_snapshot(table: TableLike, storage_options: Mapping[str, str] | None = None) -> Snapshot:
     """Return the newest version of a table, or a given snapshot, for an operation that writes to the table.
 
     Raises `DeltaError`: as `snapshot`; ``"unsupported-feature"`` if this library may not write the table.

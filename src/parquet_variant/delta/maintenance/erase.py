@@ -192,10 +192,10 @@ def _check_storage(newest: Snapshot) -> None:
 
     Raises `DeltaError`: reason ``"not-erased"``.
     """
-    if left := files_to_remove(newest, now_millis() + 1, tombstones=False):
+    if unnamed := files_to_remove(newest, now_millis() + 1, tombstones=False):
         raise DeltaError(
-            f"{left[0]} is left in the table's directory, although no version names it: erase again when no writer is "
-            "active",
+            f"{unnamed[0]} is left in the table's directory, although no version names it: erase again when no writer "
+            "is active",
             reason="not-erased",
-            file=left[0],
+            file=unnamed[0],
         )

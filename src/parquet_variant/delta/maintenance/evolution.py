@@ -7,7 +7,6 @@ Owns the public operations on a schema, each in one commit. Leaves the allowed t
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names, refuse_added_metadata
 from parquet_variant.delta.protocol.features import check_writable, schema_features, with_features
@@ -30,7 +29,7 @@ _OnField: TypeAlias = "Callable[[Field, tuple[str, ...]], tuple[Field, ...]]"
 
 
 def add_columns(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: pa.Schema | StructType | str,
     *,
     storage_options: Mapping[str, str] | None = None,
@@ -81,7 +80,7 @@ def add_columns(
 
 
 def rename_column(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     old: str,
     new: str,
     *,
@@ -119,9 +118,7 @@ def rename_column(
     return _commit(current, "RENAME COLUMN", parameters, schema, replace(current.metadata, partition_columns=names))
 
 
-def drop_column(
-    table: str | os.PathLike[str] | Snapshot, name: str, *, storage_options: Mapping[str, str] | None = None
-) -> CommitResult:
+def drop_column(table: TableLike, name: str, *, storage_options: Mapping[str, str] | None = None) -> CommitResult:
     """Drop a column. No file is rewritten, so the table must have column mapping.
 
     Parameters
@@ -157,7 +154,7 @@ def drop_column(
 
 
 def widen_column(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     name: str,
     to: str,
     *,

@@ -6,7 +6,6 @@ Owns which files are rewritten together; the commit states ``dataChange=false``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.file_partitions import partition_keys
 from parquet_variant.delta.log.commit import Transaction, commit, removed_unless_committed
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, writable_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, writable_snapshot
 from parquet_variant.delta.maintenance.properties import with_properties, without_feature
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.protocol.features import SHREDDING, has_feature
@@ -69,7 +68,7 @@ class OptimizeResult:
 
 
 def optimize(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     reshred: bool = False,
@@ -147,7 +146,7 @@ def optimize(
 
 
 def drop_shredding(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     file_bytes: int = DEFAULT_FILE_BYTES,
     storage_options: Mapping[str, str] | None = None,

@@ -6,12 +6,11 @@ files to `optimize`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Metadata, Protocol
 from parquet_variant.delta.protocol.column_mapping import with_mode
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names
@@ -24,7 +23,7 @@ from parquet_variant.tables.rules import Rules
 
 
 def set_properties(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     properties: Mapping[str, str | bool | int | None],
     *,
     preview: bool = False,

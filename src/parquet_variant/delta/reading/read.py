@@ -18,7 +18,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.parallel import in_order, thread_count
@@ -47,7 +47,7 @@ PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 
 def read_table(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: Sequence[str] | None = None,
     *,
     version: int | None = None,
@@ -103,7 +103,7 @@ def read_table(
 
 
 def read(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     column: str | None = None,
     *,
     version: int | None = None,

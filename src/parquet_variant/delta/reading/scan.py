@@ -6,7 +6,6 @@ Owns the columns of a data file: deletion vectors, partition columns, column map
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import PLACES, live_rows
@@ -150,7 +149,7 @@ class _FileColumns:
 
 
 def scan(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     *,
@@ -218,7 +217,7 @@ def scan(
 
 
 def extract(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     **options: Any,

@@ -6,14 +6,13 @@ Leaves creating tables to `create`, files to `data_files` and the log to `log.co
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from parquet_variant.delta.log.checkpoint import checkpoint_if_due
 from parquet_variant.delta.log.commit import CommitResult, Transaction, commit, removed_unless_committed
-from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, TableLike, load_snapshot, writable_snapshot
 from parquet_variant.delta.protocol.actions import Add, Txn, now_millis
 from parquet_variant.delta.protocol.schema_merging import merged_metadata
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
@@ -28,7 +27,7 @@ _IDENTITY_RETRIES = 20
 
 
 def append(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     data: Any,
     *,
     txn: tuple[str, int] | None = None,
@@ -105,7 +104,7 @@ def append(
 
 
 def overwrite(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     data: Any,
     *,
     txn: tuple[str, int] | None = None,
@@ -134,7 +133,7 @@ def overwrite(
 
 
 def plan(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     schema: SchemaOption = None,
     file_bytes: int = DEFAULT_FILE_BYTES,
@@ -176,7 +175,7 @@ def plan(
 
 
 def commit_files(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     adds: Iterable[Add | Mapping[str, Any]],
     *,
     mode: Literal["append", "overwrite"] = "append",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.tables.changes.operations import count_rows, delete_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
 
 def delete(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     where: str | None = None,
     *,
     dry_run: bool = False,
@@ -90,7 +89,7 @@ def delete(
 
 
 def table_to_change(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     catalog: CatalogOption,
     branch: str,
     storage_options: Mapping[str, str] | None,

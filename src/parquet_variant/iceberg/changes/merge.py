@@ -17,14 +17,14 @@ from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.changes.delete import table_to_change
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.reading.read import read_table
-from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.tables.changes.merge_builder import Merge
 
 
 def merge(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     source: Any,
     condition: str,
     *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +9,14 @@ from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.changes.delete import table_to_change
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
-from parquet_variant.iceberg.reading.snapshot import Snapshot
+from parquet_variant.iceberg.reading.snapshot import TableLike
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.tables.changes.operations import update_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
 
 def update(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     updates: Mapping[str, str] | None = None,
     where: str | None = None,
     *,

@@ -6,7 +6,6 @@ and `orphans`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from parquet_variant.iceberg.metadata.manifests import ManifestEntry
 from parquet_variant.iceberg.metadata.table_metadata import MAIN, TableMetadata, now_ms
 from parquet_variant.iceberg.metadata.updates import TableChange, Update, assert_ref, change_of
 from parquet_variant.iceberg.reading.deletes import DeleteIndex
-from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.iceberg.writing.manifest_changes import FileKey, file_key
@@ -52,7 +51,7 @@ _PARTITION_SUMMARY = "partitions."
 
 
 def erase(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     where: str,
     *,
     dry_run: bool = False,
@@ -181,10 +180,10 @@ class _ErasingTable(IcebergTable):
 
 def _check_quiet(current: Snapshot) -> None:
     """Refuse to erase while a writer seems to be active, and from tables with branches or tags."""
-    others = sorted(name for name in current.metadata.references if name != MAIN)
-    if others:
+    references = sorted(name for name in current.metadata.references if name != MAIN)
+    if references:
         raise IcebergError(
-            f"the branches and tags {', '.join(others)} keep older snapshots: drop them with "
+            f"the branches and tags {', '.join(references)} keep older snapshots: drop them with "
             "pv.iceberg.drop_reference, or pass force=True (--force)",
             reason="has-references",
             file=current.table.name,

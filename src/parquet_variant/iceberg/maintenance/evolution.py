@@ -6,7 +6,6 @@ change metadata only.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -36,19 +35,17 @@ from parquet_variant.iceberg.metadata.types import (
 )
 from parquet_variant.iceberg.metadata.updates import TableChange, assert_schema, change_of
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json, raw_values, to_json
-from parquet_variant.iceberg.reading.snapshot import Snapshot
-from parquet_variant.iceberg.writing.commit import check_writable
+from parquet_variant.iceberg.reading.snapshot import TableLike
 from parquet_variant.iceberg.writing.create import checked_schema
 from parquet_variant.iceberg.writing.merging import can_promote
 from parquet_variant.iceberg.writing.write import CommitResult
 
-Table = str | os.PathLike[str] | Snapshot
 # Returns the fields that take the place of a struct's fields, by the name of the one that is changed.
 _OnFields = Callable[[tuple[NestedField, ...], str], tuple[NestedField, ...]]
 
 
 def add_columns(
-    table: Table,
+    table: TableLike,
     columns: pa.Schema | Mapping[str, Any],
     *,
     defaults: Mapping[str, Any] | None = None,
@@ -102,7 +99,7 @@ def add_columns(
 
 
 def drop_column(
-    table: Table,
+    table: TableLike,
     name: str,
     *,
     catalog: CatalogOption = None,
@@ -145,7 +142,7 @@ def drop_column(
 
 
 def rename_column(
-    table: Table,
+    table: TableLike,
     old: str,
     new: str,
     *,
@@ -192,7 +189,7 @@ def rename_column(
 
 
 def move_column(
-    table: Table,
+    table: TableLike,
     name: str,
     *,
     after: str | None = None,
@@ -246,7 +243,7 @@ def move_column(
 
 
 def widen_column(
-    table: Table,
+    table: TableLike,
     name: str,
     to: str,
     *,
@@ -308,7 +305,7 @@ def widen_column(
 
 
 def set_default(
-    table: Table,
+    table: TableLike,
     name: str,
     value: Any,
     *,
@@ -357,13 +354,12 @@ def set_default(
 
 
 def _evolved(
-    table: Table,
+    table: TableLike,
     change: Callable[[TableMetadata], Schema],
     catalog: CatalogOption,
     storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         schema = checked_schema(replace(change(metadata), id=max(metadata.schemas) + 1))
         if not schema.fields:
             raise IcebergError("a table needs at least one column", reason="bad-schema")
@@ -380,8 +376,7 @@ def _evolved(
         )
 
     after = change_metadata(table, make_change, catalog, storage_options)
-    current = after.metadata.current_snapshot
-    return CommitResult(None if current is None else current.id)
+    return CommitResult(after.metadata.current_snapshot_id)
 
 
 def _change_fields(schema: Schema, place: tuple[str, ...], change: _OnFields) -> Schema:

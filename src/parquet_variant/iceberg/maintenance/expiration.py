@@ -6,7 +6,6 @@ while it deletes files leaves orphans, never a snapshot without its files.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,11 +23,10 @@ from parquet_variant.iceberg.metadata.updates import (
     assert_uuid,
     change_of,
 )
-from parquet_variant.iceberg.reading.snapshot import Snapshot, to_millis
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
 from parquet_variant.iceberg.writing.commit import check_writable
 from parquet_variant.iceberg.writing.properties import WriteProperties
 
-Table = str | os.PathLike[str] | Snapshot
 _MAX_AGE, _DEFAULT_MAX_AGE = "history.expire.max-snapshot-age-ms", 432_000_000
 _MIN_KEPT, _DEFAULT_MIN_KEPT = "history.expire.min-snapshots-to-keep", 1
 _MAX_REF_AGE, _FOREVER = "history.expire.max-ref-age-ms", 2**63 - 1
@@ -55,7 +53,7 @@ class ExpireResult:
 
 
 def expire_snapshots(
-    table: Table,
+    table: TableLike,
     *,
     older_than: int | str | datetime | None = None,
     retain_last: int | None = None,

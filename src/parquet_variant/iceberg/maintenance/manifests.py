@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import TableLike, snapshot
 from parquet_variant.iceberg.writing.commit import commit_snapshot
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 
@@ -32,7 +31,7 @@ class RewriteManifestsResult:
 
 
 def rewrite_manifests(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     branch: str = MAIN,
     catalog: CatalogOption = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 
 from parquet_variant.errors import IcebergError
@@ -10,26 +9,31 @@ from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange
-from parquet_variant.iceberg.reading.snapshot import Snapshot
-from parquet_variant.iceberg.writing.commit import wait_before_retry
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike
+from parquet_variant.iceberg.writing.commit import check_writable, wait_before_retry
 
 _RETRIES = 10
 
 
 def change_metadata(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     make: Callable[[TableMetadata], TableChange | None],
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
+    *,
+    any_version: bool = False,
 ) -> LoadedTable:
     """Commit a change of a table's metadata and return the table after it.
 
     `make`: returns the change for the newest metadata; None if there is nothing to change.
-    Raises `IcebergError`: reason ``"too-many-retries"``, and as `make`.
+    `any_version`: also change tables that `check_writable` refuses.
+    Raises `IcebergError`: reason ``"too-many-retries"``, and as `check_writable` and `make`.
     """
     loaded = table.table if isinstance(table, Snapshot) else load_table(table, catalog, storage_options)
     message = ""
     for attempt in range(_RETRIES):
+        if not any_version:
+            check_writable(loaded.metadata)
         change = make(loaded.metadata)
         if change is None:
             return loaded

@@ -5,7 +5,6 @@ Owns which files are rewritten together. Rows keep their row ids; the commit cha
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from parquet_variant.iceberg.changes.changeable import IcebergChangePlan
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.reading.deletes import partition_key
 from parquet_variant.iceberg.reading.planning import plan_files
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
@@ -68,7 +67,7 @@ class OptimizeResult:
 
 
 def optimize(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     file_bytes: int | None = None,
     reshred: bool = False,
@@ -207,7 +206,7 @@ def _content(
 
 
 def drop_shredding(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     file_bytes: int | None = None,
     branch: str = MAIN,

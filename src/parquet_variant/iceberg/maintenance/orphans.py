@@ -5,7 +5,6 @@ Owns what is an orphan. A file that a running write has not committed yet looks 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -15,7 +14,7 @@ from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
 from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
 from parquet_variant.iceberg.metadata.table_metadata import now_ms
-from parquet_variant.iceberg.reading.snapshot import Snapshot, to_millis
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
 from parquet_variant.io.filesystems import ICEBERG_METADATA, parent_directories, table_directories
 
 _DEFAULT_AGE_MS = 3 * 24 * 3_600_000
@@ -23,7 +22,7 @@ _KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
 
 
 def remove_orphan_files(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     older_than: int | str | datetime | None = None,
     dry_run: bool = False,

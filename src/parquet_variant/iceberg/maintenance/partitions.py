@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,16 +10,13 @@ from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
 from parquet_variant.iceberg.metadata.table_metadata import TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange, assert_schema, assert_spec, change_of
-from parquet_variant.iceberg.reading.snapshot import Snapshot
-from parquet_variant.iceberg.writing.commit import check_writable
+from parquet_variant.iceberg.reading.snapshot import TableLike
 from parquet_variant.iceberg.writing.create import Names
 from parquet_variant.iceberg.writing.write import CommitResult
 
-Table = str | os.PathLike[str] | Snapshot
-
 
 def set_partitioning(
-    table: Table,
+    table: TableLike,
     partition_by: Names,
     *,
     catalog: CatalogOption = None,
@@ -58,7 +54,6 @@ def set_partitioning(
     names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         spec = spec_of(
             names,
             metadata.schema,
@@ -77,11 +72,12 @@ def set_partitioning(
             requires=[*assert_spec(metadata), *assert_schema(metadata)[1:2]],
         )
 
-    return _result(change_metadata(table, make_change, catalog, storage_options).metadata)
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.current_snapshot_id)
 
 
 def set_sort_order(
-    table: Table,
+    table: TableLike,
     sort_by: Names,
     *,
     catalog: CatalogOption = None,
@@ -118,7 +114,6 @@ def set_sort_order(
     names = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)
         if order.fields == metadata.sort_order.fields:
             return None
@@ -137,9 +132,5 @@ def set_sort_order(
             return change_of(*updates, requires=[requirement])
         return change_of({"action": "set-default-sort-order", "sort-order-id": existing.id}, requires=[requirement])
 
-    return _result(change_metadata(table, make_change, catalog, storage_options).metadata)
-
-
-def _result(metadata: TableMetadata) -> CommitResult:
-    current = metadata.current_snapshot
-    return CommitResult(None if current is None else current.id)
+    after = change_metadata(table, make_change, catalog, storage_options)
+    return CommitResult(after.metadata.current_snapshot_id)

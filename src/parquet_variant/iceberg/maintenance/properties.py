@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,16 +11,13 @@ from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange, assert_uuid, change_of
 from parquet_variant.iceberg.metadata.updates import set_properties as properties_update
-from parquet_variant.iceberg.reading.snapshot import Snapshot
-from parquet_variant.iceberg.writing.commit import check_writable
+from parquet_variant.iceberg.reading.snapshot import TableLike
 from parquet_variant.iceberg.writing.create import checked_properties
 from parquet_variant.iceberg.writing.properties import WriteProperties
 
-Table = str | os.PathLike[str] | Snapshot
-
 
 def set_properties(
-    table: Table,
+    table: TableLike,
     properties: Mapping[str, str],
     *,
     catalog: CatalogOption = None,
@@ -53,7 +49,6 @@ def set_properties(
     checked = checked_properties(properties)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         WriteProperties({**metadata.properties, **checked}).check()
         return change_of(properties_update(checked), requires=assert_uuid(metadata)) if checked else None
 
@@ -61,7 +56,7 @@ def set_properties(
 
 
 def remove_properties(
-    table: Table,
+    table: TableLike,
     names: Iterable[str] | str,
     *,
     catalog: CatalogOption = None,
@@ -93,7 +88,6 @@ def remove_properties(
     removed = [names] if isinstance(names, str) else list(names)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         present = [name for name in removed if name in metadata.properties]
         if not present:
             return None
@@ -103,7 +97,7 @@ def remove_properties(
 
 
 def upgrade(
-    table: Table,
+    table: TableLike,
     *,
     catalog: CatalogOption = None,
     storage_options: Mapping[str, str] | None = None,
@@ -142,4 +136,4 @@ def upgrade(
         updates.append({"action": "upgrade-format-version", "format-version": NEWEST_VERSION})
         return change_of(*updates, requires=assert_uuid(metadata))
 
-    change_metadata(table, make_change, catalog, storage_options)
+    change_metadata(table, make_change, catalog, storage_options, any_version=True)

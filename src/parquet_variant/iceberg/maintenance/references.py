@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -12,15 +12,12 @@ from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
 from parquet_variant.iceberg.metadata.updates import TableChange, assert_ref, change_of, set_reference
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
-from parquet_variant.iceberg.writing.commit import check_writable
+from parquet_variant.iceberg.reading.snapshot import TableLike, snapshot
 from parquet_variant.iceberg.writing.write import CommitResult
-
-Table = str | os.PathLike[str] | Snapshot
 
 
 def branch(
-    table: Table,
+    table: TableLike,
     name: str,
     *,
     snapshot_id: int | None = None,
@@ -67,7 +64,7 @@ def branch(
 
 
 def tag(
-    table: Table,
+    table: TableLike,
     name: str,
     *,
     snapshot_id: int | None = None,
@@ -107,7 +104,7 @@ def tag(
 
 
 def drop_reference(
-    table: Table,
+    table: TableLike,
     name: str,
     *,
     catalog: CatalogOption = None,
@@ -139,7 +136,6 @@ def drop_reference(
     """
 
     def make_change(metadata: TableMetadata) -> TableChange:
-        check_writable(metadata)
         if name == MAIN:
             raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
         if name not in metadata.references:
@@ -150,7 +146,7 @@ def drop_reference(
 
 
 def rollback(
-    table: Table,
+    table: TableLike,
     *,
     snapshot_id: int | None = None,
     timestamp: int | str | datetime | None = None,
@@ -189,36 +185,27 @@ def rollback(
         raise IcebergError("give either snapshot_id= or timestamp=", reason="bad-argument")
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         target = snapshot_id
         if target is None:
             target = snapshot(table, timestamp=timestamp, catalog=catalog, storage_options=storage_options).snapshot_id
         assert target is not None
-        current = metadata.current_snapshot
         metadata.snapshot(target)
-        if current is None or target not in {info.id for info in metadata.ancestors(current.id)}:
+        if target not in {info.id for info in metadata.ancestors(metadata.current_snapshot_id)}:
             raise IcebergError(
                 f"snapshot {target} is not an ancestor of the current one: make a branch of it instead",
                 reason="bad-argument",
             )
-        if target == current.id:
+        if target == metadata.current_snapshot_id:
             return None
-        former = metadata.references[MAIN]
-        moved = Reference(
-            target,
-            "branch",
-            former.min_snapshots_to_keep,
-            former.max_snapshot_age_ms,
-            former.max_ref_age_ms,
-        )
+        moved = replace(metadata.references[MAIN], snapshot_id=target)
         return change_of(set_reference(MAIN, moved), requires=assert_ref(metadata, MAIN))
 
     after = change_metadata(table, make_change, catalog, storage_options)
-    return CommitResult(None if after.metadata.current_snapshot is None else after.metadata.current_snapshot.id)
+    return CommitResult(after.metadata.current_snapshot_id)
 
 
 def fast_forward(
-    table: Table,
+    table: TableLike,
     name: str,
     to: str,
     *,
@@ -256,7 +243,6 @@ def fast_forward(
     """
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         references = metadata.references
         for reference_name in (name, to):
             if reference_name not in references or references[reference_name].type != "branch":
@@ -267,14 +253,14 @@ def fast_forward(
         if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
             raise IcebergError(f"{name!r} has commits that {to!r} has not: merge them first", reason="bad-argument")
         requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
-        return change_of(set_reference(name, Reference(target, "branch")), requires=requires)
+        return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
 
     after = change_metadata(table, make_change, catalog, storage_options)
     return CommitResult(after.metadata.references[name].snapshot_id)
 
 
 def _refer(
-    table: Table,
+    table: TableLike,
     name: str,
     kind: Literal["branch", "tag"],
     snapshot_id: int | None,
@@ -283,12 +269,10 @@ def _refer(
     storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
     def make_change(metadata: TableMetadata) -> TableChange | None:
-        check_writable(metadata)
         former = metadata.references.get(name)
         if former is not None and former.type != kind:
             raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")
-        current = metadata.current_snapshot
-        target = snapshot_id if snapshot_id is not None else None if current is None else current.id
+        target = metadata.current_snapshot_id if snapshot_id is None else snapshot_id
         if target is None:
             raise IcebergError("the table has no snapshot yet: write rows first", reason="unknown-snapshot")
         metadata.snapshot(target)

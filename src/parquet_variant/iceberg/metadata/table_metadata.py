@@ -268,8 +268,14 @@ class TableMetadata:
     @property
     def current_snapshot(self) -> SnapshotInfo | None:
         """The newest snapshot of the main branch; None if the table is empty."""
+        snapshot_id = self.current_snapshot_id
+        return None if snapshot_id is None else self.snapshot(snapshot_id)
+
+    @property
+    def current_snapshot_id(self) -> int | None:
+        """The id of the newest snapshot of the main branch; None if the table is empty."""
         main = self.references.get(MAIN)
-        return None if main is None else self.snapshot(main.snapshot_id)
+        return None if main is None else main.snapshot_id
 
     def snapshot(self, snapshot_id: int) -> SnapshotInfo:
         """Return the snapshot of an id. Raises `IcebergError`: reason ``"unknown-snapshot"``."""

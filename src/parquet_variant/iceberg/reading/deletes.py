@@ -61,10 +61,10 @@ class DeleteIndex:
         index = cls()
         unpartitioned = {spec.id for spec in snapshot.metadata.specs.values() if spec.is_unpartitioned}
         for _, entry in snapshot.live_entries(deletes=True):
-            index._add(entry, unpartitioned)
+            index._add_entry(entry, unpartitioned)
         return index
 
-    def _add(self, entry: ManifestEntry, unpartitioned: set[int]) -> None:
+    def _add_entry(self, entry: ManifestEntry, unpartitioned: set[int]) -> None:
         file = entry.file
         if file.content == Content.EQUALITY_DELETES:
             if file.spec_id in unpartitioned:

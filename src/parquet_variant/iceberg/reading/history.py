@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import TableLike, snapshot
 
 
 def history(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     catalog: CatalogOption = None,
     limit: int | None = None,

@@ -5,7 +5,6 @@ Owns `read_table` and `read`. One file is read in `data_files`, typed paths with
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
@@ -19,14 +18,14 @@ from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType
 from parquet_variant.iceberg.reading.data_files import empty_rows, read_file, with_unshredded
 from parquet_variant.iceberg.reading.planning import plan_files
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.tables.scanning.scan_columns import named_variant
 
 
 def read_table(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: Sequence[str] | None = None,
     *,
     catalog: CatalogOption = None,
@@ -88,7 +87,7 @@ def read_table(
 
 
 def read(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     column: str | None = None,
     *,
     catalog: CatalogOption = None,

@@ -6,7 +6,6 @@ Owns the columns of a data file: delete files, metadata columns, fields that the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +32,7 @@ from parquet_variant.iceberg.reading.data_files import (
 )
 from parquet_variant.iceberg.reading.planning import PlannedFiles, plan_files
 from parquet_variant.iceberg.reading.pruning import QueryColumns
-from parquet_variant.iceberg.reading.snapshot import Snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
@@ -158,7 +157,7 @@ class _FileColumns:
 
 
 def scan(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     *,
@@ -237,7 +236,7 @@ def scan_schema(current: Snapshot) -> shared.StructType:
 
 
 def extract(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     **options: Any,

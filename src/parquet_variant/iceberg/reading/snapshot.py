@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.fork_safety import cached_property
@@ -90,8 +91,12 @@ class Snapshot:
                         yield manifest, entry
 
 
+# A table as operations take it: a path, a URL, a name in a catalog, or a snapshot of it.
+TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
+
+
 def snapshot(
-    table: str | os.PathLike[str] | Snapshot | LoadedTable,
+    table: TableLike | LoadedTable,
     *,
     catalog: CatalogOption = None,
     snapshot_id: int | None = None,

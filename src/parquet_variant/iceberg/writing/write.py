@@ -22,7 +22,7 @@ from parquet_variant.iceberg.metadata.manifests import DataFile
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.metadata.updates import assert_schema
-from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, newest_snapshot, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.commit import check_writable, commit_snapshot
 from parquet_variant.iceberg.writing.create import Names, TableDefinition, new_table, replacement
@@ -151,7 +151,7 @@ def write(
 
 
 def append(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     data: Any,
     *,
     catalog: CatalogOption = None,
@@ -227,7 +227,7 @@ def append(
 
 
 def overwrite(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     data: Any,
     *,
     catalog: CatalogOption = None,
@@ -261,7 +261,7 @@ def overwrite(
 
 
 def commit_files(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     files: Iterable[TableFile],
     *,
     catalog: CatalogOption = None,
@@ -300,7 +300,7 @@ def commit_files(
 
 
 def plan(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     *,
     catalog: CatalogOption = None,
     schema: SchemaOption = None,
@@ -378,7 +378,7 @@ def _inferred_schemas(files_plan: IcebergWritePlan, first: pa.Table, policy: Any
 
 
 def _base_snapshot(
-    table: str | os.PathLike[str] | Snapshot,
+    table: TableLike,
     catalog: CatalogOption,
     branch: str,
     storage_options: Mapping[str, str] | None,
