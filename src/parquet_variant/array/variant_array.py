@@ -375,8 +375,8 @@ def remembered(array: VariantArray, name: str, make: Callable[[pa.StructArray], 
     >>> remembered(array, "rows", len), remembered(array, "rows", lambda storage: 0)
     (2, 2)
     """
-    kept: dict[str, Value] = array.__dict__.setdefault("_remembered", {})
-    return kept[name] if name in kept else kept.setdefault(name, make(array.storage))
+    objects: dict[str, Value] = array.__dict__.setdefault("_remembered", {})
+    return objects[name] if name in objects else objects.setdefault(name, make(array.storage))
 
 
 def checked_arrays(arrays: Iterable[VariantArray]) -> tuple[VariantArray, ...]:

@@ -117,9 +117,9 @@ def compat(
     'struct'
     """
     with copy_of(path) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
-        known = engine_programs.READERS[subject.kind]
-        names = list(known if engines is None else engines)
-        check_names(f"engine for {subject.kind} data", names, known, VariantError)
+        readers = engine_programs.READERS[subject.kind]
+        names = list(readers if engines is None else engines)
+        check_names(f"engine for {subject.kind} data", names, readers, VariantError)
         trial = _Trial(subject, Path(folder), timeout, [sys.executable, *(str(python) for python in pythons)])
         results = []
         for number, engine in enumerate(names):

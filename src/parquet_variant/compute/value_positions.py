@@ -72,15 +72,15 @@ class MetadataDictionaries:
     @cached_property
     def distinct_names(self) -> pa.Array:
         """All distinct names of all metadata."""
-        return pa.array(list(self._numbers[0]), pa.string())
+        return pa.array(list(self._name_table[0]), pa.string())
 
     def name_numbers(self, metas: npt.NDArray[np.int32], ids: Int64s) -> Int64s:
         """Return the positions in `distinct_names` of some ids; -1 for an unreadable name."""
-        _, table, bases = self._numbers
+        _, table, bases = self._name_table
         return table[bases[metas] + ids]
 
     @cached_property
-    def _numbers(self) -> tuple[dict[str, int], Int64s, Int64s]:
+    def _name_table(self) -> tuple[dict[str, int], Int64s, Int64s]:
         numbers: dict[str, int] = {}
         table = [
             -1 if name is None else numbers.setdefault(name, len(numbers)) for names in self.names for name in names

@@ -69,13 +69,14 @@ class ContractCheck:
         """
         counts, reasons, first = ContractCounts(), dict[int, str](), 0
         for tape in tapes:
-            found = check_tape(tape, self.tables)
+            violations = check_tape(tape, self.tables)
             numbers = _shifted(row_number, first)
             counts = counts.merge(
-                found.counts(numbers, file=file, unit=unit, examples=self.examples, values=self.values), self.examples
+                violations.counts(numbers, file=file, unit=unit, examples=self.examples, values=self.values),
+                self.examples,
             )
-            if self.on_violation == "quarantine" and len(found):
-                reasons |= {first + row: reason for row, reason in found.reasons(values=self.values).items()}
+            if self.on_violation == "quarantine" and len(violations):
+                reasons |= {first + row: reason for row, reason in violations.reasons(values=self.values).items()}
             first += tape.rows
         return counts, reasons
 
@@ -91,7 +92,7 @@ class ContractCheck:
         """Raise `ContractError` if the violations have to end the job: a broken presence cannot be quarantined."""
         violations = report.violations
         if self.on_violation == "quarantine":
-            violations = tuple(found for found in violations if found.rule == "presence")
+            violations = tuple(violation for violation in violations if violation.rule == "presence")
         if self.on_violation != "warn" and violations:
             raise contract_error(ContractReport(report.source, report.rows, report.bad_rows, violations))
 
@@ -99,7 +100,8 @@ class ContractCheck:
 def contract_error(report: ContractReport) -> VariantError:
     """Return the error for data that breaks a contract; its `report` has all violations."""
     shown = [
-        f"{found}{f' (first: {found.examples[0]})' if found.examples else ''}" for found in report.violations[:_NAMED]
+        f"{violation}{f' (first: {violation.examples[0]})' if violation.examples else ''}"
+        for violation in report.violations[:_NAMED]
     ]
     more = len(report.violations) - len(shown)
     error = ContractError(

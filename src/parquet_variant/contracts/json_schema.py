@@ -155,44 +155,44 @@ def _read(schema: Any, path: VariantPath, place: str, required: bool, paths: dic
 
 
 def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
-    found: dict[str, Any] = {name: schema[keyword] for keyword, name in _NAMES.items() if keyword in schema}
+    rules: dict[str, Any] = {name: schema[keyword] for keyword, name in _NAMES.items() if keyword in schema}
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else list(types)
     if unknown := [name for name in types if name not in _JSON_TYPES]:
         raise bad_contract(f"unknown type {unknown[0]!r}: use {', '.join(_JSON_TYPES)}")
     nullable: bool | None = "null" in types or None
     if types:
-        found["type"] = [name for name in types if name != "null"] or ["null"]
+        rules["type"] = [name for name in types if name != "null"] or ["null"]
     extra = schema.get("additionalProperties", True)
     if not isinstance(extra, bool):
         raise bad_contract("a contract cannot express the keyword 'additionalProperties' with a schema: use false")
-    found["extra_fields"] = extra
+    rules["extra_fields"] = extra
     if "enum" in schema or "const" in schema:
         allowed = schema.get("enum", [schema.get("const")])
         if not isinstance(allowed, list):
             raise bad_contract(f"enum is {allowed!r}: write a list")
         nullable = (None in allowed and (nullable or not types)) if types or None in allowed else False
-        found["values"] = [value for value in allowed if value is not None]
-        if not found["values"]:
-            del found["values"]
-            found["type"] = ["null"]
+        rules["values"] = [value for value in allowed if value is not None]
+        if not rules["values"]:
+            del rules["values"]
+            rules["type"] = ["null"]
     if "format" in schema:
         formats = {keyword: name for name, keyword in _FORMATS.items()}
         if schema["format"] not in formats:
             raise bad_contract(f"a contract cannot express the format {schema['format']!r}: use pattern")
-        found["format"] = formats[schema["format"]]
-    found["nullable"], found["required"] = nullable, required
+        rules["format"] = formats[schema["format"]]
+    rules["nullable"], rules["required"] = nullable, required
     extension = {name: value for name, value in schema.get(EXTENSION, {}).items() if name != "contract_description"}
     for name in ("min", "max"):
         if name in extension:
             extension[name] = as_bound(name, extension[name])
     if "type" in extension and not extension["type"]:
         del extension["type"]
-        del found["type"]
-        found["nullable"] = False
+        del rules["type"]
+        rules["nullable"] = False
     if any(isinstance(extension.get(name), dt.date) for name in ("min", "max")) or "values" in extension:
         extension |= {"values": [_with_dates(value) for value in extension["values"]]} if "values" in extension else {}
-    return rules_of({**found, **extension})
+    return rules_of({**rules, **extension})
 
 
 def _with_dates(value: Any) -> Any:

@@ -118,16 +118,16 @@ def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
         fields["customProperties"] = custom
     names = list(
         dict.fromkeys(
-            str(below.segments[len(path)])
-            for below in contract.paths
-            if len(below) > len(path) and below.segments[: len(path)] == path.segments
-            and below.segments[len(path)] is not WILDCARD
+            str(inner.segments[len(path)])
+            for inner in contract.paths
+            if len(inner) > len(path) and inner.segments[: len(path)] == path.segments
+            and inner.segments[len(path)] is not WILDCARD
         )
     )  # fmt: skip
     if names:
         fields["properties"] = [SchemaProperty(name=name, **_properties_of(contract, path / name)) for name in names]
     element = path / WILDCARD
-    if any(below.segments[: len(element)] == element.segments for below in contract.paths):
+    if any(inner.segments[: len(element)] == element.segments for inner in contract.paths):
         fields["items"] = SchemaProperty(**_properties_of(contract, element))
         fields.setdefault("logicalType", "array")
         if types is None:
@@ -164,22 +164,22 @@ def from_odcs(document: str, schema: str | None, column: str | None) -> Contract
         raise bad_contract(f"the ODCS document has several schemas: name one of {', '.join(map(str, objects))}")
     if schema is not None and schema not in objects:
         raise bad_contract(f"the ODCS document has no schema {schema!r}: name one of {', '.join(map(str, objects))}")
-    chosen = objects[schema] if schema is not None else next(iter(objects.values()))
+    schema_object = objects[schema] if schema is not None else next(iter(objects.values()))
     paths: dict[VariantPath, PathRules] = {}
-    place = f"schema {chosen.name}"
+    place = f"schema {schema_object.name}"
     if column is not None:
-        columns = {item.name: item for item in chosen.properties or []}
+        columns = {item.name: item for item in schema_object.properties or []}
         if column not in columns:
             raise bad_contract(f"{place} has no property {column!r}: name one of {', '.join(map(str, columns))}")
         _read(columns[column], VariantPath(), place, paths)
-        return Contract(paths, name=model.name, description=chosen.description)
-    _refuse_quality(chosen, place)
-    root = rules_of({"type": "object", **_custom_rules(chosen)})
+        return Contract(paths, name=model.name, description=schema_object.description)
+    _refuse_quality(schema_object, place)
+    root = rules_of({"type": "object", **_custom_rules(schema_object)})
     if root.rules():
         paths[VariantPath()] = root
-    for item in chosen.properties or []:
+    for item in schema_object.properties or []:
         _read(item, VariantPath() / str(item.name), f"{place}/{item.name}", paths)
-    return Contract(paths, name=model.name, description=chosen.description)
+    return Contract(paths, name=model.name, description=schema_object.description)
 
 
 def _refuse_quality(item: Any, place: str) -> None:
@@ -193,35 +193,35 @@ def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, Pat
     for name in ("unique", "primaryKey", "map"):
         if getattr(item, name):
             raise bad_contract(f"{place}: a contract cannot express {name!r}: remove it")
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     if item.logicalType is not None:
         if item.logicalType not in _LOGICAL:
             raise bad_contract(f"{place}: unknown logicalType {item.logicalType!r}: use {', '.join(_LOGICAL)}")
-        found["type"] = item.logicalType
+        rules["type"] = item.logicalType
     for option, value in (item.logicalTypeOptions or {}).items():
         if option == "required":
             continue  # the names of required fields, which the fields have themselves
         if option == "format":
             if value not in _FORMATS.values():
                 raise bad_contract(f"{place}: a contract cannot express the format {value!r}: use pattern")
-            found["format"] = next(name for name, keyword in _FORMATS.items() if keyword == value)
+            rules["format"] = next(name for name, keyword in _FORMATS.items() if keyword == value)
         elif option in _OPTIONS:
-            found[_OPTIONS[option]] = value
+            rules[_OPTIONS[option]] = value
         else:
             raise bad_contract(f"{place}: a contract cannot express the option {option!r}: remove it")
     if item.enum:
-        found["values"] = [entry.value for entry in item.enum if entry.value is not None]
+        rules["values"] = [entry.value for entry in item.enum if entry.value is not None]
     if item.required and path.segments and path.segments[-1] is not WILDCARD:
-        found["required"] = True
+        rules["required"] = True
     if item.description is not None:
-        found["description"] = item.description
+        rules["description"] = item.description
     try:
         custom = _custom_rules(item)
         if custom.get("type") == []:
-            del custom["type"], found["type"]
-        if "type" in {**found, **custom}:
-            found["nullable"] = not item.required
-        paths[path] = rules_of({**found, **custom})
+            del custom["type"], rules["type"]
+        if "type" in {**rules, **custom}:
+            rules["nullable"] = not item.required
+        paths[path] = rules_of({**rules, **custom})
     except VariantError as error:
         raise bad_contract(f"{place}: {error.message}", path=path.shorthand) from None
     for inner in item.properties or []:
@@ -231,12 +231,12 @@ def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, Pat
 
 
 def _custom_rules(item: Any) -> dict[str, Any]:
-    found = {
+    rules = {
         entry.property.removeprefix(_PREFIX): entry.value
         for entry in item.customProperties or []
         if (entry.property or "").startswith(_PREFIX)
     }
     for name in ("min", "max"):
-        if name in found:
-            found[name] = as_bound(name, found[name])
-    return found
+        if name in rules:
+            rules[name] = as_bound(name, rules[name])
+    return rules

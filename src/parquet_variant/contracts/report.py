@@ -154,7 +154,9 @@ class ContractCounts:
             expected = rules.describe(rule)
             violations.append(Violation(path, rule, expected, count.count, count.rows, share, count.examples))
         order = {path: number for number, path in enumerate(contract.paths)}
-        return tuple(sorted(violations, key=lambda found: (order.get(found.path, 0), RULES.index(found.rule))))
+        return tuple(
+            sorted(violations, key=lambda violation: (order.get(violation.path, 0), RULES.index(violation.rule)))
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -201,8 +203,8 @@ class ContractReport:
         return replace(
             self,
             violations=tuple(
-                replace(found, examples=tuple(replace(example, value=None) for example in found.examples))
-                for found in self.violations
+                replace(violation, examples=tuple(replace(example, value=None) for example in violation.examples))
+                for violation in self.violations
             ),
         )
 
@@ -210,12 +212,12 @@ class ContractReport:
         """Return the report with another name for a file, such as a copy of standard input."""
         violations = tuple(
             replace(
-                found,
+                violation,
                 examples=tuple(
-                    replace(example, file=name) if example.file == file else example for example in found.examples
+                    replace(example, file=name) if example.file == file else example for example in violation.examples
                 ),
             )
-            for found in self.violations
+            for violation in self.violations
         )
         return replace(self, source=self.source.replace(file, name), violations=violations)
 
@@ -226,7 +228,7 @@ class ContractReport:
             "ok": bool(self),
             "rows": self.rows,
             "bad_rows": self.bad_rows,
-            "violations": [found.to_dict() for found in self.violations],
+            "violations": [violation.to_dict() for violation in self.violations],
             "evidence": self.evidence,
             "bytes_read": self.bytes_read,
         }
@@ -244,9 +246,9 @@ class ContractReport:
                 f"{self.source}: {count:,} {'rule is' if count == 1 else 'rules are'} broken in {self.bad_rows:,} of "
                 f"{self.rows:,} rows"
             )
-        for found in self.violations:
-            yield f"  {found}"
-            yield from (f"    {example}" for example in found.examples)
+        for violation in self.violations:
+            yield f"  {violation}"
+            yield from (f"    {example}" for example in violation.examples)
         if decided := [f"{count:,} by {source}" for source, count in self.evidence.items() if count]:
             yield f"rules decided: {', '.join(decided)}"
 
@@ -261,11 +263,11 @@ class ContractReport:
             failures=str(len(self.violations)),
             errors="0",
         )
-        for found in self.violations:
-            name = _xml_text(f"{found.path.shorthand} {found.rule}")
+        for violation in self.violations:
+            name = _xml_text(f"{violation.path.shorthand} {violation.rule}")
             case = ElementTree.SubElement(suite, "testcase", classname="contract", name=name)
-            failure = ElementTree.SubElement(case, "failure", type=found.rule, message=_xml_text(str(found)))
-            failure.text = _xml_text("\n".join(map(str, found.examples)))
+            failure = ElementTree.SubElement(case, "failure", type=violation.rule, message=_xml_text(str(violation)))
+            failure.text = _xml_text("\n".join(map(str, violation.examples)))
         if self:
             ElementTree.SubElement(suite, "testcase", classname="contract", name="all rules")
         suites = ElementTree.Element("testsuites")
@@ -275,14 +277,14 @@ class ContractReport:
     def to_github(self) -> str:
         """Return the report as workflow commands of GitHub Actions: one annotation per broken rule."""
         lines = []
-        for found in self.violations:
-            first = found.examples[0] if found.examples else None
+        for violation in self.violations:
+            first = violation.examples[0] if violation.examples else None
             place = ""
             if first is not None and first.file is not None:
                 line = f",line={first.row}" if first.unit == "line" else ""
                 place = f" file={_escaped(first.file, ':,')}{line}"
-            title = _escaped(f"{found.path.shorthand} {found.rule}", ":,")
-            message = "\n".join([str(found), *map(str, found.examples)])
+            title = _escaped(f"{violation.path.shorthand} {violation.rule}", ":,")
+            message = "\n".join([str(violation), *map(str, violation.examples)])
             lines.append(f"::error{place}{',' if place else ' '}title={title}::{_escaped(message)}")
         return "\n".join(lines) if lines else f"::notice title=contract::{_escaped(next(self._lines()))}"
 

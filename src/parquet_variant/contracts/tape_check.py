@@ -127,12 +127,12 @@ class TapeViolations:
             entries = entries[np.argsort(self.rows[entries], kind="stable")]
             first = entries[:examples]
             shown = self._values(first) if values else [None] * len(first)
-            found = tuple(
+            broken_examples = tuple(
                 Example(row if row_number is None else row_number(row), value, file, unit)
                 for row, value in zip(self.rows[first].tolist(), shown, strict=True)
             )
             place = self.tables.paths[key // len(RULES)], RULES[key % len(RULES)]
-            broken[place] = RuleCount(len(entries), len(np.unique(self.rows[entries])), found)
+            broken[place] = RuleCount(len(entries), len(np.unique(self.rows[entries])), broken_examples)
         places = {
             self.tables.paths[number]: _places(self.tape, self.tables, self.kinds, number)
             for number, rule in self.tables.required()
@@ -165,10 +165,10 @@ def check_tape(tape: Tape, tables: RuleTables) -> TapeViolations:
     """Return the violations in a tape."""
     rule_of_path = tables.rule_of_path(tape)
     kinds = np.zeros((len(tables.paths), KINDS), np.int64)
-    found = adopt(
+    violations = adopt(
         *check_nodes(tape.nodes, tape.row_start, rule_of_path, tables.rules, tables.bounds, tables.choices, kinds)
     )
-    rows, nodes, results = found[:, 0], found[:, 1], found[:, 2]
+    rows, nodes, results = violations[:, 0], violations[:, 1], violations[:, 2]
     numbers = rule_of_path[tape.nodes[nodes, 0] >> 16 & 0xFFFFFFFF]
     if (forbidden := numbers == FORBIDDEN).any():
         path_ids = tape.nodes[nodes[forbidden], 0] >> 16 & 0xFFFFFFFF
@@ -191,23 +191,23 @@ def check_tape(tape: Tape, tables: RuleTables) -> TapeViolations:
 def _undecided(nodes: Int64s, rules: PathRules) -> list[tuple[str, Bools]]:
     """Return for each rule that depends on the value, which nodes break it."""
     kinds = nodes[:, 0] & 0xFF
-    found: list[tuple[str, Bools]] = []
+    broken_rules: list[tuple[str, Bools]] = []
     is_string = kinds == KIND.STRING
     if rules.pattern is not None and is_string.any():
         broken = np.zeros(len(nodes), np.bool_)
         texts = _strings(nodes[is_string]).dictionary_encode()
         matches = to_numpy(pc.match_substring_regex(texts.dictionary, rules.pattern))
         broken[is_string] = ~matches[to_numpy(texts.indices)]
-        found.append(("pattern", broken))
+        broken_rules.append(("pattern", broken))
     if rules.values is not None:
         broken = _other_values(nodes, kinds, rules.values)
         if choices_of(rules):
             broken &= ~is_string  # The kernel has decided strings.
-        found.append(("values", broken))
+        broken_rules.append(("values", broken))
     wide = (kinds == KIND.DECIMAL16) | (kinds == KIND.FLOAT) | ((kinds != KIND.STRING) & (nodes[:, 0] >> 8 & 0xFF > 18))
     if wide.any():
-        found += _wide_numbers(nodes, wide, rules)
-    return found
+        broken_rules += _wide_numbers(nodes, wide, rules)
+    return broken_rules
 
 
 def _strings(nodes: Int64s) -> pa.StringArray:
@@ -225,15 +225,15 @@ def _other_values(nodes: Int64s, kinds: Int64s, values: tuple[Any, ...]) -> Bool
     is_string = kinds == KIND.STRING
     if is_string.any():
         allowed = from_bytes([text.encode() for text in texts], pa.large_binary())
-        found = pc.is_in(_strings(nodes[is_string]).cast(pa.large_binary()), value_set=allowed)
-        broken[is_string] = ~to_numpy(found)
+        is_allowed = pc.is_in(_strings(nodes[is_string]).cast(pa.large_binary()), value_set=allowed)
+        broken[is_string] = ~to_numpy(is_allowed)
     is_integer = (kinds >= KIND.INT8) & (kinds <= KIND.INT64)
     broken[is_integer] = ~np.isin(nodes[is_integer, 1], integers)
-    others = np.flatnonzero(~is_string & ~is_integer)
+    remaining = np.flatnonzero(~is_string & ~is_integer)
     keys = {scalar_key(value) for value in values}
-    is_container = kinds[others] >= KIND.ARRAY
-    scalars = scalar_objects(nodes[others])
-    broken[others] = [
+    is_container = kinds[remaining] >= KIND.ARRAY
+    scalars = scalar_objects(nodes[remaining])
+    broken[remaining] = [
         bool(container) or scalar_key(value) not in keys
         for container, value in zip(is_container.tolist(), scalars, strict=True)
     ]

@@ -51,12 +51,12 @@ def dump_yaml(document: Any) -> str:
 
 def plain_rules(rules: PathRules) -> dict[str, Any]:
     """Return the rules that are set as file formats name them: ``type`` is one name or several."""
-    found = rules.rules()
-    types = found.pop("types", ())
+    plain = rules.rules()
+    types = plain.pop("types", ())
     named = {"type": types[0] if len(types) == 1 else types} if types else {}
     if types == ("null",):
-        found.pop("nullable", None)
-    return {**named, **found}
+        plain.pop("nullable", None)
+    return {**named, **plain}
 
 
 def _float_text(value: Decimal) -> str:

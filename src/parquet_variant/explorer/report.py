@@ -123,7 +123,7 @@ class ExploreReport:
             "encoded": [round(sample.bytes * scale) for sample in samples],
             "typed": [None if sample.typed_bytes is None else round(sample.typed_bytes * scale) for sample in samples],
             "reason": [sample.reason for sample in samples],
-            "chosen": [int(sample.chosen) for sample in samples],
+            "chosen": [int(sample.is_typed) for sample in samples],
             "examples": [sample.examples for sample in samples],
         }
 

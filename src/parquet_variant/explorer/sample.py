@@ -57,7 +57,7 @@ class PathSample:
     bytes: int  # Encoded bytes of the values in a residual.
     typed_bytes: int | None = None  # Compressed bytes of a typed column; None if not measured.
     reason: str = ""  # The reason for the decision of the ``auto`` policy.
-    chosen: bool = False  # Whether the ``auto`` policy types the path.
+    is_typed: bool = False  # Whether the ``auto`` policy types the path.
     # Examples by type: number of the row, and JSON.
     examples: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
 
@@ -160,7 +160,7 @@ def sample_of(rows: VariantArray) -> Sample:
         reason = reasons.get(segments[:-1], "") if decision is None else decision.reason
         reasons[segments] = reason
         paths[path] = by_segments[segments] = _of_profile(path_profile, reason)
-        paths[path].chosen = decision is not None and decision.shredded
+        paths[path].is_typed = decision is not None and decision.shredded
         for child in reversed(path_profile.children):
             assert child.segment is not None
             stack.append((child, path / child.segment))
@@ -171,7 +171,7 @@ def sample_of(rows: VariantArray) -> Sample:
     with tempfile.TemporaryDirectory(prefix="parquet-variant-") as folder:
         unshredded, residual = _write_sample(rows, None, Path(folder) / "unshredded.parquet")[:2]
         shredded = unshredded
-        if any(sample.chosen for sample in paths.values()):
+        if any(sample.is_typed for sample in paths.values()):
             shredded = _write_sample(rows, result, Path(folder) / "shredded.parquet")[0]
         if len(paths) <= _MEASURED:
             wide = AutoPolicy(min_row_share=0.0, max_columns=_MEASURED).choose(profile)

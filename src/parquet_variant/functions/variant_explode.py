@@ -109,7 +109,7 @@ def explode(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table
     value_positions.spans()  # raises for truncated values, which would count as scalars below
     offsets, _, elements = value_positions.elements()
     field_offsets, _, ids, fields = value_positions.fields()
-    rows = np.concatenate([_rows(elements), _rows(fields)])
+    rows = np.concatenate([_row_numbers(elements), _row_numbers(fields)])
     starts = np.where(np.diff(offsets) > 0, offsets[:-1], field_offsets[:-1])
     positions = np.concatenate([np.arange(len(elements)), np.arange(len(fields))]) - starts[rows]
     names = fields.dictionaries.distinct_names.take(from_numpy(fields.dictionaries.name_numbers(fields.metas, ids)))
@@ -126,7 +126,7 @@ def explode(array: Any, *, outer: bool, null_on_error: bool = False) -> pa.Table
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _rows(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _row_numbers(value_positions: ValuePositions) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.arange(len(value_positions)) if value_positions.rows is None else value_positions.rows.astype(np.int64)
 
 

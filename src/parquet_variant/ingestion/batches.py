@@ -121,12 +121,12 @@ class _RowTexts:
         """Return the original text of a row, and its error; offsets count from the first byte that is not a space."""
         if row in self.refused:
             return self.refused[row]
-        whole = bytes(self.data[self.starts[row] : self.stops[row]])
+        value_bytes = bytes(self.data[self.starts[row] : self.stops[row]])
         if self.unit != "element":
-            return whole, error
-        text = whole.lstrip(WHITESPACE)
+            return value_bytes, error
+        text = value_bytes.lstrip(WHITESPACE)
         if error.offset is not None:
-            error.offset -= len(whole) - len(text)
+            error.offset -= len(value_bytes) - len(text)
         return text.rstrip(WHITESPACE), error
 
 

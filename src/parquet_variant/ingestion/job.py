@@ -220,7 +220,7 @@ class IngestJob:
         on_error = "quarantine" if request.text.on_error == "fail" else request.text.on_error
         lenient = replace(request.text, on_error=on_error, chunk_bytes=_MIN_SPLIT_BYTES)
         splits = [Split(file) for file in self._files]
-        arrays = [rows.variants for rows in read_arrays(splits, None, lenient) if len(rows)]
+        arrays = [rows for rows in read_arrays(splits, lenient) if len(rows)]
         files = ceil(text_bytes / _MIN_SPLIT_BYTES)
         if len(arrays) <= files:
             return arrays

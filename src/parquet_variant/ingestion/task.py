@@ -247,14 +247,12 @@ class SplitRows:
         )
 
 
-def read_arrays(splits: Sequence[Split], schema: ShreddingSchema | None, text: TextOptions) -> Iterator[TaskRows]:
-    """Yield the rows of some splits, shredded if a schema is set.
+def read_arrays(splits: Sequence[Split], text: TextOptions) -> Iterator[VariantArray]:
+    """Yield the rows of some splits in batches, not shredded.
 
     Raises `JsonError` or `VariantFileError` as `profile_splits` does.
     """
-    for step in steps(splits, text, _shredding(schema)):
-        batch = step()
-        yield TaskRows(batch.result, batch.table, text.json_column)
+    return (_array(step().result) for step in steps(splits, text, _shredding(None)))
 
 
 def first_rows(

@@ -261,7 +261,7 @@ def packer(signature: Signature) -> Callable[[tuple[Any, ...]], array[int]]:
     checks: list[str] = []
     words: list[str] = []
     for number, (_, kind) in enumerate(signature.parameters):
-        _add(f"a{number}", kind, names, checks, words)
+        _add_parameter(f"a{number}", kind, names, checks, words)
     targets = "".join(f"a{number}, " for number in range(len(signature.parameters)))
     layout = "".join(f"{word}, " for word in [*words, *map(str, signature.result_words)])
     source = f"""
@@ -279,18 +279,18 @@ def pack(arguments):
     return pack
 
 
-def _add(value: str, kind: Type, names: dict[str, Any], checks: list[str], words: list[str]) -> None:
+def _add_parameter(value: str, kind: Type, names: dict[str, Any], checks: list[str], words: list[str]) -> None:
     """Add the words of a value, its conditions, and the names that these use."""
     name = f"k{len(names)}"
     if isinstance(kind, RecordType):
         names[name] = kind.record
         checks.append(f"type({value}) is {name}")
         for field, part in kind.fields:
-            _add(f"{value}.{field}", part, names, checks, words)
+            _add_parameter(f"{value}.{field}", part, names, checks, words)
     elif isinstance(kind, tuple):
         checks.append(f"type({value}) is tuple and len({value}) == {len(kind)}")
         for number, part in enumerate(kind):
-            _add(f"{value}[{number}]", part, names, checks, words)
+            _add_parameter(f"{value}[{number}]", part, names, checks, words)
     elif not isinstance(kind, ArrayType):
         words.append(value if kind is int else f"bool({value})")
     elif kind.read_only:

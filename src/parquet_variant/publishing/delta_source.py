@@ -106,9 +106,9 @@ class DeltaSource(Source):
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`."""
-        wanted = {file.location for file in files}
+        locations = {file.location for file in files}
         rows = self.snapshot.files
-        mask = pa.array([self._located(path) in wanted for path in rows["path"].to_pylist()], pa.bool_())
+        mask = pa.array([self._located(path) in locations for path in rows["path"].to_pylist()], pa.bool_())
         described = _Statistics(self.snapshot, columns)
         for add in iter_adds(with_json_stats(rows.filter(mask), self.snapshot.schema)):
             yield described.file(add, self._located(add.path))

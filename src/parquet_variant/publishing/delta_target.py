@@ -187,12 +187,12 @@ def _transaction(
     )
     if current is None:
         return replace(transaction, protocol=planned.protocol, metadata=planned.metadata)
-    kept = {name: value for name, value in current.metadata.configuration.items() if name != _MODE}
+    configuration = {name: value for name, value in current.metadata.configuration.items() if name != _MODE}
     metadata = replace(
         planned.metadata,
         id=current.metadata.id,
         created_time=current.metadata.created_time,
-        configuration={**kept, **planned.metadata.configuration},
+        configuration={**configuration, **planned.metadata.configuration},
     )
     protocol = with_protocol(current.protocol, planned.protocol)
     changes: dict[str, Any] = {"metadata": metadata} if metadata != current.metadata else {}

@@ -77,25 +77,25 @@ class DuckLakeCatalog:
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query, in which `{name}` stands for a table of the catalog."""
-        rows: list[tuple[Any, ...]] = self._connection.execute(self._named(sql), list(values)).fetchall()
+        rows: list[tuple[Any, ...]] = self._connection.execute(self._with_table_names(sql), list(values)).fetchall()
         return rows
 
     def run(self, sql: str, *values: Any) -> None:
         """Run a statement; see `rows`."""
-        self._connection.execute(self._named(sql), list(values))
+        self._connection.execute(self._with_table_names(sql), list(values))
 
     def insert(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows into a table, with a value for each of its columns."""
         if rows:
             marks = ", ".join("?" * len(rows[0]))
-            self._connection.executemany(self._named(f"INSERT INTO {{{table}}} VALUES ({marks})"), rows)
+            self._connection.executemany(self._with_table_names(f"INSERT INTO {{{table}}} VALUES ({marks})"), rows)
 
     @property
     def files_directory(self) -> Path:
         """The directory of files that belong to the catalog."""
         return Path(f"{self.path}.files")
 
-    def _named(self, sql: str) -> str:
+    def _with_table_names(self, sql: str) -> str:
         return sql.format_map({name: f'"{_ALIAS}"."ducklake_{name}"' for name in _TABLES})
 
 

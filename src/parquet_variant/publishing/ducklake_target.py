@@ -143,7 +143,7 @@ class _Publication:
                 reason="table-exists",
             )
         ours = "(SELECT snapshot_id FROM {snapshot_changes} WHERE author = ?)"
-        others = self.catalog.rows(
+        other_files = self.catalog.rows(
             "SELECT path FROM {data_file} WHERE table_id = ? AND end_snapshot IS NULL AND begin_snapshot NOT IN " + ours
             + " UNION ALL SELECT path FROM {data_file} WHERE table_id = ? AND end_snapshot NOT IN " + ours
             + " UNION ALL SELECT path FROM {delete_file} WHERE table_id = ? AND begin_snapshot NOT IN " + ours
@@ -151,10 +151,10 @@ class _Publication:
             *(table_id, _AUTHOR) * 3,
             table_id,
         )  # fmt: skip
-        if others:
+        if other_files:
             raise TableError(
-                f"other writers changed the published table {name} ({others[0][0]}), and publishing would undo it: "
-                f"change the {self.source.format} table instead, and drop the DuckLake table",
+                f"other writers changed the published table {name} ({other_files[0][0]}), and publishing would undo "
+                f"it: change the {self.source.format} table instead, and drop the DuckLake table",
                 reason="changed-copy",
             )
 
@@ -171,11 +171,11 @@ class _Publication:
         return int(rows[0][0])
 
     def _write_columns(self, former: list[ColumnRow]) -> None:
-        wanted = column_rows(self.columns.schema, self.source.location)
-        if wanted == former:
+        rows_of_schema = column_rows(self.columns.schema, self.source.location)
+        if rows_of_schema == former:
             return
-        kept = set(wanted) & set(former)
-        ended = [row.column_id for row in former if row not in kept]
+        unchanged = set(rows_of_schema) & set(former)
+        ended = [row.column_id for row in former if row not in unchanged]
         self.catalog.run(
             "UPDATE {column} SET end_snapshot = ? WHERE table_id = ? AND end_snapshot IS NULL AND column_id IN "
             "(SELECT unnest(?::BIGINT[]))",
@@ -183,7 +183,7 @@ class _Publication:
             self.table_id,
             ended,
         )
-        rows = [row for row in wanted if row not in kept]
+        rows = [row for row in rows_of_schema if row not in unchanged]
         self.catalog.insert(
             "column",
             [
@@ -211,26 +211,26 @@ class _Publication:
         current = self.catalog.rows(
             "SELECT partition_id FROM {partition_info} WHERE table_id = ? AND end_snapshot IS NULL", self.table_id
         )
-        wanted = list(self.columns.partition_ids)
+        column_ids = list(self.columns.partition_ids)
         if current:
             (partition_id,) = current[0]
             rows = self.catalog.rows(
                 "SELECT column_id FROM {partition_column} WHERE partition_id = ? ORDER BY partition_key_index",
                 partition_id,
             )
-            if [row[0] for row in rows] == wanted:
+            if [row[0] for row in rows] == column_ids:
                 return int(partition_id)
             self.catalog.run(
                 "UPDATE {partition_info} SET end_snapshot = ? WHERE partition_id = ?", self.next_snapshot, partition_id
             )
             self._new_schema_version()
-        if not wanted:
+        if not column_ids:
             return None
         partition_id = self._new_catalog_id()
         self.catalog.insert("partition_info", [(partition_id, self.table_id, self.next_snapshot, None)])
         self.catalog.insert(
             "partition_column",
-            [(partition_id, self.table_id, index, number, "identity") for index, number in enumerate(wanted)],
+            [(partition_id, self.table_id, index, number, "identity") for index, number in enumerate(column_ids)],
         )
         self._new_schema_version()
         return partition_id

@@ -132,11 +132,11 @@ class IcebergSource(Source):
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`."""
-        wanted = {file.location for file in files}
+        locations = {file.location for file in files}
         specs = self.snapshot.metadata.specs
         for _, entry in self.snapshot.live_entries(deletes=False):
             file = entry.file
-            if file.path in wanted:
+            if file.path in locations:
                 values = zip(specs[file.spec_id].fields, file.partition, strict=True)
                 partition = tuple(value for f, value in values if f.transform.name != "void")
                 yield replace(file, spec_id=0, partition=partition)

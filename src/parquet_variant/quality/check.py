@@ -127,8 +127,8 @@ class _Result:
         """Record how the rules of a contract were decided."""
         for path, rules in contract.paths.items():
             for name in rules.active:
-                known = self.ways.get((path, name), _FOOTERS)
-                self.ways[path, name] = max(known, way, key=_COST.__getitem__)
+                way_before = self.ways.get((path, name), _FOOTERS)
+                self.ways[path, name] = max(way_before, way, key=_COST.__getitem__)
 
 
 # ---- text

@@ -86,7 +86,7 @@ class _Comparison:
         self.nested: Counter[VariantPath] = Counter()
 
     def findings(self) -> list[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         paths = sorted({*self.before.paths, *self.after.paths}, key=_depth_first)
         for path in paths:
             if any(is_within(path, ignored) for ignored in self.thresholds.ignore):
@@ -95,10 +95,10 @@ class _Comparison:
             if outer is not None:
                 self.nested[self.explained[outer]] += 1
                 continue
-            found += self._at(path)
-        return [replace(finding, nested=self.nested[finding.path]) for finding in found]
+            findings += self._findings_at(path)
+        return [replace(finding, nested=self.nested[finding.path]) for finding in findings]
 
-    def _at(self, path: VariantPath) -> Iterator[Finding]:
+    def _findings_at(self, path: VariantPath) -> Iterator[Finding]:
         old, new = self.before.paths.get(path), self.after.paths.get(path)
         if old is None or new is None:
             missing = self._one_sided(path, old, new)
@@ -193,9 +193,9 @@ class _Comparison:
         self, old: PathSummary, new: PathSummary, mine: Mapping[str, int], theirs: Mapping[str, int], name: str
     ) -> bool:
         """Return whether a type that one side lacks is not just missing from a sample."""
-        for side, types, others in ((old, mine, theirs), (new, theirs, mine)):
+        for side, types, other_types in ((old, mine, theirs), (new, theirs, mine)):
             if side.evidence == "sample" and not types.get(name):
-                return (1 - _share(others, name)) ** sum(types.values()) <= _CHANCE
+                return (1 - _share(other_types, name)) ** sum(types.values()) <= _CHANCE
         return True
 
     def _differs(self, counts: tuple[int, int], totals: tuple[int, int]) -> bool:
@@ -295,8 +295,8 @@ def _comparable_types(old: Mapping[str, int], new: Mapping[str, int]) -> tuple[d
         return sides
     combined = []
     for side in sides:
-        others = {name: count for name, count in side.items() if name not in _NUMBERS}
-        combined.append({"number": sum(side.get(name, 0) for name in _NUMBERS)} | others)
+        other_types = {name: count for name, count in side.items() if name not in _NUMBERS}
+        combined.append({"number": sum(side.get(name, 0) for name in _NUMBERS)} | other_types)
     return combined[0], combined[1]
 
 

@@ -114,9 +114,9 @@ def contract(
     inferred = Contract(paths, name=name)
     # A rule that was removed can hide another one, so the data is checked until it satisfies the contract.
     while not (report := check(opened, inferred, values=False, examples=0, threads=threads)):
-        for found in report.violations:
-            left = [rule for rule in inferred.rules(found.path).active if rule != found.rule]
-            paths[found.path] = inferred.rules(found.path).only(left)
+        for violation in report.violations:
+            remaining = [rule for rule in inferred.rules(violation.path).active if rule != violation.rule]
+            paths[violation.path] = inferred.rules(violation.path).only(remaining)
             inferred = Contract(paths, name=name)
     return inferred
 
@@ -135,46 +135,46 @@ def _rules(
 ) -> Iterator[tuple[VariantPath, PathRules]]:
     """Yield the rules of every path that is not inside a map."""
     maps = _maps(summary)
-    for path, found in summary.paths.items():
-        if found.count and not any(VariantPath(path.segments[:size]) in maps for size in range(len(path))):
-            yield path, _path_rules(path, found, summary, details.get(path, _StringDetails()), level, path in maps)
+    for path, part in summary.paths.items():
+        if part.count and not any(VariantPath(path.segments[:size]) in maps for size in range(len(path))):
+            yield path, _path_rules(path, part, summary, details.get(path, _StringDetails()), level, path in maps)
 
 
 def _maps(summary: Summary) -> set[VariantPath]:
     fields: dict[VariantPath, list[float]] = {}
-    for path, found in summary.paths.items():
+    for path, part in summary.paths.items():
         if path.segments and path.segments[-1] is not WILDCARD:
-            fields.setdefault(path.parent, []).append(found.share)
+            fields.setdefault(path.parent, []).append(part.share)
     return {
         path for path, shares in fields.items() if len(shares) > _MAP_FIELDS and sum(shares) / len(shares) < _MAP_SHARE
     }
 
 
 def _path_rules(
-    path: VariantPath, found: PathSummary, summary: Summary, details: _StringDetails, level: ContractLevel, is_map: bool
+    path: VariantPath, part: PathSummary, summary: Summary, details: _StringDetails, level: ContractLevel, is_map: bool
 ) -> PathRules:
-    of_types = type_rules(found.types)
+    of_types = type_rules(part.types)
     if level == "loose":
         return of_types
     types = of_types.types
     rules: dict[str, Any] = {"types": types, "nullable": of_types.nullable}
     is_element = bool(path.segments) and path.segments[-1] is WILDCARD
     if not is_element:
-        is_everywhere = found.share >= 1 if path.segments else not summary.null_rows
+        is_everywhere = part.share >= 1 if path.segments else not summary.null_rows
         if is_everywhere:
             rules["required"] = True
-        elif level == "strict" and path.segments and (share := math.floor(found.share * 100) / 100):
+        elif level == "strict" and path.segments and (share := math.floor(part.share * 100) / 100):
             rules["presence"] = share
-    rules |= _range(found, level)
+    rules |= _range(part, level)
     if "string" in types:
         rules |= {"format": details.format, "pattern": details.pattern}
     if types == ("string",):
         rules["values"] = details.values
-        if level == "strict" and details.values is None and found.string_range is not None:
+        if level == "strict" and details.values is None and part.string_range is not None:
             # A character has at least one byte.
-            rules |= {"min_length": min(found.string_range[0], 1), "max_length": found.string_range[1]}
-    if level == "strict" and "array" in types and found.array_range is not None:
-        rules |= {"min_items": found.array_range[0], "max_items": found.array_range[1]}
+            rules |= {"min_length": min(part.string_range[0], 1), "max_length": part.string_range[1]}
+    if level == "strict" and "array" in types and part.array_range is not None:
+        rules |= {"min_items": part.array_range[0], "max_items": part.array_range[1]}
     if level == "strict" and "object" in types and not is_map:
         rules["extra_fields"] = False
     return PathRules(
@@ -198,15 +198,15 @@ def type_rules(types: Mapping[Any, int]) -> PathRules:
 _ZERO = ("min", "max", "max_length", "max_items", "extra_fields")
 
 
-def _range(found: PathSummary, level: ContractLevel) -> dict[str, Any]:
+def _range(part: PathSummary, level: ContractLevel) -> dict[str, Any]:
     """Return the bounds; only of one kind of value, because a rule has one."""
-    kinds = [bounds for kind, bounds in found.ranges.items() if kind != "timestamp_ntz"]
-    if len(found.ranges) != 1 or not kinds:
+    kinds = [bounds for kind, bounds in part.ranges.items() if kind != "timestamp_ntz"]
+    if len(part.ranges) != 1 or not kinds:
         return {}
     low, high = kinds[0]
     if level == "strict":
         return {"min": low, "max": high}
-    return {"min": 0} if "number" in found.ranges and low >= 0 else {}
+    return {"min": 0} if "number" in part.ranges and low >= 0 else {}
 
 
 def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _StringDetails]:
@@ -215,14 +215,14 @@ def _details(summary: Summary, level: ContractLevel) -> dict[VariantPath, _Strin
         return {}
     profile = Profile()
     strings: dict[VariantPath, list[pa.Array]] = {}
-    chosen = [path for path, found in summary.paths.items() if found.types.get("string") and not path.has_wildcard]
+    paths = [path for path, values in summary.paths.items() if values.types.get("string") and not path.has_wildcard]
     for batch in summary.example_batches(_ROWS):
         profile = profile.merge(Profile.of_array(batch.values))
-        for path in chosen:
-            found = try_variant_get(batch.values, path, "string")
-            strings.setdefault(path, []).append(pc.unique(pa.array(found).drop_null()))
+        for path in paths:
+            texts = try_variant_get(batch.values, path, "string")
+            strings.setdefault(path, []).append(pc.unique(pa.array(texts).drop_null()))
     details = {}
-    for path in chosen:
+    for path in paths:
         figures = profile.get(path)
         if figures is None:
             continue

@@ -60,11 +60,11 @@ class _Search:
     missing: Segment | None
     types: frozenset[str] | None
     matches: Callable[[Variant], bool]
-    found: list[Example]
+    rows: list[Example]
 
     @property
     def is_done(self) -> bool:
-        return len(self.found) >= _EXAMPLES
+        return len(self.rows) >= _EXAMPLES
 
 
 def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) -> list[Finding]:
@@ -76,8 +76,8 @@ def with_examples(findings: Sequence[Finding], before: Summary, after: Summary) 
     for search in searches:
         summary = before if search.side == "before" else after
         is_whole = summary.sample is None or not any(is_within(path, search.path) for path in summary.sample.omitted)
-        examples[search.number] += (one if is_whole else replace(one, value=None) for one in search.found)
-    return [replace(finding, examples=tuple(found)) for finding, found in zip(findings, examples, strict=True)]
+        examples[search.number] += (one if is_whole else replace(one, value=None) for one in search.rows)
+    return [replace(finding, examples=tuple(rows)) for finding, rows in zip(findings, examples, strict=True)]
 
 
 # ---- what to search
@@ -122,8 +122,8 @@ def _outside(other: PathSummary) -> Callable[[Variant], bool]:
         bounds = other.ranges.get(_RANGE_KINDS.get(name, name))
         if bounds is None:
             return False
-        low, high, found = (_comparable(bound) for bound in (*bounds, value.to_python()))
-        return not low <= found <= high
+        low, high, number = (_comparable(bound) for bound in (*bounds, value.to_python()))
+        return not low <= number <= high
 
     return is_outside
 
@@ -142,12 +142,12 @@ def _find(searches: Sequence[_Search], summary: Summary) -> None:
             return
         for search in open_searches:
             if search.missing is None or not rows.path.segments:
-                search.found += islice(_matching(rows, search), _EXAMPLES - len(search.found))
+                search.rows += islice(_matching(rows, search), _EXAMPLES - len(search.rows))
 
 
 def _all_rows(summary: Summary) -> Iterator[_Rows]:
-    for file, found in summary.proof.residuals if summary.proof is not None else ():
-        yield _Rows(found.values, file, found.rows, found.path)
+    for file, residual in summary.proof.residuals if summary.proof is not None else ():
+        yield _Rows(residual.values, file, residual.rows, residual.path)
     for batch in summary.example_batches():
         numbers = np.arange(batch.first_row, batch.first_row + len(batch.values), dtype=np.int64)
         yield _Rows(batch.values, batch.file, numbers, VariantPath())

@@ -116,7 +116,7 @@ def figures_of(summary: PathSummary) -> dict[str, Any]:
         "share": summary.share,
         "nulls": summary.nulls,
         "types": dict(summary.types),
-        "ranges": {kind: [_plain(bound) for bound in bounds] for kind, bounds in summary.ranges.items()},
+        "ranges": {kind: [_json_bound(bound) for bound in bounds] for kind, bounds in summary.ranges.items()},
         "distinct": summary.distinct,
         "distinct_of": summary.detail_count,
         "mean_string_bytes": summary.mean_string_bytes,
@@ -126,7 +126,7 @@ def figures_of(summary: PathSummary) -> dict[str, Any]:
     }
 
 
-def _plain(bound: Any) -> Any:
+def _json_bound(bound: Any) -> Any:
     return bound if isinstance(bound, int | float) and isfinite(bound) else str(bound)
 
 

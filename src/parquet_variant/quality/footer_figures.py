@@ -102,9 +102,9 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     `residual_limit`: number of bytes of residual columns to read at most; the smallest are read.
     """
     result = FooterFigures()
-    chosen = evenly(data.files, _MAX_FILES)
-    result.is_complete = len(chosen) == len(data.files)
-    for source in chosen:
+    sources = evenly(data.files, _MAX_FILES)
+    result.is_complete = len(sources) == len(data.files)
+    for source in sources:
         footer = read_footer(source)
         result.footer_bytes += footer.size
         if not _has_column(footer.schema, data.column):
@@ -133,13 +133,13 @@ def _affordable(files: Sequence[FileFacts], limit: int) -> tuple[frozenset[Varia
     for facts in files:
         sizes.update(residual_sizes(facts))
         dictionaries += dictionary_bytes(facts) if any(open_paths(facts)) else 0
-    total, chosen = dictionaries, set[VariantPath]()
+    total, paths = dictionaries, set[VariantPath]()
     for path, size in sorted(sizes.items(), key=lambda entry: entry[1]):
         if total + size > limit:
             break
         total += size
-        chosen.add(path)
-    return frozenset(chosen), total if chosen else 0
+        paths.add(path)
+    return frozenset(paths), total if paths else 0
 
 
 def _has_column(schema: SchemaNode, column: str) -> bool:
@@ -159,10 +159,10 @@ def _add_file(result: FooterFigures, facts: FileFacts) -> None:
             if not is_complete or not _holds_fields(group) or group.typed != _places(facts, path):
                 unproved.add(path)
         add_all(result.figures, [(path, figures)])
-    for found in read_residuals(facts, read):
-        result.residuals.append((facts.footer.source.path, found))
-        if not _add_residual(result.figures, found, facts.groups[found.path]):
-            unproved.add(found.path)
+    for residual in read_residuals(facts, read):
+        result.residuals.append((facts.footer.source.path, residual))
+        if not _add_residual(result.figures, residual, facts.groups[residual.path]):
+            unproved.add(residual.path)
     result.coverages.add(_Coverage(frozenset(facts.groups), frozenset(unproved), frozenset(unknown_below)))
 
 
@@ -174,17 +174,17 @@ def _places(facts: FileFacts, path: VariantPath) -> int | None:
     return parent.elements if path.segments[-1] is WILDCARD else parent.typed
 
 
-def _add_residual(figures: dict[VariantPath, PathFigures], found: ResidualValues, group: GroupFacts) -> bool:
+def _add_residual(figures: dict[VariantPath, PathFigures], residual: ResidualValues, group: GroupFacts) -> bool:
     """Add the figures of values in a ``value`` column; return False if they contradict the typed columns."""
-    parts = ValueFigures.of_array(found.values).by_path(found.path)
+    parts = ValueFigures.of_array(residual.values).by_path(residual.path)
     objects = 0
-    if _holds_fields(group) and found.path in parts:
+    if _holds_fields(group) and residual.path in parts:
         # An object next to a shredded object has its other fields, and is not another value.
-        objects = parts[found.path].types.pop("object", 0)
+        objects = parts[residual.path].types.pop("object", 0)
     for path, part in parts.items():
-        if found.path.has_wildcard or path.has_wildcard:
+        if residual.path.has_wildcard or path.has_wildcard:
             part.rows = None
-        elif path == found.path:
+        elif path == residual.path:
             part.rows = part.count
     add_all(figures, parts.items())
     return group.typed is None or objects <= group.typed

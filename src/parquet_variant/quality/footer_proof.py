@@ -114,7 +114,9 @@ class FooterProof:
         if group.residual is Residual.OPEN or group.stored is None:
             return False
         return not any(
-            inner.typed != 0 or inner.stored != 0 for name, inner in self._fields(path) if name not in self._named(path)
+            inner.typed != 0 or inner.stored != 0
+            for name, inner in self._fields(path)
+            if name not in self._field_names(path)
         )
 
     def _fields(self, path: VariantPath) -> Iterator[tuple[str, GroupFacts]]:
@@ -122,7 +124,7 @@ class FooterProof:
             if len(inner) == len(path) + 1 and inner.parent == path and isinstance(inner.segments[-1], str):
                 yield inner.segments[-1], group
 
-    def _named(self, path: VariantPath) -> set[str]:
+    def _field_names(self, path: VariantPath) -> set[str]:
         """Return the fields of a path that the contract names."""
         size = len(path)
         return {
@@ -171,13 +173,13 @@ class FooterProof:
 
     def without(self, paths: Container[VariantPath]) -> FooterProof:
         """Return the proof with the open rules of some paths decided."""
-        rest = copy(self)
-        rest.open_rules = {path: names for path, names in self.open_rules.items() if path not in paths}
-        return rest
+        proof = copy(self)
+        proof.open_rules = {path: names for path, names in self.open_rules.items() if path not in paths}
+        return proof
 
     def string_columns(self, row_group: int) -> dict[VariantPath, SchemaNode]:
         """Return the columns with a dictionary that hold only strings, whose open rules the distinct values decide."""
-        found = {}
+        columns = {}
         chunks = self._facts.footer.metadata.row_group(row_group)
         for path, names in self.open_rules.items():
             group = self._facts.groups.get(path)
@@ -187,18 +189,18 @@ class FooterProof:
                 continue
             chunk = chunks.column(typed.leaf)
             if chunk.has_dictionary_page and set(chunk.encodings) <= _DICTIONARY_ENCODINGS:
-                found[path] = typed
-        return found
+                columns[path] = typed
+        return columns
 
     def leaves(self) -> list[SchemaNode]:
         """Return the columns that decide the rules that the footer does not prove."""
-        found: dict[str, SchemaNode] = {}
+        columns: dict[str, SchemaNode] = {}
         for path, names in self.open_rules.items():
             for leaf in self._leaves_of(path, names):
-                found[leaf.dotted] = leaf
+                columns[leaf.dotted] = leaf
         if (metadata := self._facts.column.node.child("metadata")) is not None:
-            found[metadata.dotted] = metadata
-        return list(found.values())
+            columns[metadata.dotted] = metadata
+        return list(columns.values())
 
     def _leaves_of(self, path: VariantPath, names: tuple[str, ...]) -> Iterator[SchemaNode]:
         outer = self._outer(path)
@@ -215,7 +217,7 @@ class FooterProof:
         yield min(typed.leaves(), key=self._size)
         if outer == path and "extra_fields" in names:
             for name, inner in self._fields(path):
-                if name not in self._named(path):
+                if name not in self._field_names(path):
                     yield from inner.group.group.leaves()
 
     def _size(self, leaf: SchemaNode) -> int:

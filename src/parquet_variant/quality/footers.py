@@ -166,8 +166,8 @@ def file_facts(footer: FileFooter, column: str) -> FileFacts | None:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if len(known_counts) == len(counts) else None
 
 
 class _Levels:
@@ -181,15 +181,15 @@ class _Levels:
             child = at.child(name)
             assert child is not None
             at = child
-            definition, repetition = _below(at, definition, repetition)
-        self._add(at, definition, repetition)
+            definition, repetition = _child_levels(at, definition, repetition)
+        self._add_levels(at, definition, repetition)
 
-    def _add(self, node: SchemaNode, definition: int, repetition: int) -> None:
+    def _add_levels(self, node: SchemaNode, definition: int, repetition: int) -> None:
         remaining = [(node, definition, repetition)]
         while remaining:
             node, definition, repetition = remaining.pop()
             self._levels[node.path] = definition, repetition
-            remaining += ((child, *_below(child, definition, repetition)) for child in node.children)
+            remaining += ((child, *_child_levels(child, definition, repetition)) for child in node.children)
 
     def definition(self, node: SchemaNode) -> int:
         """Return the number of optional and repeated nodes down to a node."""
@@ -200,7 +200,7 @@ class _Levels:
         return self._levels[node.path][1]
 
 
-def _below(child: SchemaNode, definition: int, repetition: int) -> tuple[int, int]:
+def _child_levels(child: SchemaNode, definition: int, repetition: int) -> tuple[int, int]:
     return definition + (child.repetition != "required"), repetition + (child.repetition == "repeated")
 
 

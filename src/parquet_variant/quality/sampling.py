@@ -89,16 +89,16 @@ def sampled_rows(files: Sequence[FileFacts], size: int) -> RowSample:
     places = [place for place in places if place[0].footer.metadata.row_group(place[1]).num_rows]
     if not places:
         return RowSample()
-    chosen = evenly(places, _ROW_GROUPS)
-    costs = [_costs(facts, number) for facts, number in chosen]
-    while len(chosen) > 1 and sum(sum(leaves.values()) for leaves in costs) > size:
-        chosen, costs = evenly(chosen, len(chosen) - 1), evenly(costs, len(costs) - 1)
+    row_groups = evenly(places, _ROW_GROUPS)
+    costs = [_costs(facts, number) for facts, number in row_groups]
+    while len(row_groups) > 1 and sum(sum(leaves.values()) for leaves in costs) > size:
+        row_groups, costs = evenly(row_groups, len(row_groups) - 1), evenly(costs, len(costs) - 1)
     sample = RowSample()
     omitted: set[VariantPath] = set()
-    for (facts, number), leaf_costs in zip(chosen, costs, strict=True):
-        leaves, dropped = _within(facts, leaf_costs, size // len(chosen))
+    for (facts, number), leaf_costs in zip(row_groups, costs, strict=True):
+        leaves, dropped = _within(facts, leaf_costs, size // len(row_groups))
         omitted |= dropped
-        sample.bytes_read += _read(facts, number, leaves, _ROWS // len(chosen), sample.batches)
+        sample.bytes_read += _read(facts, number, leaves, _ROWS // len(row_groups), sample.batches)
     sample.omitted = frozenset(omitted)
     return sample
 

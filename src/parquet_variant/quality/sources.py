@@ -189,17 +189,17 @@ def _open_table(
 
 def _of_table(kind: Literal["delta", "iceberg"], table: TableRows, partition: Mapping[str, str] | None) -> DataSet:
     name = f"{without_secrets(table.name)} ({table.version})"
-    chosen = table.files
+    files = table.files
     if partition:
-        chosen = [file for file in chosen if _is_in(file.source.partition, partition, name)]
-        if not chosen:
+        files = [file for file in files if _is_in(file.source.partition, partition, name)]
+        if not files:
             raise _no_partition(name, partition)
-    sources = tuple(file.source for file in chosen)
+    sources = tuple(file.source for file in files)
     size = sum(source.size for source in sources)
-    has_deletes = any(file.has_deletes for file in chosen)
+    has_deletes = any(file.has_deletes for file in files)
 
     def read() -> Iterator[RowBatch]:
-        for file in chosen:
+        for file in files:
             if table.reads_files and not file.has_deletes and has_column(file.source, table.stored_column):
                 yield from _parquet_batches([file.source], table.stored_column)
             else:
@@ -221,10 +221,10 @@ def _with_partition(name: str, partition: Mapping[str, str] | None) -> str:
     return name + "".join(f" {column}={value}" for column, value in (partition or {}).items())
 
 
-def _is_in(values: Partition, wanted: Mapping[str, str], name: str) -> bool:
+def _is_in(values: Partition, partition: Mapping[str, str], name: str) -> bool:
     """Return whether the partition of a file has the wanted values."""
     by_name = {column.lower(): value for column, value in values}
-    for column, text in wanted.items():
+    for column, text in partition.items():
         if column.lower() not in by_name:
             choices = f"choose from {', '.join(column for column, _ in values)}" if values else "it has none"
             raise VariantFileError(f"{name} has no partition column {column}: {choices}", reason="no-such-column")
@@ -249,15 +249,15 @@ def _no_partition(name: str, partition: Mapping[str, str]) -> VariantFileError:
 def _of_parquet(
     name: str, sources: Sequence[ParquetSource], column: str | None, partition: Mapping[str, str] | None
 ) -> DataSet:
-    chosen = tuple(sources)
+    files = tuple(sources)
     if partition:
-        chosen = tuple(source for source in sources if _is_in(source.partition, partition, name))
-        if not chosen:
+        files = tuple(source for source in sources if _is_in(source.partition, partition, name))
+        if not files:
             raise _no_partition(name, partition)
-    variant = choose_column(read_footer(chosen[0]).schema, column, chosen[0].path).name
-    size = sum(source.size for source in chosen)
+    variant = choose_column(read_footer(files[0]).schema, column, files[0].path).name
+    size = sum(source.size for source in files)
     return DataSet(
-        _with_partition(name, partition), "parquet", variant, size, partial(_parquet_batches, chosen, variant), chosen
+        _with_partition(name, partition), "parquet", variant, size, partial(_parquet_batches, files, variant), files
     )
 
 
@@ -282,8 +282,7 @@ def _of_json(name: str, source: Any, text: TextOptions) -> DataSet:
 def _json_batches(files: Sequence[InputFile], text: TextOptions) -> Iterator[RowBatch]:
     for file in files:
         first_row = 0
-        for rows in read_arrays([Split(file)], None, replace(text, sample=None)):
-            values = rows.variants
+        for values in read_arrays([Split(file)], replace(text, sample=None)):
             yield RowBatch(values, file.name, first_row)
             first_row += len(values)
 

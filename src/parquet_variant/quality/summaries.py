@@ -250,8 +250,8 @@ def _of_figures(
     profile = figures.profile
     by_path = figures.by_path()
     paths = {
-        path: _summary(path, found, _places(path, by_path, profile.rows - profile.null_rows), evidence, found, evidence)
-        for path, found in by_path.items()
+        path: _summary(path, part, _places(path, by_path, profile.rows - profile.null_rows), evidence, part, evidence)
+        for path, part in by_path.items()
     }
     closed = share >= 1 and not profile.overflow_values
     sampled = 0 if share >= 1 else profile.rows
@@ -274,7 +274,7 @@ def _summary(
     details: PathFigures | None,
     detail_evidence: Evidence,
 ) -> PathSummary:
-    known: Any = details or _NO_FIGURES
+    detail_figures: Any = details or _NO_FIGURES
     return PathSummary(
         path,
         dict(figures.types),
@@ -284,11 +284,11 @@ def _summary(
         figures.ranges,
         figures.string_bytes,
         figures.elements,
-        known.string_range,
-        known.array_range,
-        known.distinct,
+        detail_figures.string_range,
+        detail_figures.array_range,
+        detail_figures.distinct,
         detail_evidence,
-        known.count,
+        detail_figures.count,
     )
 
 
@@ -308,10 +308,10 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
     for path in _parents_first({*proof.figures, *sampled}):
         details = None if path in sample.omitted else sampled.get(path)
         if proof.is_proved(path) and path in proof.figures:
-            found = proof.figures[path]
-            if found.count:
+            part = proof.figures[path]
+            if part.count:
                 places = _places(path, proof.figures, proof.rows - (proof.null_rows or 0))
-                paths[path] = _summary(path, found, places, "footers" if is_exact else "sample", details, "sample")
+                paths[path] = _summary(path, part, places, "footers" if is_exact else "sample", details, "sample")
         elif details is not None:
             places = _places(path, sampled, sampled_values)
             paths[path] = _summary(path, details, places, "sample", details, "sample")

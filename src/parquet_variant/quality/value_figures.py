@@ -156,28 +156,28 @@ class ValueFigures:
         outer = VariantPath() if prefix is None else prefix
         return {
             VariantPath((*outer.segments, *path.segments)): _figures(
-                found, self.ranges.get(path, {}), self.whole_decimals[path]
+                path_profile, self.ranges.get(path, {}), self.whole_decimals[path]
             )
-            for found in self.profile
-            for path in (found.path,)
+            for path_profile in self.profile
+            for path in (path_profile.path,)
         }
 
 
-def _figures(found: PathProfile, ranges: Mapping[str, Range], whole_decimals: int) -> PathFigures:
+def _figures(path_profile: PathProfile, ranges: Mapping[str, Range], whole_decimals: int) -> PathFigures:
     types: Counter[str] = Counter({"integer": whole_decimals, "decimal": -whole_decimals} if whole_decimals else {})
-    for kind, count in found.types.items():
+    for kind, count in path_profile.types.items():
         types[type_name(kind)] += count
     types = +types
-    integers = {"number": found.int_range} if found.int_range is not None else {}
+    integers = {"number": path_profile.int_range} if path_profile.int_range is not None else {}
     return PathFigures(
         types,
-        found.rows,
+        path_profile.rows,
         merged_ranges(ranges, integers),
-        found.string_bytes,
-        found.string_range,
-        found.array_range,
-        found.element_count,
-        found.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
+        path_profile.string_bytes,
+        path_profile.string_range,
+        path_profile.array_range,
+        path_profile.element_count,
+        path_profile.distinct if set(types) - {"null", "boolean", "array", "object"} else None,
     )
 
 

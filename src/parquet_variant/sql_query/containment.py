@@ -63,22 +63,22 @@ def contains_each(haystacks: VariantArray, needles: VariantArray) -> pa.BooleanA
     >>> contains_each(rows, pv.parse_json(['"x"'] * 3)).to_pylist(), contains_each(rows, pv.parse_json(["1"] * 3))[0]
     ([True, False, None], <pyarrow.BooleanScalar: True>)
     """
-    plain, wanted = haystacks.to_unshredded(), needles.to_unshredded()
-    valid = to_numpy(pc.and_(plain.storage.is_valid(), wanted.storage.is_valid()))
-    encoded = wanted.storage.field("value").dictionary_encode()
+    plain, needle_rows = haystacks.to_unshredded(), needles.to_unshredded()
+    valid = to_numpy(pc.and_(plain.storage.is_valid(), needle_rows.storage.is_valid()))
+    encoded = needle_rows.storage.field("value").dictionary_encode()
     if len(encoded.dictionary) > _SEARCHED_NEEDLES:
-        return from_numpy(_checked(plain, wanted, valid), ~valid)
+        return from_numpy(_checked(plain, needle_rows, valid), ~valid)
     answers = np.zeros(len(plain), np.bool_)
     indices = to_numpy(encoded.indices.fill_null(-1))
     for number in range(len(encoded.dictionary)):
         rows = np.flatnonzero(valid & (indices == number))
         if not len(rows):
             continue
-        needle = wanted[int(rows[0])]
+        needle = needle_rows[int(rows[0])]
         assert isinstance(needle, Variant)
-        found = np.zeros(len(plain), np.bool_)
-        found[rows] = _may_contain(ValuePositions.of_storage(plain.storage).take(rows), needle)
-        answers |= _checked(plain, wanted, found) if needle.type in _CONTAINERS else found
+        is_candidate = np.zeros(len(plain), np.bool_)
+        is_candidate[rows] = _may_contain(ValuePositions.of_storage(plain.storage).take(rows), needle)
+        answers |= _checked(plain, needle_rows, is_candidate) if needle.type in _CONTAINERS else is_candidate
     return from_numpy(answers, ~valid)
 
 
@@ -101,20 +101,20 @@ def _may_contain(values: ValuePositions, needle: Variant) -> Mask:
         scalar = next((part for part in parts if part.type not in _CONTAINERS), parts[0] if parts else None)
     if scalar is None:
         return np.ones(len(values), np.bool_)
-    found = np.zeros(len(values), np.bool_)
+    has_scalar = np.zeros(len(values), np.bool_)
     level, owners = values, np.arange(len(values))
     while len(level):
-        found[owners[_equals(level, scalar)]] = True
+        has_scalar[owners[_equals(level, scalar)]] = True
         offsets, _, elements = level.elements()
         field_offsets, _, _, fields = level.fields()
         repeated = [np.repeat(owners, np.diff(part)) for part in (offsets, field_offsets)]
-        level, owners = _joined(elements, fields), np.concatenate(repeated)
-        is_open = np.flatnonzero(~found[owners])
+        level, owners = _concatenated(elements, fields), np.concatenate(repeated)
+        is_open = np.flatnonzero(~has_scalar[owners])
         level, owners = level.take(is_open), owners[is_open]
-    return found
+    return has_scalar
 
 
-def _joined(first: ValuePositions, second: ValuePositions) -> ValuePositions:
+def _concatenated(first: ValuePositions, second: ValuePositions) -> ValuePositions:
     starts, stops = (np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("starts", "stops"))
     metas = np.concatenate([first.metas, second.metas])
     assert first.rows is not None

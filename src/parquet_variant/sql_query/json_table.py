@@ -35,16 +35,16 @@ class JsonScan:
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of every batch."""
-        return self._typed(VariantArray.from_pylist([])).schema
+        return self._arrow_scan(VariantArray.from_pylist([])).schema
 
     def batches(self) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
         paths = [column.path for column in self.needed.values() if column.path is not None]
-        use = lambda array: list(self._typed(array).batches())  # noqa: E731 - runs in the threads that parse
+        use = lambda array: list(self._arrow_scan(array).batches())  # noqa: E731 - runs in the threads that parse
         for tables in self.files.arrays(use, paths=paths, threads=self.options.threads):
             yield from tables
 
-    def _typed(self, array: VariantArray) -> ArrowScan:
+    def _arrow_scan(self, array: VariantArray) -> ArrowScan:
         return ArrowScan(pa.table({COLUMN: array.storage}), self.needed, self.options)
 
 
@@ -57,10 +57,8 @@ class JsonTable:
 
     def scan(self, needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> JsonScan:
         """Plan a scan."""
-        whole = VariantPath()
-        paths = {
-            name: replace(column, path=whole) if column.path is None else column for name, column in needed.items()
-        }
+        root = VariantPath()
+        paths = {name: replace(column, path=root) if column.path is None else column for name, column in needed.items()}
         return JsonScan(self.files, paths, options)
 
     def keys(self, name: str) -> frozenset[str] | None:

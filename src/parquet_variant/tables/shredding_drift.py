@@ -56,8 +56,8 @@ class ShreddedContent:
             merged.rows.setdefault(column, Counter()).update(rows)
         for times in (self.oldest, other.oldest):
             for column, by_schema in times.items():
-                known = merged.oldest.setdefault(column, {})
-                known |= {text: min(known.get(text, millis), millis) for text, millis in by_schema.items()}
+                oldest = merged.oldest.setdefault(column, {})
+                oldest |= {text: min(oldest.get(text, millis), millis) for text, millis in by_schema.items()}
         return merged
 
     def reports(self, policy: Any, min_saving: float) -> dict[str, tuple[DriftReport, ShreddingSchema]]:

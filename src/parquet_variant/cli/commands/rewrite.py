@@ -86,7 +86,7 @@ def command(
     with Progress() as progress:
         if source_format in _TABLES or target in _TABLES:
             _refuse({name: value for name, value in of_files.items() if value not in (None, "error")}, "files")
-            written = _rows(source, source_format, dest, target, catalog, **options, **of_parquet)
+            written = _write_rows(source, source_format, dest, target, catalog, **options, **of_parquet)
         elif {source_format, target} == {"parquet"}:
             rewrite = _on_spark if engine == "spark" else _parquet
             written = rewrite(source, dest, progress, threads, **options, **of_files, **of_parquet)
@@ -153,7 +153,7 @@ class _Rows:
             yield table
 
 
-def _rows(
+def _write_rows(
     source: str,
     source_format: str,
     dest: str,

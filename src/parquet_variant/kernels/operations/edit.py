@@ -133,14 +133,14 @@ def _put_containers(segments: Int64s, depth: int, field: int, stop: int, out: In
 
 @helper
 def _difference(
-    nodes: Int64Table, change: Change, there: bool, depth: int, place: int, position: int
+    nodes: Int64Table, change: Change, exists: bool, depth: int, place: int, position: int
 ) -> tuple[int, int, int]:
     """Return the number of removed nodes, of nulls before an index, and of nodes of missing containers on the path."""
     kind, segments = change.kind, change.segments
     removed = padding = wrapping = 0
-    if kind == _DELETE or (there and (kind == _SET or kind == _REPLACE)):
+    if kind == _DELETE or (exists and (kind == _SET or kind == _REPLACE)):
         removed = nodes[place, 3] - place
-    if not there:
+    if not exists:
         padding = 0 if segments[depth] >= 0 else -1 - segments[depth] - position
         wrapping = _wrapping(segments, depth, change.max_size)
     return removed, padding, wrapping

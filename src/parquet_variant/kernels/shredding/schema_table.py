@@ -83,10 +83,10 @@ class SchemaTable:
             node = self.schemas[s]
             fields = [pa.field("value", pa.binary(), nullable=s > 0 or node.kind != "variant")]
             names = ((c, "element" if self.names[c] is None else self.names[c]) for c in self.children[s])
-            below = [pa.field(name, groups[c], nullable=False) for c, name in names]
+            inner_groups = [pa.field(name, groups[c], nullable=False) for c, name in names]
             if node.kind != "variant":
                 typed = {"object": pa.struct, "array": lambda fields: pa.list_(*fields)}.get(node.kind)
-                fields.append(pa.field("typed_value", typed(below) if typed else node.type))
+                fields.append(pa.field("typed_value", typed(inner_groups) if typed else node.type))
             groups[s] = pa.struct(fields)
         return groups
 

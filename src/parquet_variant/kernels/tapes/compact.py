@@ -52,10 +52,10 @@ def compact(
     new_paths = _hashed_copy(memory, paths, PATH.PARENT, PATH.KEY)
     # The keys do not change, so the paths stand in for their table, which is not used.
     tables = Interned(new_paths, new_paths, _hashed_copy(memory, shapes, SHAPE.PARENT, SHAPE.KEY))
-    count, most = 0, 0
+    count, longest_row = 0, 0
     for row in range(len(row_start) - 1):
-        most = max(most, row_start[row + 1] - row_start[row])
-    moved = new_vector(memory, most + 1)  # new index of each node of a row, to update the ends
+        longest_row = max(longest_row, row_start[row + 1] - row_start[row])
+    moved = new_vector(memory, longest_row + 1)  # new index of each node of a row, to update the ends
     for row in range(len(row_start) - 1):
         begin, stop, first = row_start[row], row_start[row + 1], count
         row_start[row] = count

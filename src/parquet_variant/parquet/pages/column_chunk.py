@@ -117,14 +117,14 @@ class Shared:
         release(*self._rooms.values())
         self._rooms.clear()
 
-    def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], most: int) -> _Levels:
-        """Return the levels of pieces, each with a number of entries, up to ``most``."""
-        key = (most, *(part for count, levels in pieces for part in _identity(count, levels)))
+    def encoded(self, pieces: list[tuple[int, npt.NDArray[np.uint8] | int | None]], max_level: int) -> _Levels:
+        """Return the levels of pieces, each with a number of entries, up to ``max_level``."""
+        key = (max_level, *(part for count, levels in pieces for part in _identity(count, levels)))
         levels_pages = self.levels.get(key)
         if levels_pages is None:
             levels, count = _concatenated_levels(pieces)
             sources = tuple(levels for _, levels in pieces)
-            levels_pages = self.levels[key] = _Levels(*encode_levels(levels, count, most), sources)
+            levels_pages = self.levels[key] = _Levels(*encode_levels(levels, count, max_level), sources)
         return levels_pages
 
 
@@ -315,8 +315,8 @@ class ColumnChunk:
         leaf, options = self.leaf, self.options
         if self._values:
             parts = self._values
-            most = sum(max_value_bytes(part, options.encoding) for part in parts)
-            size = encode_parts(parts, options.encoding, leaf.type, self.shared.room(start + most)[start:])
+            max_size = sum(max_value_bytes(part, options.encoding) for part in parts)
+            size = encode_parts(parts, options.encoding, leaf.type, self.shared.room(start + max_size)[start:])
             if options.keeps_hashes:
                 self.hashes += map(LeafValues.hashes, parts)
             bounds = None
@@ -332,9 +332,9 @@ class ColumnChunk:
         bounds = None
         if options.has_statistics:
             if not self._uses_all:
-                used = np.zeros(entries.count, np.uint8)
-                mark_used(indices, used)
-                entries = _used_entries(entries, used)
+                is_used = np.zeros(entries.count, np.uint8)
+                mark_used(indices, is_used)
+                entries = _used_entries(entries, is_used)
             bounds = bounds_of(entries, leaf.type)
         text_bytes, self._text_bytes, self._uses_all = self._text_bytes, 0, False
         return size, Encoding.RLE_DICTIONARY, bounds, text_bytes
@@ -419,11 +419,11 @@ def _header(kind: int, plain: int, stored: int, details: tuple[int, int, bytes])
     return encode_struct((1, I32, kind), (2, I32, plain), (3, I32, stored), details)
 
 
-def _used_entries(entries: LeafValues, used: npt.NDArray[np.uint8]) -> LeafValues:
+def _used_entries(entries: LeafValues, is_used: npt.NDArray[np.uint8]) -> LeafValues:
     """Return the entries of a dictionary that a page uses."""
-    if used.all():
+    if is_used.all():
         return entries
-    is_used = used.view(bool)
+    is_used = is_used.view(bool)
     if entries.lengths is None:
         data = entries.data.reshape(entries.count, entries.width)[is_used].reshape(-1)
         return LeafValues(int(is_used.sum()), entries.width, data)

@@ -35,7 +35,7 @@ _MAX_SHARE = 0.5
 _CHILDREN = 5
 
 
-def rows_of_pages(source: pa.NativeFile, columns: Collection[str], chosen: Mask) -> pa.Table | None:
+def rows_of_pages(source: pa.NativeFile, columns: Collection[str], row_mask: Mask) -> pa.Table | None:
     """Return some rows of a file in order; None if the whole file must be read instead."""
     try:
         footer = footer_bytes(source)
@@ -45,14 +45,14 @@ def rows_of_pages(source: pa.NativeFile, columns: Collection[str], chosen: Mask)
         tables: list[pa.Table] = []
         start = 0
         for spans, rows in row_groups(footer):
-            mask, start = chosen[start : start + rows], start + rows
+            mask, start = row_mask[start : start + rows], start + rows
             if mask.any():
                 columns_pages = [leaf_pages(source, footer, spans[leaf.leaf or 0], leaf, rows) for leaf in leaves]
                 size = sum(place.size for pages in columns_pages for place in pages.holding(mask))
                 if size > _MAX_SHARE * sum(place.size for pages in columns_pages for place in pages.pages):
                     return None
                 tables.append(_rows_of_group(source, footer, root, columns_pages, mask))
-        if start != len(chosen) or not tables:
+        if start != len(row_mask) or not tables:
             return None
         return pa.concat_tables(tables)
     except PAGE_ERRORS:
@@ -64,8 +64,8 @@ def _rows_of_group(
 ) -> pa.Table:
     tables = []
     for group in pages_by_rows(leaves, mask):
-        chosen = np.concatenate([mask[place.first_row : place.first_row + place.rows] for place in group[0][1]])
-        tables.append(read_pages(source, footer, root, group).filter(from_numpy(chosen)).combine_chunks())
+        page_mask = np.concatenate([mask[place.first_row : place.first_row + place.rows] for place in group[0][1]])
+        tables.append(read_pages(source, footer, root, group).filter(from_numpy(page_mask)).combine_chunks())
     fields, columns = [], []
     for node in root.children:
         parts = [table for table in tables if node.name in table.column_names]
@@ -111,12 +111,12 @@ def read_pages(
     source: pa.NativeFile,
     footer: bytes,
     root: SchemaNode,
-    chosen: Sequence[ChosenPages],
+    columns: Sequence[ChosenPages],
 ) -> pa.Table:
     """Return all rows of some pages; the pages of every column have the same rows."""
     body = bytearray(MAGIC)
     chunks = []
-    for column, places in chosen:
+    for column, places in columns:
         start = len(body)
         values = plain = 0
         dictionary = read_at(source, column.start, column.pages[0].start - column.start)
@@ -127,8 +127,8 @@ def read_pages(
             values, plain = values + header.values, plain + header.size + header.plain
             body += page
         chunks.append(_chunk(column, start, len(dictionary), len(body) - start, values, plain))
-    rows = sum(place.rows for place in chosen[0][1])
-    new_footer = _footer(footer, root, {column.leaf.path for column, _ in chosen}, rows, chunks)
+    rows = sum(place.rows for place in columns[0][1])
+    new_footer = _footer(footer, root, {column.leaf.path for column, _ in columns}, rows, chunks)
     body += new_footer + len(new_footer).to_bytes(4, "little") + MAGIC
     # INT96 as in `Reader`; without threads, because types registered in Python must not be destroyed in one.
     with open_parquet(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:

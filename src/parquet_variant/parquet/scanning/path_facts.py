@@ -55,8 +55,8 @@ def leaf_of_elements(
     leaves: dict[VariantPath, pa.DataType] | None = None
     for source in sources:
         with open_file(source) as file:
-            found = _leaves_of_elements(file, column, path)
-        leaves = found if leaves is None else {p: kind for p, kind in leaves.items() if found.get(p) == kind}
+            of_file = _leaves_of_elements(file, column, path)
+        leaves = of_file if leaves is None else {p: kind for p, kind in leaves.items() if of_file.get(p) == kind}
         if not leaves:
             return None
     return next(iter(leaves.items())) if leaves else None
@@ -71,9 +71,9 @@ def _leaves_of_elements(file: OpenFile, column: str, path: VariantPath) -> dict[
         return {}
     if residual is not None and not _is_empty(file, residual):
         return {}
-    below = [path / WILDCARD, *(path / WILDCARD / key for key in _typed_keys(typed.element))]
+    candidates = [path / WILDCARD, *(path / WILDCARD / key for key in _typed_keys(typed.element))]
     sizes: dict[VariantPath, tuple[int, pa.DataType]] = {}
-    for candidate in below:
+    for candidate in candidates:
         part = columns_of_path(variant, candidate, None)
         if part.primitive is None or not all(_is_empty(file, leaf) for leaf in part.residuals):
             continue

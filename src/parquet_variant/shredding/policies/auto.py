@@ -279,7 +279,7 @@ class _Walk:
         decisions = Decisions()
         for decision in self.decisions:
             decisions.extend(new.pop(decision.path, [decision]))
-        decisions.extend(decision for rest in new.values() for decision in rest)
+        decisions.extend(decision for remaining in new.values() for decision in remaining)
         self.decisions = decisions
 
     def keep_the_best(self) -> None:

@@ -85,7 +85,7 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
     groups = max(ceil(profile.root.encoded_bytes / profile.data.share / _ROW_GROUP_BYTES), profile.data.files)
     key_bytes = _KEY_BYTES * groups * profile.data.share
     size = max(estimated_bytes(profile), _OF_COMPRESSED_TEXT * profile.data.compressed_bytes, 1.0)
-    for path in sorted(_objects(leaves), key=lambda path: (len(path), -_rows(profile, path))):
+    for path in sorted(_objects(leaves), key=lambda path: (len(path), -_row_count(profile, path))):
         path_profile = profile.get(path)
         if path_profile is None:
             continue
@@ -172,7 +172,7 @@ def _twins(names: list[str]) -> tuple[str, str] | None:
     return None
 
 
-def _rows(profile: Profile, path: VariantPath) -> int:
+def _row_count(profile: Profile, path: VariantPath) -> int:
     path_profile = profile.get(path)
     return 0 if path_profile is None else path_profile.rows
 

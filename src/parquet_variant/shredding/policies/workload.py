@@ -112,12 +112,12 @@ class WorkloadPolicy:
         for queried, weight in dict(self.weights).items():
             path_profile = profile.get(queried)
             for leaf_path, leaf, _ in sorted(_leaves(path_profile), key=lambda item: (-item[2], str(item[0]))):
-                self._add(leaves, reasons, leaf_path, leaf, f"queried, weight {weight:g}")
+                self._add_leaf(leaves, reasons, leaf_path, leaf, f"queried, weight {weight:g}")
         if self.fallback is not None:
             other = self.fallback.choose(profile)
             order = {decision.path: decision.row_share for decision in other.decisions}
             for path, leaf in sorted(other.schema.leaves(), key=lambda item: (-order.get(item[0], 0), str(item[0]))):
-                self._add(leaves, reasons, path, leaf, f"chosen by {self.fallback.name}")
+                self._add_leaf(leaves, reasons, path, leaf, f"chosen by {self.fallback.name}")
         schema = schema_of_leaves(leaves)
         decisions = decisions_for(
             profile,
@@ -128,7 +128,7 @@ class WorkloadPolicy:
         )
         return InferenceResult(schema, decisions, self, profile.rows, predict(profile, schema))
 
-    def _add(
+    def _add_leaf(
         self,
         leaves: dict[VariantPath, ShreddingSchema],
         reasons: dict[VariantPath, str],

@@ -43,9 +43,9 @@ def creation_options(options: Mapping[str, str]) -> dict[str, str] | None:
 
 def with_options(schema: StructType, options: Mapping[str, str]) -> StructType:
     """Return the columns of a new table with its options."""
-    first, *others = schema.fields
+    first, *remaining = schema.fields
     metadata = {**(first.metadata or {}), _METADATA: json.dumps(dict(options))}
-    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *others])
+    return StructType([StructField(first.name, first.dataType, first.nullable, metadata), *remaining])
 
 
 def read_options(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:

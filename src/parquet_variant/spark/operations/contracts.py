@@ -108,16 +108,16 @@ def _figures(df: DataFrame, column: str | None, rules: ContractCheck, *, profile
         with to_spark_errors():
             array = _variants(values, is_json=is_json)
             counts, _reasons = rules.check(list(array_tapes(array, 0)), int)
-            found = _Figures(counts, Profile.of_array(array) if profile else Profile())
-        return pa.array([pickle.dumps(found), *[None] * (len(values) - 1)], pa.binary())
+            figures = _Figures(counts, Profile.of_array(array) if profile else Profile())
+        return pa.array([pickle.dumps(figures), *[None] * (len(values) - 1)], pa.binary())
 
     # Non-deterministic, because Spark would otherwise run it again on the rows that the filter returns.
     batches = df.select(batch_figures.asNondeterministic()(df[name]).alias("figures")).where("figures IS NOT NULL")
     total = _Figures()
     with from_spark_errors():
         for row in batches.toLocalIterator():
-            found = pickle.loads(row.figures)
-            total = _Figures(rules.merge([total.counts, found.counts]), total.profile.merge(found.profile))
+            figures = pickle.loads(row.figures)
+            total = _Figures(rules.merge([total.counts, figures.counts]), total.profile.merge(figures.profile))
     return total
 
 
@@ -171,7 +171,7 @@ class BatchDrift:
             "batch": self.batch,
             "rows": self.report.rows,
             "bad_rows": self.report.bad_rows,
-            "violations": [found.to_dict() for found in self.report.violations],
+            "violations": [violation.to_dict() for violation in self.report.violations],
             "new_paths": {path.shorthand: list(rules.types) for path, rules in self.new_paths.items()},
             "added": [path.shorthand for path in self.added],
         }
@@ -284,9 +284,11 @@ class StreamContract:
         rules = self._rules()
         report = rules.report(f"batch {number}", figures.counts)
         new_paths = {
-            path: type_rules(found.types)
-            for found in figures.profile
-            if (path := found.path) not in self.contract.paths and not self._leads_to_rules(path) and path.segments
+            path: type_rules(path_profile.types)
+            for path_profile in figures.profile
+            if (path := path_profile.path) not in self.contract.paths
+            and not self._leads_to_rules(path)
+            and path.segments
         }
         added: tuple[VariantPath, ...] = ()
         fails = self.on_violation == "fail" and report.violations

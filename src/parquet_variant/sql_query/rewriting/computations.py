@@ -46,8 +46,8 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         return values.expression(exp.Case(ifs=[branch], default=value))
     if isinstance(node, exp.ArraySize) and is_variant(values.expression(node.this)[1]):
         function = "cardinality" if node.meta.get("function") == "size" else "array_size"
-        known = _from_typed_columns(values, node.this, function)
-        return values.call(function, values.expression(node.this)[0]) if known is None else known, None
+        from_columns = _from_typed_columns(values, node.this, function)
+        return values.call(function, values.expression(node.this)[0]) if from_columns is None else from_columns, None
     if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and is_variant(values.expression(node.this)[1]):
         raise _arrow_error(values, node)
     if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
@@ -112,8 +112,8 @@ def _rewrite_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple
         return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
     if name == "typeof":
         return exp.Literal.string("VARIANT"), None
-    if (known := _from_typed_columns(values, first, OF_ONE_VARIANT.get(name, ""))) is not None:
-        return known, None
+    if (from_columns := _from_typed_columns(values, first, OF_ONE_VARIANT.get(name, ""))) is not None:
+        return from_columns, None
     value = values.expression(first)[0]
     if name == "to_json":
         return values.call("to_json", value), None

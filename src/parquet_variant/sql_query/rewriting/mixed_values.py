@@ -63,8 +63,8 @@ def _has_type(values: ValueRewriter, part: exp.Expr, kind: pa.DataType | None) -
 
 def _has_json(values: ValueRewriter, part: exp.Expr) -> bool:
     literal = literal_value(part.unnest())
-    known = class_of_type(values.static_type(part)) if literal is NO_LITERAL else _class_of_literal(literal)
-    return known in _JSON_CLASSES
+    type_class = class_of_type(values.static_type(part)) if literal is NO_LITERAL else _class_of_literal(literal)
+    return type_class in _JSON_CLASSES
 
 
 def _class_of_literal(literal: Any) -> str | None:

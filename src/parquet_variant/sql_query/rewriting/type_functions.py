@@ -43,8 +43,8 @@ TYPE_FUNCTIONS = frozenset(f"{start}_{end}" for end in _TYPES for start in ("is"
 
 
 def _is_one_of(value: exp.Expr, types: tuple[VariantType, ...]) -> exp.In:
-    found = exp.Anonymous(this="variant_type", expressions=[value.copy()])
-    return exp.In(this=found, expressions=[exp.Literal.string(str(kind)) for kind in types])
+    type_name = exp.Anonymous(this="variant_type", expressions=[value.copy()])
+    return exp.In(this=type_name, expressions=[exp.Literal.string(str(kind)) for kind in types])
 
 
 def rewrite_type_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
@@ -61,8 +61,8 @@ def rewrite_type_function(values: ValueRewriter, node: exp.Expr, name: str) -> t
     is_type = exp.Paren(this=_is_one_of(value, types))
     if end == "integer":  # an integer that is stored among decimals is a decimal without a fraction
         fraction = exp.Like(this=exp.cast(value.copy(), "TEXT"), expression=exp.Literal.string("%.%"))
-        whole = exp.and_(_is_one_of(value, tuple(DECIMAL_TYPES)), exp.not_(fraction))
-        is_type = exp.Paren(this=exp.or_(is_type, whole))
+        is_whole = exp.and_(_is_one_of(value, tuple(DECIMAL_TYPES)), exp.not_(fraction))
+        is_type = exp.Paren(this=exp.or_(is_type, is_whole))
     if start == "is":
         return values.expression(is_type)
     test = values.expression(is_type)[0]
