@@ -365,3 +365,17 @@ class _Parser:
 def is_within(path: VariantPath, outer: VariantPath) -> bool:
     """Return whether a path is equal to another path or extends it."""
     return path.segments[: len(outer)] == outer.segments
+
+
+def outer_paths(path: VariantPath) -> list[VariantPath]:
+    """Return the paths of the objects and arrays around a path, from the root down.
+
+    >>> [outer.shorthand for outer in outer_paths(VariantPath.parse("$.a[*].b"))]
+    ['$', '$.a', '$.a[*]']
+    """
+    return [VariantPath(path.segments[:size]) for size in range(len(path))]
+
+
+def depth_first(path: VariantPath) -> tuple[tuple[bool, str], ...]:
+    """Return a sort key: outer paths come first, then fields by name, then elements."""
+    return tuple((segment is WILDCARD, str(segment)) for segment in path.segments)

@@ -14,7 +14,7 @@ from typing import Any
 from parquet_variant.contracts.path_rules import ANY, PathRules, bad_contract
 from parquet_variant.errors import VariantError, check_names
 from parquet_variant.lazy_names import registered_method
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -316,7 +316,7 @@ def check_place(path: VariantPath, rules: PathRules) -> None:
 
 def _without_parents(paths: dict[VariantPath, PathRules]) -> dict[VariantPath, PathRules]:
     """Return the paths without those that have no rules and lead to others, and the root if it has no rules."""
-    parents = {VariantPath(path.segments[:size]) for path in paths for size in range(len(path))} | {VariantPath()}
+    parents = {outer for path in paths for outer in outer_paths(path)} | {VariantPath()}
     return {path: rules for path, rules in paths.items() if rules != ANY or path not in parents}
 
 

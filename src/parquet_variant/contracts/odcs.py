@@ -16,7 +16,7 @@ from parquet_variant.contracts.path_rules import PathRules, as_bound, bad_contra
 from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules
 from parquet_variant.errors import VariantError
 from parquet_variant.lazy_names import optional_libraries
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, is_within
 
 API_VERSION = "v3.1.0"
 _PREFIX = "variant."
@@ -120,14 +120,14 @@ def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
         dict.fromkeys(
             str(inner.segments[len(path)])
             for inner in contract.paths
-            if len(inner) > len(path) and inner.segments[: len(path)] == path.segments
+            if inner != path and is_within(inner, path)
             and inner.segments[len(path)] is not WILDCARD
         )
     )  # fmt: skip
     if names:
         fields["properties"] = [SchemaProperty(name=name, **_properties_of(contract, path / name)) for name in names]
     element = path / WILDCARD
-    if any(inner.segments[: len(element)] == element.segments for inner in contract.paths):
+    if any(is_within(inner, element) for inner in contract.paths):
         fields["items"] = SchemaProperty(**_properties_of(contract, element))
         fields.setdefault("logicalType", "array")
         if types is None:

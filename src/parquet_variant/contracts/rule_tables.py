@@ -21,7 +21,7 @@ from parquet_variant.contracts.path_rules import FORMATS, PathRules, order_of
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
 from parquet_variant.kernels.tapes.tape import PATH, Tape
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.types import TYPES
 
 Int64s = npt.NDArray[np.int64]
@@ -66,8 +66,8 @@ class RuleTables:
         """Return the tables of a contract."""
         numbers: dict[VariantPath, int] = {VariantPath(): 0}
         for path in contract.paths:
-            for size in range(1, len(path) + 1):
-                numbers.setdefault(VariantPath(path.segments[:size]), len(numbers))
+            for outer in [*outer_paths(path), path]:
+                numbers.setdefault(outer, len(numbers))
         paths = tuple(numbers)
         children: list[dict[bytes | None, int]] = [{} for _ in paths]
         parents = [-1]

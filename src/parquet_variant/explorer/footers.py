@@ -22,7 +22,7 @@ from parquet_variant.parquet.format.statistics import leaf_statistics
 from parquet_variant.parquet.report_text import counted
 from parquet_variant.parquet.scanning.groups import shredded_groups
 from parquet_variant.parquet.scanning.projection import only_nulls
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 
 # Largest number of leaf columns times row groups: a page of 3 MB, read in a second.
@@ -116,7 +116,7 @@ class Footers:
         """Return the objects on the way to typed scalars, with the number of residuals, and whether it is known."""
         residuals: dict[VariantPath, tuple[int, bool]] = {}
         for shape in self.shapes:
-            above = {VariantPath(path.segments[:size]) for path in shape.typed for size in range(len(path))}
+            above = {outer for path in shape.typed for outer in outer_paths(path)}
             for path, number in shape.residual.items():
                 if path in above and WILDCARD not in path.segments:
                     leaf = self.leaves[number]

@@ -12,7 +12,7 @@ from typing import Any
 from parquet_variant.errors import without_secrets
 from parquet_variant.explorer.footers import Footers, Leaf
 from parquet_variant.explorer.sample import PathSample, Sample
-from parquet_variant.path import VariantPath
+from parquet_variant.path import VariantPath, depth_first, outer_paths
 
 # Largest number of paths on the page, with examples: about 3 MB.
 _MAX_PATHS = 12_000
@@ -61,7 +61,7 @@ class ExploreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document, with tables by column so that it compresses well."""
-        paths = _sort_paths(self._paths())
+        paths = sorted(self._paths(), key=depth_first)
         document: dict[str, Any] = {
             "source": without_secrets(self.source),
             "kind": self.kind,
@@ -98,7 +98,7 @@ class ExploreReport:
         for path in sorted(sizes, key=lambda path: (path not in typed, -sizes[path])):
             if len(largest) >= _MAX_PATHS:
                 break
-            largest |= dict.fromkeys(VariantPath(path.segments[:size]) for size in range(len(path) + 1))
+            largest |= dict.fromkeys([*outer_paths(path), path])
         return list(largest)
 
     def _path_table(self, paths: list[VariantPath]) -> dict[str, list[Any]]:
@@ -135,11 +135,6 @@ def _key(path: VariantPath) -> str | None:
 
 
 _NOT_SAMPLED = PathSample(0, 0.0, {}, None, 0, None, None, 0)
-
-
-def _sort_paths(paths: list[VariantPath]) -> list[VariantPath]:
-    """Sort parents before children, and the keys of an object by name."""
-    return sorted(paths, key=lambda path: tuple((not isinstance(key, str), str(key)) for key in path.segments))
 
 
 def _footer_table(footers: Footers, paths: list[VariantPath]) -> dict[str, Any]:

@@ -36,6 +36,8 @@ from parquet_variant.parquet.writing.options import Writer
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import policy_named
+from parquet_variant.shredding.policies.auto import AutoPolicy
+from parquet_variant.shredding.policies.column_types import is_unreadable_by_spark
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.shredding.typed_strings import StringTypes, schema_and_types
 
@@ -336,7 +338,6 @@ def _with_readers(policy: Policy | None, readers: Iterable[str]) -> Policy | Non
     """Return the policy with the engines for which paths must be fast to read."""
     if not readers:
         return policy
-    from parquet_variant.shredding.policies.auto import AutoPolicy
 
     if policy is not None and not isinstance(policy, AutoPolicy):
         raise VariantError("readers= requires the policy auto: remove readers= or policy=", reason="bad-policy")
@@ -345,8 +346,6 @@ def _with_readers(policy: Policy | None, readers: Iterable[str]) -> Policy | Non
 
 def _check_spark_reads(schema: ShreddingSchema) -> None:
     """Raise `VariantError` for a column that plain Spark refuses, and with it the file."""
-    from parquet_variant.shredding.policies.column_types import is_unreadable_by_spark
-
     for path, leaf in schema.leaves():
         if leaf.kind == "primitive" and leaf.type is not None and is_unreadable_by_spark(leaf.type):
             raise VariantError(

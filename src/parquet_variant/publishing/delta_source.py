@@ -48,6 +48,7 @@ from parquet_variant.publishing.source import (
     SourceColumns,
     cannot_publish,
 )
+from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.tables import schema as shared
 from parquet_variant.tables.partitions import partition_array
 from parquet_variant.tables.path_bounds import bounds_to_bytes, split_bounds
@@ -296,8 +297,6 @@ def stored_place(columns: SourceColumns, place: tuple[str, ...]) -> tuple[str, .
 
 def _footer_rows(snapshot: Snapshot, add: Add) -> int:
     """Return the number of rows of a file whose statistics do not state it."""
-    from parquet_variant.schema.parquet_reader import open_parquet
-
     filesystem, path = snapshot.storage.filesystem(relative_path(snapshot.storage, add.path))
     try:
         with open_parquet(path, filesystem=filesystem) as opened:

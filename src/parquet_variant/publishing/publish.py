@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from parquet_variant.delta.log.snapshot import snapshot
 from parquet_variant.errors import TableError, VariantError, check_choice
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, find_table
 from parquet_variant.iceberg.locations import normal_location
@@ -146,7 +147,6 @@ def open_source(
 
 
 def _delta(table: str, catalog: CatalogOption, options: Mapping[str, str] | None) -> Source:
-    from parquet_variant.delta.log.snapshot import snapshot
     from parquet_variant.publishing.delta_source import DeltaSource
 
     return DeltaSource(snapshot(table, storage_options=options))

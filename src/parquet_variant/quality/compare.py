@@ -14,7 +14,7 @@ from math import sqrt
 from typing import Any
 
 from parquet_variant.errors import bad_option
-from parquet_variant.path import WILDCARD, VariantPath, is_within
+from parquet_variant.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths
 from parquet_variant.quality.findings import CHANGES, Change, Finding, bound_text, percent, type_shares
 from parquet_variant.quality.summaries import Evidence, PathSummary, Summary
 
@@ -87,11 +87,11 @@ class _Comparison:
 
     def findings(self) -> list[Finding]:
         findings: list[Finding] = []
-        paths = sorted({*self.before.paths, *self.after.paths}, key=_depth_first)
+        paths = sorted({*self.before.paths, *self.after.paths}, key=depth_first)
         for path in paths:
             if any(is_within(path, ignored) for ignored in self.thresholds.ignore):
                 continue
-            outer = next((prefix for prefix in _prefixes(path) if prefix in self.explained), None)
+            outer = next((outer for outer in [*outer_paths(path), path] if outer in self.explained), None)
             if outer is not None:
                 self.nested[self.explained[outer]] += 1
                 continue
@@ -244,14 +244,6 @@ class _Comparison:
         text = f"rows are NULL in {percent(shares[0])} -> {percent(shares[1])} of all rows ({count:,} rows)"
         evidence = _weaker(self.before.rows_evidence, self.after.rows_evidence)
         yield Finding(old.path, "presence", count, old, new, evidence, text)
-
-
-def _depth_first(path: VariantPath) -> tuple[tuple[bool, str], ...]:
-    return tuple((segment is WILDCARD, str(segment)) for segment in path.segments)
-
-
-def _prefixes(path: VariantPath) -> Iterator[VariantPath]:
-    return (VariantPath(path.segments[:length]) for length in range(len(path) + 1))
 
 
 def _values(count: int) -> str:

@@ -20,7 +20,7 @@ from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import FORMATS, PathRules
 from parquet_variant.errors import check_choice
 from parquet_variant.functions.variant_get import try_variant_get
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.quality.check import check
 from parquet_variant.quality.sources import open_data
 from parquet_variant.quality.summaries import PathSummary, Summary, summarize
@@ -136,7 +136,7 @@ def _rules(
     """Yield the rules of every path that is not inside a map."""
     maps = _maps(summary)
     for path, part in summary.paths.items():
-        if part.count and not any(VariantPath(path.segments[:size]) in maps for size in range(len(path))):
+        if part.count and maps.isdisjoint(outer_paths(path)):
             yield path, _path_rules(path, part, summary, details.get(path, _StringDetails()), level, path in maps)
 
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from parquet_variant.parquet.format.columns import find_variants
-from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import leaf_type
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual, file_facts, open_paths, read_footer
 from parquet_variant.quality.residuals import (
     ResidualValues,
@@ -25,7 +23,7 @@ from parquet_variant.quality.residuals import (
     residual_sizes,
 )
 from parquet_variant.quality.sampling import evenly
-from parquet_variant.quality.sources import DataSet
+from parquet_variant.quality.sources import DataSet, has_column
 from parquet_variant.quality.value_figures import PathFigures, Range, ValueFigures, add_all, type_name
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
 from parquet_variant.types import TYPE_OF_ARROW, VariantType
@@ -46,11 +44,8 @@ class _Coverage:
         """Return whether the file proves the figures of a path, shredded or not."""
         if path in self.shredded:
             return path not in self.unproved
-        for length in range(len(path) - 1, -1, -1):
-            parent = VariantPath(path.segments[:length])
-            if parent in self.shredded:
-                return parent not in self.unknown_below
-        return False
+        outer = next((outer for outer in reversed(outer_paths(path)) if outer in self.shredded), None)
+        return outer is not None and outer not in self.unknown_below
 
 
 @dataclass(slots=True)
@@ -107,7 +102,7 @@ def footer_figures(data: DataSet, residual_limit: int) -> FooterFigures:
     for source in sources:
         footer = read_footer(source)
         result.footer_bytes += footer.size
-        if not _has_column(footer.schema, data.column):
+        if not has_column(footer.schema, data.column):
             rows = sum(footer.metadata.row_group(number).num_rows for number in range(footer.metadata.num_row_groups))
             result.rows += rows
             result.null_rows = None if result.null_rows is None else result.null_rows + rows
@@ -140,10 +135,6 @@ def _affordable(files: Sequence[FileFacts], limit: int) -> tuple[frozenset[Varia
         total += size
         paths.add(path)
     return frozenset(paths), total if paths else 0
-
-
-def _has_column(schema: SchemaNode, column: str) -> bool:
-    return any(column in (variant.name, variant.node.dotted) for variant in find_variants(schema))
 
 
 def _add_file(result: FooterFigures, facts: FileFacts) -> None:

@@ -19,7 +19,7 @@ from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, leaf_type
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, is_within
 from parquet_variant.quality.footers import FileFacts, GroupFacts, Residual
 from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_arrow
 
@@ -58,7 +58,7 @@ class FooterProof:
         for path in self._contract.paths:
             for outer in closed:
                 # The names of fields are part of the rule that there are no others.
-                if len(path) > len(outer) and path.segments[: len(outer)] == outer.segments:
+                if path != outer and is_within(path, outer):
                     paths.setdefault(VariantPath(path.segments[: len(outer) + 1]), PathRules())
         return Contract(paths)
 
@@ -127,11 +127,7 @@ class FooterProof:
     def _field_names(self, path: VariantPath) -> set[str]:
         """Return the fields of a path that the contract names."""
         size = len(path)
-        return {
-            str(inner.segments[size])
-            for inner in self._contract.paths
-            if len(inner) > size and inner.segments[:size] == path.segments
-        }
+        return {str(inner.segments[size]) for inner in self._contract.paths if inner != path and is_within(inner, path)}
 
     def _proves_typed(self, group: GroupFacts, rules: PathRules, name: str) -> bool:
         """Return whether all values of the typed column satisfy a rule."""

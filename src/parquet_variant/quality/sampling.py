@@ -23,7 +23,7 @@ from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.format.page_places import chunk_start_of
 from parquet_variant.parquet.format.pyarrow_limits import with_wide_decimals
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
-from parquet_variant.path import VariantPath
+from parquet_variant.path import VariantPath, outer_paths
 from parquet_variant.quality.footers import FileFacts, Residual
 from parquet_variant.quality.residuals import CountedHandle
 from parquet_variant.quality.sources import DataSet, RowBatch
@@ -149,7 +149,7 @@ def _within(facts: FileFacts, costs: dict[int, int], size: int) -> tuple[list[in
     remaining: Counter[VariantPath] = Counter()
     for path, group in facts.groups.items():
         if group.is_leaf or group.residual is Residual.OPEN:
-            remaining.update(_ancestors(path))
+            remaining.update(outer_paths(path))
         if group.is_leaf and group.residual is not Residual.OPEN:
             nodes = (group.group.typed, group.group.residual)
             leaves = [node.leaf for node in nodes if node is not None and node.leaf is not None]
@@ -158,16 +158,12 @@ def _within(facts: FileFacts, costs: dict[int, int], size: int) -> tuple[list[in
     for _, path, leaves in sorted(candidates, key=lambda candidate: -candidate[0]):
         if sum(costs.values()) <= size:
             break
-        if all(remaining[ancestor] > 1 for ancestor in _ancestors(path)):
-            remaining.subtract(_ancestors(path))
+        if all(remaining[ancestor] > 1 for ancestor in outer_paths(path)):
+            remaining.subtract(outer_paths(path))
             dropped.add(path)
             for leaf in leaves:
                 del costs[leaf]
     return sorted(costs), dropped
-
-
-def _ancestors(path: VariantPath) -> list[VariantPath]:
-    return [VariantPath(path.segments[:length]) for length in range(len(path))]
 
 
 def _read(facts: FileFacts, number: int, leaves: Sequence[int], rows: int, batches: list[RowBatch]) -> int:

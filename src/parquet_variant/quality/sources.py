@@ -16,6 +16,7 @@ from parquet_variant.array.capsules import named_variants
 from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError, check_names, without_secrets
+from parquet_variant.ingestion.json_column import find_tables
 from parquet_variant.ingestion.request import TextKeywords, TextOptions
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.sources.splits import Split
@@ -200,7 +201,11 @@ def _of_table(kind: Literal["delta", "iceberg"], table: TableRows, partition: Ma
 
     def read() -> Iterator[RowBatch]:
         for file in files:
-            if table.reads_files and not file.has_deletes and has_column(file.source, table.stored_column):
+            if (
+                table.reads_files
+                and not file.has_deletes
+                and has_column(read_footer(file.source).schema, table.stored_column)
+            ):
                 yield from _parquet_batches([file.source], table.stored_column)
             else:
                 yield RowBatch(table.read(file), file.source.path, 0)
@@ -211,10 +216,9 @@ def _of_table(kind: Literal["delta", "iceberg"], table: TableRows, partition: Ma
     )
 
 
-def has_column(source: ParquetSource, column: str) -> bool:
-    """Return whether a file has a Variant column; files that are older than the column do not."""
-    variants = find_variants(read_footer(source).schema)
-    return any(column in (variant.name, variant.node.dotted) for variant in variants)
+def has_column(schema: SchemaNode, column: str) -> bool:
+    """Return whether the schema of a file has a Variant column; files that are older than the column do not."""
+    return any(column in (variant.name, variant.node.dotted) for variant in find_variants(schema))
 
 
 def _with_partition(name: str, partition: Mapping[str, str] | None) -> str:
@@ -270,8 +274,6 @@ def _parquet_batches(sources: Sequence[ParquetSource], column: str) -> Iterator[
 
 def _of_json(name: str, source: Any, text: TextOptions) -> DataSet:
     if text.json_column is not None:
-        from parquet_variant.ingestion.json_column import find_tables
-
         files = tuple(find_tables([source] if isinstance(source, str | os.PathLike) else source, text.exclude))
     else:
         files = tuple(find_input_files(source, text.exclude))

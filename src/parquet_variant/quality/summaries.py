@@ -15,7 +15,7 @@ from parquet_variant.errors import VariantFileError, bad_option
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, depth_first
 from parquet_variant.quality.footer_figures import FooterFigures, footer_figures
 from parquet_variant.quality.sampling import RowSample, first_batches, sampled_rows
 from parquet_variant.quality.sources import DataSet, RowBatch
@@ -305,7 +305,7 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
     sampled_values = figures.profile.rows - figures.profile.null_rows
     is_exact = not data.has_deletes and proof.null_rows is not None
     paths: dict[VariantPath, PathSummary] = {}
-    for path in _parents_first({*proof.figures, *sampled}):
+    for path in sorted({*proof.figures, *sampled}, key=depth_first):
         details = None if path in sample.omitted else sampled.get(path)
         if proof.is_proved(path) and path in proof.figures:
             part = proof.figures[path]
@@ -327,7 +327,3 @@ def _of_footers(data: DataSet, limit: int) -> Summary:
         sample,
         proof,
     )
-
-
-def _parents_first(paths: set[VariantPath]) -> list[VariantPath]:
-    return sorted(paths, key=lambda path: tuple((segment is WILDCARD, str(segment)) for segment in path.segments))

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import SqlEngine
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import SqlError, parse_sql, to_sql, written
 from parquet_variant.query.sql_pushdown import pushdown
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
-
-if TYPE_CHECKING:
-    from parquet_variant.path import VariantPath
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.kernels.arrow_buffers import from_bytes, to_numpy
-from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.path import WILDCARD, Segment, VariantPath, Wildcard
 from parquet_variant.shredding.profile_merge import (
     PathTable,
     TapePaths,
@@ -51,7 +51,6 @@ from parquet_variant.types import PrimitiveId
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
     from parquet_variant.kernels.tapes.tape import Tape
-    from parquet_variant.path import Wildcard
 
 # Number of strings by path, type, and whether they were typed (see `typed_strings`).
 StringCounts: TypeAlias = "Counter[tuple[str, str, bool]]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from sqlglot import exp
 
@@ -17,12 +17,10 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.sql_query.typed_view import typed_paths
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 
 def sql_view(
@@ -162,8 +160,6 @@ def quoted(name: str) -> str:
 
 def _shredding(path: str, variant: str) -> ShreddingSchema | None:
     """Return the shredding schema of the first file; None if a table has no files."""
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
-
     if is_delta(path):
         from parquet_variant.delta.reading.read import data_files
 

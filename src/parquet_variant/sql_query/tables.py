@@ -23,6 +23,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind, joined
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_expression import NeededColumn, TableColumns
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.batches import ArrowScan, Batches, FileRows, ScanOptions, side_by_side
 from parquet_variant.sql_query.kinds import Kind, is_variant, only_variants
 from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, read_csv, refuse_versions
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from parquet_variant.delta.log.snapshot import Snapshot
     from parquet_variant.iceberg.reading.snapshot import Snapshot as IcebergSnapshot
     from parquet_variant.parquet.format.files import ParquetSource
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
     from parquet_variant.sql_query.json_table import JsonTable
 
 
@@ -133,8 +133,6 @@ class BoundTable:
 
     def schema_of(self, variant: str) -> ShreddingSchema:
         """Return the shredded paths of all files together, or those inferred from some rows if nothing is shredded."""
-        from parquet_variant.schema.shredding_schema import ShreddingSchema
-
         schemas = [
             ShreddingSchema.from_parquet(source.path, variant, filesystem=source.filesystem)
             for source in self.parquet_files()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -17,11 +17,9 @@ from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.interop.arrow_result import ArrowResult
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import Selected
+from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.batches import ScanOptions
 from parquet_variant.sql_query.tables import BoundTable, bind_table
-
-if TYPE_CHECKING:
-    from parquet_variant.schema.shredding_schema import ShreddingSchema
 
 Names = Literal["short", "path"]
 

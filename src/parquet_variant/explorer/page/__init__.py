@@ -32,14 +32,19 @@ def diff_page(document: dict[str, Any]) -> str:
     return _assembled("diff.html", title, _DIFF_SCRIPTS, document)
 
 
-def _assembled(template: str, title: str, scripts: tuple[str, ...], document: dict[str, Any]) -> str:
+def _assembled(body: str, title: str, scripts: tuple[str, ...], document: dict[str, Any]) -> str:
     # The data is compressed and encoded as base64, so that no string in it can end a script or begin a tag.
     parts = files(__name__)
+
+    def text_of(name: str) -> str:
+        return parts.joinpath(name).read_text("utf-8")
+
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Template(parts.joinpath(template).read_text("utf-8")).substitute(
+    return Template(text_of("frame.html")).substitute(
         title=html.escape(f"{title} – parquet-variant"),
-        style=parts.joinpath("style.css").read_text("utf-8"),
-        script="\n".join(parts.joinpath(name).read_text("utf-8") for name in scripts),
+        style=text_of("style.css"),
+        body=text_of(body),
+        script="\n".join(map(text_of, scripts)),
         data=base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"))).decode(),
     )
 

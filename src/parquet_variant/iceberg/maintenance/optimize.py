@@ -5,8 +5,7 @@ Owns which files are rewritten together. Rows keep their row ids; the commit cha
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -29,6 +28,7 @@ from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write import removed_on_failure
 from parquet_variant.iceberg.writing.write_plan import plan_write, with_lineage
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport
 from parquet_variant.shredding.profile import Profile
@@ -36,9 +36,6 @@ from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.row_input import SchemaOption, schemas_by_column
 from parquet_variant.tables.rules import Rules
 from parquet_variant.tables.shredding_drift import ShreddedContent, largest_drift
-
-# Files of at least this share of the wanted size are left alone.
-_FULL = 0.75
 
 
 @dataclass(frozen=True)
@@ -150,7 +147,7 @@ def optimize(
     if (reshred or dry_run) and schema is None:
         times = {number: info.timestamp_ms for number, info in current.metadata.snapshots.items()}
         drift = _drift(runner, partial(_content, change, times), files, policy, min_saving)
-    packs = [] if dry_run else list(_packs(current, files, write.file_bytes, every_file=every_file))
+    packs = [] if dry_run else _packs(current, files, write.file_bytes, every_file=every_file)
     if not packs:
         return OptimizeResult(current.snapshot_id, drift=drift)
     work = partial(_rewrite, change, reshred or policy is not None, policy)
@@ -253,31 +250,16 @@ def drop_shredding(
 
 def _packs(
     current: Snapshot, files: Sequence[TableFile], file_bytes: int, *, every_file: bool
-) -> Iterator[list[TableFile]]:
-    """Yield the files that are rewritten together: of one partition, about as large as one new file."""
+) -> list[list[TableFile]]:
+    """Return the files that are rewritten together: of one partition, about as large as one new file."""
     spec_id = current.metadata.spec.id
-    groups: dict[Any, list[TableFile]] = defaultdict(list)
-    for file in files:
-        is_full = file.size >= _FULL * file_bytes and not file.deletes and file.file.spec_id == spec_id
-        if every_file or not is_full:
-            # Files of former specs are divided again.
-            groups[partition_key(file.file) if file.file.spec_id == spec_id else None].append(file)
-    for members in groups.values():
-        pack: list[TableFile] = []
-        size = 0
-        for file in members:
-            if pack and size + file.size > file_bytes:
-                yield from _packs_to_rewrite(pack, spec_id, every_file=every_file)
-                pack, size = [], 0
-            pack.append(file)
-            size += file.size
-        yield from _packs_to_rewrite(pack, spec_id, every_file=every_file)
-
-
-def _packs_to_rewrite(pack: list[TableFile], spec_id: int, *, every_file: bool) -> Iterator[list[TableFile]]:
-    """Yield a pack unless rewriting it would give the same file again."""
-    if len(pack) > 1 or (pack and (every_file or pack[0].deletes or pack[0].file.spec_id != spec_id)):
-        yield pack
+    is_former = [file.file.spec_id != spec_id for file in files]
+    # Files of former specs are divided again, so that one pack holds files of several partitions.
+    keys = [None if former else partition_key(file.file) for file, former in zip(files, is_former, strict=True)]
+    must_rewrite = [every_file or former or bool(file.deletes) for file, former in zip(files, is_former, strict=True)]
+    sizes = [file.size for file in files]
+    packs = pack_files(list(zip(keys, sizes, strict=True)), file_bytes, must_rewrite)
+    return [[files[number] for number in pack] for pack in packs]
 
 
 def _rewrite(

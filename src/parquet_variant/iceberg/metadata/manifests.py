@@ -18,6 +18,7 @@ from parquet_variant.iceberg.metadata.avro_files import read_avro, write_avro
 from parquet_variant.iceberg.metadata.manifest_lists import FieldSummary, ManifestFile
 from parquet_variant.iceberg.metadata.manifest_schemas import (
     canonical_names,
+    decimal_bytes,
     entry_schema,
     partition_field_names,
     sub_schema,
@@ -379,7 +380,5 @@ def _entries(by_id: Mapping[int, Any]) -> list[dict[str, Any]] | None:
 
 def _stored_value(value: Any, kind: PrimitiveType) -> Any:
     if value is not None and kind.family == "decimal":
-        from parquet_variant.iceberg.metadata.manifest_schemas import decimal_bytes
-
         return int(value).to_bytes(decimal_bytes(kind.precision), "big", signed=True)
     return value

@@ -17,7 +17,7 @@ from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.metadata.murmur3 import Hashes, hash_longs, hash_rows, hash_spans
 from parquet_variant.iceberg.metadata.types import IcebergType, PrimitiveType, arrow_type
-from parquet_variant.iceberg.metadata.values import raw_values, unscaled_bytes
+from parquet_variant.iceberg.metadata.values import arrow_array, raw_values, unscaled_bytes
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.shredding.statistics import upper_text
 
@@ -119,8 +119,6 @@ class Transform:
         if source.family == "binary":
             return pc.binary_slice(array, 0, self.parameter)
         if source.family == "decimal":
-            from parquet_variant.iceberg.metadata.values import arrow_array
-
             raws = raw_values(array, source)
             # Truncating can add a digit.
             widest = PrimitiveType(f"decimal(38,{source.scale})")

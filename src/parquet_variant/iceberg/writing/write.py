@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from parquet_variant.array.parts import one_chunk
+from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import IcebergError, TableError, check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
@@ -30,6 +32,7 @@ from parquet_variant.iceberg.writing.merging import merged_schema
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.summaries import has_batch
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan, plan_write
+from parquet_variant.tables.file_metrics import column_at
 from parquet_variant.tables.partitions import warn_of_null_partitions
 from parquet_variant.tables.row_input import SchemaOption, first_rows, schemas_by_column
 
@@ -365,10 +368,6 @@ def write_plan(
 
 
 def _inferred_schemas(files_plan: IcebergWritePlan, first: pa.Table, policy: Any) -> dict[str, Any]:
-    from parquet_variant.array.parts import one_chunk
-    from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.tables.file_metrics import column_at
-
     schemas = {}
     for place in files_plan.columns.variant_places():
         if place[0] in first.column_names:

@@ -41,7 +41,8 @@ from parquet_variant.ingestion.sources.line_chunks import (
     stream_text,
 )
 from parquet_variant.ingestion.sources.splits import Split
-from parquet_variant.kernels.buffer_pool import release
+from parquet_variant.kernels.buffer_pool import adopt, release
+from parquet_variant.kernels.memory import address_of
 
 # The unit in which positions in a text are counted.
 Unit: TypeAlias = Literal["line", "element", "document", "row"]
@@ -93,9 +94,7 @@ class Chunk:
     @cached_property
     def ends(self) -> npt.NDArray[np.int64]:
         """The offset in ``data`` after the newline of each line."""
-        from parquet_variant.kernels.buffer_pool import adopt
         from parquet_variant.kernels.json.scan import line_ends
-        from parquet_variant.kernels.memory import address_of
 
         data = np.frombuffer(self.data, np.uint8)
         return adopt(*line_ends(address_of(data), len(data)))

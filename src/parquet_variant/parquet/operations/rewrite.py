@@ -18,6 +18,7 @@ from pyarrow import fs
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, Layout, OnConflict
 from parquet_variant.errors import check_choice
+from parquet_variant.functions.shred_variant import shred_variant, unshred_variant
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
@@ -187,8 +188,6 @@ class VariantForm:
 
     def of(self, array: VariantArray, *, is_main: bool) -> pa.StructArray:
         """Return the new storage of a Variant column."""
-        from parquet_variant.functions.shred_variant import shred_variant, unshred_variant
-
         schema = self.schema if is_main else None
         layout = self.layout
         if layout is None:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.array.parts import metadata_parts
 from parquet_variant.kernels.arrow_buffers import bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
 from parquet_variant.kernels.memory import address_of, buffer_address
@@ -165,7 +166,6 @@ class Spans(NamedTuple):
 
     def value_positions(self, metadata: pa.Array) -> ValuePositions:
         """Return the positions of the values, with the metadata column of the same rows."""
-        from parquet_variant.array.parts import metadata_parts
         from parquet_variant.compute.value_positions import MetadataDictionaries, ValuePositions
 
         parts = metadata_parts(metadata)

@@ -14,6 +14,7 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import Layout
 from parquet_variant.errors import check_choice
+from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.temporaries import sweep_temporaries
 from parquet_variant.keywords import with_keywords
@@ -137,8 +138,6 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
 
     Raises `SchemaError` if the DDL is invalid.
     """
-    from parquet_variant.functions.shred_variant import shred_variant
-
     if layout == "unshredded":
         return array.to_unshredded()
     if schema is None:
@@ -146,7 +145,5 @@ def shredded_as(array: VariantArray, schema: SchemaLike, layout: Layout) -> Vari
             return array
         schema = array.schema.limited_to()
     if schema == "infer":
-        from parquet_variant.functions.shred_variant import infer_shredding_schema
-
         schema = infer_shredding_schema(array)
     return shred_variant(array, schema, layout=layout)

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from parquet_variant.errors import VariantError
-from parquet_variant.path import WILDCARD, Segment, VariantPath
+from parquet_variant.path import WILDCARD, Segment, VariantPath, is_within, outer_paths
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
 from parquet_variant.shredding.costs import bytes_saved, typed_share
@@ -239,7 +239,7 @@ class _Walk:
         incomplete: dict[VariantPath, str] = {}  # with the reasons
         for completion in completions(self.profile, dict(self.leaves)):
             path, count = completion.path, len(completion.keys)
-            if not count or any(path.segments[: len(above)] == above.segments for above in incomplete):
+            if not count or any(is_within(path, outer) for outer in incomplete):
                 continue
             words = f"{count:,} more column{'s' * (count > 1)} for DuckDB would add about {completion.share:.1%}"
             if completion.share > 1:
@@ -290,7 +290,7 @@ class _Walk:
         order = sorted(self.leaves, key=lambda p: (-of_path[p].row_share, -of_path[p].bytes_saved, str(p)))
         for path in order[self.policy.max_columns :]:
             del self.leaves[path]
-        needed = {VariantPath(path.segments[:size]) for path in self.leaves for size in range(len(path) + 1)}
+        needed = {outer for path in self.leaves for outer in [*outer_paths(path), path]}
         reason = f"over the budget of {self.policy.max_columns} columns: other paths are in more rows or save more"
         self.decisions = Decisions(
             decision

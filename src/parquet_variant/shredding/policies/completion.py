@@ -17,7 +17,7 @@ from math import ceil, log2
 import numpy as np
 import pyarrow as pa
 
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, is_within, outer_paths
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.column_types import best_column, is_unreadable_by_spark
 from parquet_variant.shredding.profile import Profile
@@ -89,7 +89,7 @@ def completions(profile: Profile, leaves: dict[VariantPath, ShreddingSchema]) ->
         path_profile = profile.get(path)
         if path_profile is None:
             continue
-        shredded = {str(leaf.segments[len(path)]) for leaf in leaves if _is_below(leaf, path)}
+        shredded = {str(leaf.segments[len(path)]) for leaf in leaves if leaf != path and is_within(leaf, path)}
         keys = [
             child
             for child in path_profile.largest_fields(_CONSIDERED_KEYS, by_rows=True)
@@ -154,12 +154,8 @@ def _objects(leaves: dict[VariantPath, ShreddingSchema]) -> set[VariantPath]:
     objects = set()
     for path, leaf in leaves.items():
         if leaf.kind == "primitive" and WILDCARD not in path.segments:
-            objects |= {VariantPath(path.segments[:length]) for length in range(len(path))}
+            objects |= set(outer_paths(path))
     return objects
-
-
-def _is_below(leaf: VariantPath, path: VariantPath) -> bool:
-    return len(leaf) > len(path) and leaf.segments[: len(path)] == path.segments
 
 
 def _twins(names: list[str]) -> tuple[str, str] | None:

@@ -16,14 +16,13 @@ from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.schema.depth_limits import MAX_PHYSICAL_DEPTH
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
-from parquet_variant.shredding.costs import bytes_saved, typed_share
+from parquet_variant.shredding.costs import Costs, bytes_saved, typed_share
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_path import PathProfile
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.shredding.costs import Costs
     from parquet_variant.shredding.estimate import Prediction
-    from parquet_variant.shredding.profile_path import PathProfile
     from parquet_variant.shredding.typed_strings import TypedStrings, TypeSuggestion
 
 

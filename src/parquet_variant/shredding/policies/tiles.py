@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.array.tapes import array_tapes
+from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
@@ -30,11 +31,11 @@ from parquet_variant.shredding.policies.decision import (
     schema_of_leaves,
 )
 from parquet_variant.shredding.profile import Profile
+from parquet_variant.shredding.profile_merge import path_hashes
 from parquet_variant.shredding.profile_path import PathProfile
 
 if TYPE_CHECKING:
     from parquet_variant.array.variant_array import VariantArray
-    from parquet_variant.kernels.tapes.tape import Tape
 
 _ARRAY, _OBJECT = 21, 22
 # Node kinds that count as one type, as in `column_types`: booleans, and exact numbers.
@@ -211,8 +212,6 @@ def _itemsets(tapes: list[Tape], paths: list[VariantPath], profile: Profile, min
 
 def _rows_with(tape: Tape, items: list[PathProfile]) -> npt.NDArray[np.bool_]:
     """Return a mask of rows by item; an item is a path with its most frequent type."""
-    from parquet_variant.shredding.profile_merge import path_hashes
-
     table = np.zeros((tape.rows, len(items)), bool)
     hashes = path_hashes(tape)
     number = {int(hashed): path for path, hashed in enumerate(hashes)}

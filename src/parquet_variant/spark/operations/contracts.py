@@ -24,7 +24,7 @@ from parquet_variant.contracts.report import ContractCounts, ContractReport
 from parquet_variant.errors import bad_option
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.io.filesystems import absolute
-from parquet_variant.path import WILDCARD, VariantPath
+from parquet_variant.path import WILDCARD, VariantPath, is_within, outer_paths
 from parquet_variant.quality.contract import type_rules
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.spark.arrow_variant import from_spark
@@ -300,13 +300,13 @@ class StreamContract:
         return BatchDrift(number, report, new_paths, added)
 
     def _leads_to_rules(self, path: VariantPath) -> bool:
-        return any(inner.segments[: len(path)] == path.segments for inner in self.contract.paths)
+        return any(is_within(inner, path) for inner in self.contract.paths)
 
     def _is_open(self, path: VariantPath) -> bool:
         """Return whether the contract allows new fields at a path."""
-        parents = (VariantPath(path.segments[:size]) for size in range(len(path)))
         return all(
-            path.segments[len(parent)] is WILDCARD or self.contract.rules(parent).extra_fields for parent in parents
+            path.segments[len(outer)] is WILDCARD or self.contract.rules(outer).extra_fields
+            for outer in outer_paths(path)
         )
 
     def _write(self, batch: DataFrame, drift: BatchDrift, number: int) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
+from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging
@@ -173,6 +174,5 @@ def _joined(arrays: list[VariantArray], schema: ShreddingSchema | None) -> Varia
     rows = VariantArray.concat([array.to_unshredded() for array in arrays])
     if schema is None or schema.kind == "variant":
         return rows
-    from parquet_variant.functions.shred_variant import shred_variant
 
     return shred_variant(rows, schema)
