@@ -26,6 +26,7 @@ from parquet_variant.io.filesystems import refuse_no_path
 from parquet_variant.io.hive import Partition
 from parquet_variant.parquet.format.columns import choose_column, find_variants
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
+from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.reading.read import row_group_arrays
 from parquet_variant.quality.footers import read_footer
 from parquet_variant.quality.table_sources import TableRows, delta_rows, iceberg_rows

@@ -291,7 +291,7 @@ def _scan_parquet(
 
 def _delta_table(current: Snapshot, name: str) -> BoundTable:
     from parquet_variant.delta import scan
-    from parquet_variant.delta.reading.data_files import parquet_files
+    from parquet_variant.delta.reading.read import parquet_files
     from parquet_variant.tables.expressions import columns_of_table
 
     columns, order = columns_of_table(current.schema), tuple(column.name for column in current.schema.fields)
@@ -302,7 +302,7 @@ def _delta_table(current: Snapshot, name: str) -> BoundTable:
 def _iceberg_table(current: IcebergSnapshot, name: str) -> BoundTable:
     from parquet_variant.iceberg import scan
     from parquet_variant.iceberg.metadata.table_schema import shared_schema
-    from parquet_variant.iceberg.reading.parquet_files import parquet_files
+    from parquet_variant.iceberg.reading.planning import parquet_files
     from parquet_variant.tables.expressions import columns_of_table
 
     schema = shared_schema(current.schema)

@@ -23,9 +23,15 @@ from parquet_variant.delta.log.snapshot import Snapshot, TableLike, load_snapsho
 from parquet_variant.delta.protocol.actions import Add, Metadata, Txn, now_millis
 from parquet_variant.delta.protocol.column_metadata import check_change_data_names
 from parquet_variant.delta.protocol.features import check_writable, enabled, has_feature
-from parquet_variant.delta.reading.data_files import parquet_files
 from parquet_variant.delta.reading.pruning import column_bounds, prune_files
-from parquet_variant.delta.reading.read import PLACES, live_rows, read_file, shredded_in, unshredded_table
+from parquet_variant.delta.reading.read import (
+    PLACES,
+    live_rows,
+    parquet_files,
+    read_file,
+    shredded_in,
+    unshredded_table,
+)
 from parquet_variant.delta.reading.row_ids import tracked_rows, unshredded_rows
 from parquet_variant.delta.reading.scan import DeltaScan, scan
 from parquet_variant.delta.statistics.file_stats import (

@@ -1,7 +1,8 @@
 """Reading rows of a table with all their columns, as Arrow tables of the table's schema.
 
-Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values), and the shredding
-schemas of a file. Leaves typed paths with skipping to `scan`, and the list of files to `log.snapshot`.
+Owns the steps from an add action to rows (path, deletion vector, column mapping, partition values), the shredding
+schemas of a file, and the locations of all files for readers of Parquet. Leaves typed paths with skipping to `scan`,
+and the list of files to `log.snapshot`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from parquet_variant.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.parquet.format.files import ParquetSource
 from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.parquet.reading.page_rows import rows_of_pages
@@ -260,6 +262,17 @@ def data_files(table: str | os.PathLike[str], *, allow_outside: bool = False) ->
         newest.storage.filesystem(relative)  # refuses links to files outside of the table
         files.append(relative if "://" in relative or relative.startswith("/") else f"{root}/{relative}")
     return files
+
+
+def parquet_files(current: Snapshot) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot; none if its columns have other names in the files."""
+    if current.column_mapping != "none":
+        return ()
+    sources = []
+    for row in current.files.select(["path", "size"]).to_pylist():
+        filesystem, path = current.storage.filesystem(relative_path(current.storage, row["path"]))
+        sources.append(ParquetSource(path, filesystem, row["size"]))
+    return tuple(sources)
 
 
 def live_rows(current: Snapshot, vector: DeletionVector | None, rows: int) -> Mask | None:

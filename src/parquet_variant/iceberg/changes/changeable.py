@@ -23,8 +23,7 @@ from parquet_variant.iceberg.metadata.schema import LAST_UPDATED, ROW_ID
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType as IcebergStruct
 from parquet_variant.iceberg.reading.data_files import live_rows, open_data_file, read_file
-from parquet_variant.iceberg.reading.parquet_files import parquet_files
-from parquet_variant.iceberg.reading.planning import files_among, parts_with_metrics, plan_files
+from parquet_variant.iceberg.reading.planning import files_among, parquet_files, parts_with_metrics, plan_files
 from parquet_variant.iceberg.reading.pruning import QueryColumns, column_bounds
 from parquet_variant.iceberg.reading.scan import IcebergScan, scan
 from parquet_variant.iceberg.reading.snapshot import Snapshot, newest_snapshot

@@ -1,6 +1,7 @@
 """Choosing the data files of a query: manifests by summaries, then files by partition values, then by metrics.
 
-Owns `plan_files`. A table of many files is planned one manifest at a time; memory holds only files that may match.
+Owns `plan_files`, and the locations of all files for readers of Parquet. A table of many files is planned one manifest
+at a time; memory holds only files that may match.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from parquet_variant.iceberg.reading.pruning import (
 )
 from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
+from parquet_variant.parquet.format.files import ParquetSource
 from parquet_variant.tables.pruning import FILES_AT_ONCE
 
 
@@ -110,3 +112,22 @@ def files_among(snapshot: Snapshot, query: QueryColumns, files: list[TableFile])
         keep &= matching_by_metrics(query, snapshot.schema, described)
         matches += [member for member, is_kept in zip(members, keep, strict=True) if is_kept]
     return matches
+
+
+def parquet_files(snapshot: Snapshot) -> tuple[ParquetSource, ...]:
+    """Return the data files of a snapshot; none if a column was renamed, or its name was used for another column.
+
+    Files keep the name that a column had when they were written. Files of other formats, and encrypted files, are a
+    reason for none, too.
+    """
+    schemas = snapshot.metadata.schemas_newest_first
+    names = {(field.id, field.name) for schema in schemas for field in schema.fields}
+    is_constant = len({number for number, _ in names}) == len({name for _, name in names}) == len(names)
+    has_every_schema = max(schema.id for schema in schemas) == len(schemas) - 1  # unused ones may have been removed
+    if not (is_constant and has_every_schema):
+        return ()
+    files = plan_files(snapshot).files
+    if any(file.file.format != "parquet" or file.file.key_metadata is not None for file in files):
+        return ()
+    places = [(*snapshot.table.files.filesystem(file.path), file.size) for file in files]
+    return tuple(ParquetSource(path, filesystem, size) for filesystem, path, size in places)
