@@ -28,6 +28,8 @@ Layout: TypeAlias = Literal["unshredded", "final", "draft-paths", "draft-object"
 VortexLayout: TypeAlias = Literal["auto", "variant", "struct", "columnar"]
 AnyLayout: TypeAlias = Literal[Layout, VortexLayout]
 OnConflict: TypeAlias = Literal["error", "typed"]
+# What to do with a value that cannot be cast to the type of a path.
+Errors: TypeAlias = Literal["null", "raise"]
 SqlEngine: TypeAlias = Literal["duckdb", "spark"]
 # The order of a list of paths.
 SortBy: TypeAlias = Literal["path", "saved", "residual", "typed", "missing"]

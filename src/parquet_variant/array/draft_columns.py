@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
@@ -28,14 +27,13 @@ from parquet_variant.array.remapping import (
     with_minimal_metadata,
 )
 from parquet_variant.encoding.cast.forms import list_elements
-from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of
+from parquet_variant.encoding.metadata import NULL_VALUE
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of
 from parquet_variant.kernels.shredding.schema_table import schema_table
 from parquet_variant.kernels.values.name_tables import NameTable, name_table
 from parquet_variant.schema.draft_storages import ObjectNode, PathsNode, object_plan, paths_plan
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.types import MAX_OFFSET
-
-Int64s = npt.NDArray[np.int64]
 
 
 def struct_of(columns: dict[str, pa.Array], missing: pa.Array | None) -> pa.StructArray:
@@ -200,12 +198,10 @@ def _object_final(group: pa.StructArray, node: ObjectNode, values: Iterator[pa.A
     return final
 
 
-Bools = npt.NDArray[np.bool_]
 # Bytes, because making a pyarrow scalar imports pandas if it is installed.
-_NULL = b"\x00"
 
 
-def _valid_mask(column: pa.Array) -> Bools:
+def _valid_mask(column: pa.Array) -> Mask:
     return column.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -263,7 +259,7 @@ def _top_residual(
     return {"value": value, "metadata": minimal_metadata}
 
 
-def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Bools]:
+def _residual(columns: dict[str, pa.Array], schema: ShreddingSchema) -> tuple[dict[str, pa.Array], Mask]:
     """Return a group without the values of its leaves, and the mask of entries that have a residual."""
     if not schema.children():
         length = len(columns["value"])
@@ -365,7 +361,7 @@ def _merged(
     residual_value = residual["value"]
     has_value = _valid_mask(residual_value)
     # The placeholder of an element that is stored completely in `paths`.
-    is_placeholder = pc.equal(residual_value, _NULL).fill_null(False).to_numpy(zero_copy_only=False)
+    is_placeholder = pc.equal(residual_value, NULL_VALUE).fill_null(False).to_numpy(zero_copy_only=False)
     if node.kind == "leaf":
         in_paths = _valid_mask(columns["value"])
         if "typed_value" in columns:
@@ -389,9 +385,7 @@ def _merged(
     return {"value": value, "typed_value": struct_of(fields, missing)}
 
 
-def _merged_lists(
-    typed: pa.Array, residual: pa.Array, in_paths: Bools, in_residual: Bools, node: PathsNode
-) -> pa.Array:
+def _merged_lists(typed: pa.Array, residual: pa.Array, in_paths: Mask, in_residual: Mask, node: PathsNode) -> pa.Array:
     lengths, elements = list_parts(typed)
     residual_lengths, residual_elements = list_parts(residual)
     undecided_if(np.any(in_paths & in_residual & (lengths != residual_lengths)))
@@ -405,7 +399,7 @@ def _merged_lists(
     return list_of(sizes, struct_of(merged, None), pa.array(~(in_paths | in_residual)))
 
 
-def _scatter_lists(elements: pa.Array, is_list: Bools, lengths: Int64s, sizes: Int64s) -> pa.Array:
+def _scatter_lists(elements: pa.Array, is_list: Mask, lengths: Int64s, sizes: Int64s) -> pa.Array:
     """Return the elements, with nulls for the lists that exist only in the other column."""
     if np.array_equal(lengths, sizes):
         return elements

@@ -19,15 +19,13 @@ import pyarrow as pa
 from parquet_variant.array.parts import binary_parts
 from parquet_variant.encoding.metadata import decode_metadata
 from parquet_variant.errors import MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import filled_binary, offsets_of, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary, offsets_of, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes
 from parquet_variant.kernels.operations.remap import least_metadata, metadata_sizes
 from parquet_variant.kernels.values.name_tables import NameTable
 from parquet_variant.kernels.values.value_nodes import value_array
-
-Int64s = npt.NDArray[np.int64]
 
 
 class Undecided(Exception):  # noqa: N818 - not an error: the scalar reference decides the rows

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes, variants_of
@@ -19,11 +18,11 @@ from parquet_variant.array.row_by_row import row_by_row
 from parquet_variant.encoding.python_values import scalar_to_python
 from parquet_variant.encoding.scalars import MAX_SCALE, MICROS_PER_DAY
 from parquet_variant.errors import MalformedVariantError, VariantError
-from parquet_variant.kernels.arrow_buffers import filled_binary
+from parquet_variant.kernels.arrow_buffers import Int64s, filled_binary
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.tapes.decode import decode_values
-from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 # Bytes that are decoded at a time, which limits the size of the tape.
 _BYTES = 16 << 20
 _P = PrimitiveId
-
-Int64s = npt.NDArray[np.int64]
 
 
 def array_tapes(array: VariantArray, first_row: int) -> Iterator[Tape]:
@@ -80,7 +77,7 @@ def _objects_of(tape: Tape) -> list[Any]:
     """
     names = [key.decode() for key in tape.key_list]
     kinds = tape.nodes[:, 0] & 0xFF
-    keys = tape.paths[tape.nodes[:, 0] >> 16 & 0xFFFFFFFF, PATH.KEY].tolist()
+    keys = tape.paths[path_ids(tape.nodes[:, 0]), PATH.KEY].tolist()
     roots: list[Any] = []
     open_containers: list[tuple[Any, int]] = []
     parent, stop = None, -1

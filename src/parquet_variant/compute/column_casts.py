@@ -21,15 +21,13 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.encoding.cast.targets import Target
 from parquet_variant.errors import CastError, MalformedVariantError
-from parquet_variant.kernels.arrow_buffers import bitmap, filled_binary, from_numpy, numpy_type, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap, filled_binary, from_numpy, numpy_type, to_numpy
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.values.slot_columns import iso_timestamps
 from parquet_variant.types import MAX_OFFSET, PrimitiveId
 
 _P = PrimitiveId
-Bools = npt.NDArray[np.bool_]
-Int64s = npt.NDArray[np.int64]
-Column = tuple[pa.Array, Bools]
+Column = tuple[pa.Array, Mask]
 
 _DAY_IN_NANOS = 86_400_000_000_000
 _INSTANTS = {_P.TIMESTAMP: 1000, _P.TIMESTAMP_NANOS: 1}
@@ -83,7 +81,7 @@ def _refuse_string(slots: ScalarSlots, positions: Int64s, array: pa.Array) -> No
             ) from None
 
 
-def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
+def _scatter(slots: ScalarSlots, done: Mask, taken: pa.Array, arrow: pa.DataType) -> pa.Array:
     """Return the cast values at their positions, null elsewhere."""
     if taken.nbytes > MAX_OFFSET and (pa.types.is_string(arrow) or pa.types.is_binary(arrow)):
         raise CastError(
@@ -97,22 +95,22 @@ def _scatter(slots: ScalarSlots, done: Bools, taken: pa.Array, arrow: pa.DataTyp
     return taken.take(from_numpy(places, ~done))
 
 
-def _of_kinds(slots: ScalarSlots, *kinds: int) -> Bools:
-    matches: Bools = slots.kinds == kinds[0]
+def _of_kinds(slots: ScalarSlots, *kinds: int) -> Mask:
+    matches: Mask = slots.kinds == kinds[0]
     for kind in kinds[1:]:
         matches |= slots.kinds == kind
     return matches
 
 
-def _integers(slots: ScalarSlots) -> Bools:
+def _integers(slots: ScalarSlots) -> Mask:
     return (slots.kinds >= _P.INT8) & (slots.kinds <= _P.INT64)
 
 
-def _decimals(slots: ScalarSlots) -> Bools:
+def _decimals(slots: ScalarSlots) -> Mask:
     return (slots.kinds >= _P.DECIMAL4) & (slots.kinds <= _P.DECIMAL16)
 
 
-def _number_column(values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
+def _number_column(values: npt.NDArray[np.generic], done: Mask, arrow: pa.DataType) -> Column:
     return from_numpy(values.astype(numpy_type(arrow), copy=False), ~done), done
 
 
@@ -154,7 +152,7 @@ def _integer(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return _number_column(values, done, target.arrow)
 
 
-def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
+def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Mask]:
     """Return every number and boolean that one rounding makes a double, and a mask of them."""
     is_int, is_double, is_decimal = _integers(slots), slots.kinds == _P.DOUBLE, _decimals(slots)
     values = slots.a.view(np.float64)
@@ -186,7 +184,7 @@ def _doubles(slots: ScalarSlots) -> tuple[npt.NDArray[np.float64], Bools]:
     return values, done
 
 
-def _long_quotients(slots: ScalarSlots, positions: Int64s) -> tuple[npt.NDArray[np.float64], Bools]:
+def _long_quotients(slots: ScalarSlots, positions: Int64s) -> tuple[npt.NDArray[np.float64], Mask]:
     """Return decimals at some positions as doubles, and a mask of those that are certainly the nearest double."""
     high, low, scales = slots.b[positions], slots.a[positions].view(np.uint64), slots.scales[positions]
     sure = scales < len(_LONG_POWERS)
@@ -211,7 +209,7 @@ def _numbers_in_strings(
     return positions[to_numpy(matches)], numbers
 
 
-def _with_strings(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Bools, arrow: pa.DataType) -> Column:
+def _with_strings(slots: ScalarSlots, values: npt.NDArray[np.generic], done: Mask, arrow: pa.DataType) -> Column:
     """Add the floats of numeric strings, each rounded once."""
     parsed = _numbers_in_strings(slots, _FLOAT_TEXT, arrow)
     if parsed is not None:
@@ -288,7 +286,7 @@ def _string(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return array.cast(target.arrow), done
 
 
-def _ticks(values: Int64s, done: Bools, target: Target) -> Column:
+def _ticks(values: Int64s, done: Mask, target: Target) -> Column:
     """Return numbers as dates or times; 4-byte values are known to fit."""
     arrow = target.arrow
     values = np.where(done, values, 0)
@@ -331,7 +329,7 @@ def _timestamp(slots: ScalarSlots, target: Target, zone: dt.tzinfo) -> Column:
     return _ticks(values, done, target)
 
 
-def _rescale_ticks(values: Int64s, nanos: int, tick: int) -> tuple[Int64s, Bools]:
+def _rescale_ticks(values: Int64s, nanos: int, tick: int) -> tuple[Int64s, Mask]:
     """Return ticks of ``nanos`` nanoseconds as ticks of ``tick`` nanoseconds, rounded down, and a mask of those that
     fit.
     """

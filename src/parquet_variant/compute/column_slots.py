@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import (
@@ -18,7 +17,7 @@ from parquet_variant.array.parts import (
 )
 from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.errors import MalformedVariantError, SchemaError
-from parquet_variant.kernels.arrow_buffers import to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, to_numpy
 from parquet_variant.kernels.memory import buffer_address
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.pages.byte_arrays import are_ascii
@@ -26,7 +25,6 @@ from parquet_variant.schema.primitive_types import stored_primitive
 from parquet_variant.types import TYPE_OF_ARROW, PrimitiveId
 
 _P = PrimitiveId
-Int64s = npt.NDArray[np.int64]
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
 
 

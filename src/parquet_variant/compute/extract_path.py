@@ -18,12 +18,12 @@ from parquet_variant.compute.column_slots import slots_of_column
 from parquet_variant.compute.shredded_walk import Group, follow, follow_positions, lists_of, scatter
 from parquet_variant.compute.slot_casts import CastOptions, array_of_slots, list_array, patched
 from parquet_variant.compute.target_type import result_type
-from parquet_variant.compute.value_positions import Int64s, ValuePositions
+from parquet_variant.compute.value_positions import ValuePositions
 from parquet_variant.encoding.cast.forms import in_target_form, plain_form
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE, Target, target_of
 from parquet_variant.encoding.cast.zones import zone_of
 from parquet_variant.encoding.metadata import EMPTY_METADATA
-from parquet_variant.kernels.arrow_buffers import from_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy
 from parquet_variant.path import AnyPath, VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.storage_shape import is_list

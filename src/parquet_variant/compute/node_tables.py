@@ -15,14 +15,19 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import binary_parts, metadata_parts, valid_bytes
-from parquet_variant.kernels.arrow_buffers import filled_binary, from_bytes, offsets_of, row_chunks, to_numpy
+from parquet_variant.kernels.arrow_buffers import (
+    Int64s,
+    Mask,
+    filled_binary,
+    from_bytes,
+    offsets_of,
+    row_chunks,
+    to_numpy,
+)
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.operations.canonical_nodes import canonical_nodes as kernel
 from parquet_variant.kernels.values.name_tables import SORTED, UNUSABLE, NameTable, name_table
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 # Bytes of values in one kernel call: bounds the size of its node table.
 CHUNK_BYTES = 64 << 20
@@ -36,7 +41,7 @@ def value_chunks(storage: pa.StructArray) -> list[tuple[int, int]]:
     return row_chunks(binary_parts(storage.field("value")).offsets, CHUNK_BYTES)
 
 
-def present_rows(storage: pa.StructArray) -> Bools:
+def present_rows(storage: pa.StructArray) -> Mask:
     """Return a mask of the rows that are not SQL NULL."""
     valid = valid_bytes(storage)
     return valid != 0 if len(valid) else np.ones(len(storage), np.bool_)
@@ -55,7 +60,7 @@ class ValueBatch(NamedTuple):
     owner: Any
 
     @classmethod
-    def of(cls, storage: pa.StructArray, present: Bools) -> ValueBatch:
+    def of(cls, storage: pa.StructArray, present: Mask) -> ValueBatch:
         """Return the values of an unshredded storage, without the rows that are not present."""
         metadata, value = metadata_parts(storage.field("metadata")), binary_parts(storage.field("value"))
         starts = np.where(present, value.offsets[:-1] + value.address, -1)

@@ -12,22 +12,19 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import MetadataParts, metadata_parts, valid_bytes
 from parquet_variant.compute.column_slots import refuse_faulty_slots
 from parquet_variant.compute.slot_casts import list_array
-from parquet_variant.compute.value_positions import Int64s, MetadataDictionaries, ValuePositions
+from parquet_variant.compute.value_positions import MetadataDictionaries, ValuePositions
 from parquet_variant.encoding.cast.forms import in_form, list_elements, plain_form
 from parquet_variant.errors import SchemaError
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, scalar
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, offsets_of, scalar
 from parquet_variant.path import Segment
 from parquet_variant.schema.path_steps import ArrowGroup, Step, next_group
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Finish(Protocol):
@@ -67,7 +64,7 @@ class Group:
     # The columns; None where the storage lacks them.
     value: pa.Array | None
     typed: pa.Array | None
-    present: Bools | None  # Rows in which the group is present; None for all.
+    present: Mask | None  # Rows in which the group is present; None for all.
     rows: Int64s | None  # The row of the storage struct that each entry belongs to; None if entry i belongs to row i.
     metadata: LazyMetadata  # The metadata of the storage struct.
     # An entry without a value is Variant null (a top-level value, an element) if true, else missing (a field).
@@ -101,7 +98,7 @@ class Group:
         columns = {"value": self.value, "typed_value": self.typed}
         return ArrowGroup(pa.struct({name: column.type for name, column in columns.items() if column is not None}))
 
-    def typed_valid(self) -> Bools | None:
+    def typed_valid(self) -> Mask | None:
         """Return a mask of the entries whose typed column is set; None for all."""
         assert self.typed is not None
         return _combine_masks(self.present, _valid_mask(self.typed))
@@ -166,7 +163,7 @@ class Group:
         columns = {"metadata": metadata, "value": self.value, "typed_value": self.typed}
         present = self.present
         if not self.is_required:
-            either: Bools | None = np.zeros(self.size, np.bool_)
+            either: Mask | None = np.zeros(self.size, np.bool_)
             for column in (self.value, self.typed):
                 valid = None if column is None else _valid_mask(column)
                 if column is not None:
@@ -251,13 +248,13 @@ def _has_views(arrow: pa.DataType) -> bool:
     return False
 
 
-def _valid_mask(array: pa.Array) -> Bools | None:
+def _valid_mask(array: pa.Array) -> Mask | None:
     if array.null_count == 0:
         return None
     return valid_bytes(array).astype(np.bool_)
 
 
-def _combine_masks(left: Bools | None, right: Bools | None) -> Bools | None:
+def _combine_masks(left: Mask | None, right: Mask | None) -> Mask | None:
     if left is None or right is None:
         return right if left is None else left
     return left & right

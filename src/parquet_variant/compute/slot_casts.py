@@ -29,7 +29,7 @@ from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.scalars import encode_scalar
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import CastError, VariantError
-from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
 from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
@@ -81,7 +81,6 @@ def _representable(slots: ScalarSlots, target: Target) -> npt.NDArray[np.bool_]:
 
 
 _IN_MEMORY = (_P.STRING, _P.BINARY, _P.UUID)
-Int64s = npt.NDArray[np.int64]
 
 
 class CastOptions(NamedTuple):

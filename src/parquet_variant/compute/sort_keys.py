@@ -19,6 +19,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.json_text import json_column
+from parquet_variant.encoding.metadata import EMPTY_METADATA
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.encoding.walk import END, KEY, walk
 from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
@@ -48,7 +49,6 @@ _INVERTED = bytes(255 - byte for byte in range(256))
 _EXPONENT_BIAS = 1 << 15
 _SHORT_STRING = 1  # the basic type, in the two lowest bits of a value, of a string of up to 63 bytes
 _INVERTED_BYTES = np.frombuffer(_INVERTED, np.uint8)
-_EMPTY_METADATA = b"\x11\x00\x00"
 # The first bytes of numbers: the type of a primitive is in the six highest bits.
 _NUMBER_HEADERS = [header << 2 for kind in _NUMBERS for header in TYPES[kind].ids]
 _NUMBER = r"^(?P<sign>-?)(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?(?:[eE](?P<exponent>[-+]?[0-9]+))?$"
@@ -99,7 +99,7 @@ def _number_keys(values: pa.Array, are_numbers: npt.NDArray[np.bool_]) -> list[b
     if not len(numbers):
         return keys
     metadata = pa.DictionaryArray.from_arrays(
-        from_numpy(np.zeros(len(numbers), np.int32)), pa.array([_EMPTY_METADATA], pa.binary())
+        from_numpy(np.zeros(len(numbers), np.int32)), pa.array([EMPTY_METADATA], pa.binary())
     )
     storage = pa.StructArray.from_arrays([metadata, values.take(from_numpy(numbers))], ["metadata", "value"])
     for number, key in zip(numbers.tolist(), number_keys(json_column(VariantArray(storage))).to_pylist(), strict=True):
@@ -215,7 +215,7 @@ def _nested_key(metadata: bytes, value: bytes) -> bytes | None:
 def _scalar_key(value: bytes) -> bytes | None:
     if value and value[0] & 3 == _SHORT_STRING and value[0] >> 2 == len(value) - 1:
         return _STRING_CLASS + value[1:]
-    return sort_key(Variant(_EMPTY_METADATA, value))
+    return sort_key(Variant(EMPTY_METADATA, value))
 
 
 def _payload(kind: VariantType, raw: Any, is_inside: bool) -> bytes:

@@ -22,7 +22,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 EXTENSION = "x-variant"
 # Types that JSON does not have are strings with a format.
 _JSON_TYPES = ("object", "array", "string", "boolean", "integer", "number", "null")
-_FORMATS = {"date": "date", "timestamp": "date-time", "uuid": "uuid"}
+FORMAT_KEYWORDS = {"date": "date", "timestamp": "date-time", "uuid": "uuid"}
 _NAMES = {
     "minLength": "min_length",
     "maxLength": "max_length",
@@ -83,14 +83,14 @@ def _schema_of(rules: PathRules, *, is_root: bool = False) -> dict[str, Any]:
         if isinstance(value, dt.date):
             extension[name] = value.isoformat()
         elif value is not None:
-            schema[keyword] = _number(value)
+            schema[keyword] = json_number(value)
     if rules.values is not None:
         allowed = [_json_scalar(value) for value in rules.values]
         schema["enum"] = [*allowed, *([None] if rules.allows_null else [])]
         if any(isinstance(value, dt.date) for value in rules.values):
             extension["values"] = allowed
-    if rules.format in _FORMATS:
-        schema["format"] = _FORMATS[rules.format]
+    if rules.format in FORMAT_KEYWORDS:
+        schema["format"] = FORMAT_KEYWORDS[rules.format]
     elif rules.format is not None:
         extension["format"] = rules.format
     if rules.presence is not None:
@@ -102,12 +102,13 @@ def _schema_of(rules: PathRules, *, is_root: bool = False) -> dict[str, Any]:
     return schema | ({EXTENSION: extension} if extension else {})
 
 
-def _number(value: Any) -> Any:
+def json_number(value: Any) -> Any:
+    """Return a bound as JSON and YAML hold it: decimals as doubles."""
     return float(value) if isinstance(value, Decimal) else value
 
 
 def _json_scalar(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, dt.date) else _number(value)
+    return value.isoformat() if isinstance(value, dt.date) else json_number(value)
 
 
 def from_json_schema(schema: Mapping[str, Any] | str) -> Contract:
@@ -177,7 +178,7 @@ def _rules_of(schema: Mapping[str, Any], required: bool) -> PathRules:
             del rules["values"]
             rules["type"] = ["null"]
     if "format" in schema:
-        formats = {keyword: name for name, keyword in _FORMATS.items()}
+        formats = {keyword: name for name, keyword in FORMAT_KEYWORDS.items()}
         if schema["format"] not in formats:
             raise bad_contract(f"a contract cannot express the format {schema['format']!r}: use pattern")
         rules["format"] = formats[schema["format"]]

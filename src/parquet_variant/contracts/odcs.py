@@ -8,10 +8,10 @@ property; an option that a contract cannot express is refused by name.
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
 from typing import Any
 
 from parquet_variant.contracts.contract import Contract, rules_of
+from parquet_variant.contracts.json_schema import FORMAT_KEYWORDS, json_number
 from parquet_variant.contracts.path_rules import PathRules, as_bound, bad_contract
 from parquet_variant.contracts.yaml_format import dump_yaml, plain_rules
 from parquet_variant.errors import VariantError
@@ -34,7 +34,6 @@ _OPTIONS = {
     "maximum": "max",
     "pattern": "pattern",
 }
-_FORMATS = {"date": "date", "timestamp": "date-time", "uuid": "uuid"}
 
 
 def to_odcs(contract: Contract) -> str:
@@ -95,9 +94,9 @@ def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for option, name in _OPTIONS.items():
         if name in plain and not isinstance(plain[name], dt.date):
-            options[option] = _number(plain.pop(name))
-    if plain.get("format") in _FORMATS:
-        options["format"] = _FORMATS[plain.pop("format")]
+            options[option] = json_number(plain.pop(name))
+    if plain.get("format") in FORMAT_KEYWORDS:
+        options["format"] = FORMAT_KEYWORDS[plain.pop("format")]
     if options:
         fields["logicalTypeOptions"] = options
     if plain.pop("required", False):
@@ -112,7 +111,7 @@ def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
     if "values" in plain and not any(isinstance(value, dt.date) for value in plain["values"]):
         from open_data_contract_standard.model import EnumValue
 
-        fields["enum"] = [EnumValue(value=_number(value)) for value in plain.pop("values")]
+        fields["enum"] = [EnumValue(value=json_number(value)) for value in plain.pop("values")]
     custom = [CustomProperty(property=_PREFIX + name, value=_custom(value)) for name, value in plain.items()]
     if custom:
         fields["customProperties"] = custom
@@ -136,14 +135,10 @@ def _properties_of(contract: Contract, path: VariantPath) -> dict[str, Any]:
     return fields
 
 
-def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, Decimal) else value
-
-
 def _custom(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_custom(item) for item in value]
-    return value.isoformat() if isinstance(value, dt.date) else _number(value)
+    return value.isoformat() if isinstance(value, dt.date) else json_number(value)
 
 
 def from_odcs(document: str, schema: str | None, column: str | None) -> Contract:
@@ -202,9 +197,9 @@ def _read(item: Any, path: VariantPath, place: str, paths: dict[VariantPath, Pat
         if option == "required":
             continue  # the names of required fields, which the fields have themselves
         if option == "format":
-            if value not in _FORMATS.values():
+            if value not in FORMAT_KEYWORDS.values():
                 raise bad_contract(f"{place}: a contract cannot express the format {value!r}: use pattern")
-            rules["format"] = next(name for name, keyword in _FORMATS.items() if keyword == value)
+            rules["format"] = next(name for name, keyword in FORMAT_KEYWORDS.items() if keyword == value)
         elif option in _OPTIONS:
             rules[_OPTIONS[option]] = value
         else:

@@ -18,20 +18,19 @@ import numpy.typing as npt
 
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import FORMATS, PathRules, order_of
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
+from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.tapes.check import FORBIDDEN, NO_RULES, RULE, SCALES
 from parquet_variant.kernels.tapes.tape import PATH, Tape
 from parquet_variant.path import WILDCARD, VariantPath, outer_paths
 from parquet_variant.types import TYPES
 
-Int64s = npt.NDArray[np.int64]
-
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _ALL_KINDS = _LARGEST
 _ARRAY, _OBJECT = 21, 22
 # Strings that the kernel compares one by one.
 _MAX_CHOICES = 64
-_MICROS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +145,8 @@ def _row(rules: PathRules) -> list[int]:
         low, high = (None if bound is None else order_of(bound) for bound in (rules.min, rules.max))
         row[RULE.MICROS_MIN] = _SMALLEST if low is None else low
         row[RULE.MICROS_MAX] = _LARGEST if high is None else high
-        row[RULE.DATE_MIN] = _SMALLEST if low is None else -(-low // _MICROS_PER_DAY)
-        row[RULE.DATE_MAX] = _LARGEST if high is None else high // _MICROS_PER_DAY
+        row[RULE.DATE_MIN] = _SMALLEST if low is None else -(-low // MICROS_PER_DAY)
+        row[RULE.DATE_MAX] = _LARGEST if high is None else high // MICROS_PER_DAY
         row[RULE.NANOS_MIN] = _SMALLEST if low is None else _clipped(low * 1000)
         row[RULE.NANOS_MAX] = _LARGEST if high is None else _clipped(high * 1000)
     row[RULE.LENGTH_MIN], row[RULE.LENGTH_MAX] = rules.min_length or 0, _or_largest(rules.max_length)

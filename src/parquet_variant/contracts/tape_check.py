@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
@@ -22,17 +21,14 @@ from parquet_variant.contracts.path_rules import RULES, PathRules, scalar_key
 from parquet_variant.contracts.report import ContractCounts, Example, RuleCount, ShownText
 from parquet_variant.contracts.rule_tables import RuleTables, choices_of
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import filled_binary, from_bytes, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, filled_binary, from_bytes, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy_spans
 from parquet_variant.kernels.tapes.check import FORBIDDEN, RESULT, check_nodes
 from parquet_variant.kernels.tapes.profile import KINDS
-from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape
+from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.path import VariantPath
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _NONE = -1
 # Result of the kernel -> number of the rule in RULES.
@@ -76,7 +72,7 @@ class TapeViolations:
         return len(self.rows)
 
     @cached_property
-    def _of_single_rows(self) -> Bools:
+    def _of_single_rows(self) -> Mask:
         return self.rules != RULES.index("presence")
 
     @cached_property
@@ -146,10 +142,11 @@ class TapeViolations:
         present = np.flatnonzero(nodes >= 0)
         shown: list[Any] = [None] * len(entries)
         rows = self.tape.nodes[nodes[present]]
-        for place, node, value in zip(present.tolist(), rows, scalar_objects(rows), strict=True):
+        path_numbers = path_ids(rows[:, 0]).tolist()
+        for place, node, path, value in zip(present.tolist(), rows, path_numbers, scalar_objects(rows), strict=True):
             kind = int(node[0]) & 0xFF
             if RULES[int(self.rules[entries[place]])] == "extra_fields":
-                key = self.tape.paths[int(node[0]) >> 16 & 0xFFFFFFFF, PATH.KEY]
+                key = self.tape.paths[path, PATH.KEY]
                 shown[place] = self.tape.key_list[key].decode("utf-8", "replace")
             elif kind >= KIND.ARRAY:
                 count = int(node[1])
@@ -169,10 +166,10 @@ def check_tape(tape: Tape, tables: RuleTables) -> TapeViolations:
         *check_nodes(tape.nodes, tape.row_start, rule_of_path, tables.rules, tables.bounds, tables.choices, kinds)
     )
     rows, nodes, results = violations[:, 0], violations[:, 1], violations[:, 2]
-    numbers = rule_of_path[tape.nodes[nodes, 0] >> 16 & 0xFFFFFFFF]
+    numbers = rule_of_path[path_ids(tape.nodes[nodes, 0])]
     if (forbidden := numbers == FORBIDDEN).any():
-        path_ids = tape.nodes[nodes[forbidden], 0] >> 16 & 0xFFFFFFFF
-        numbers[forbidden] = rule_of_path[tape.paths[path_ids, PATH.PARENT]]
+        of_forbidden = path_ids(tape.nodes[nodes[forbidden], 0])
+        numbers[forbidden] = rule_of_path[tape.paths[of_forbidden, PATH.PARENT]]
     decided = results != RESULT.UNDECIDED
     parts = [(rows[decided], nodes[decided], numbers[decided], _RULE_OF_RESULT[results[decided]])]
     if not decided.all():
@@ -188,10 +185,10 @@ def check_tape(tape: Tape, tables: RuleTables) -> TapeViolations:
     return TapeViolations(tape, tables, rows, nodes, numbers, rules, kinds)
 
 
-def _undecided(nodes: Int64s, rules: PathRules) -> list[tuple[str, Bools]]:
+def _undecided(nodes: Int64s, rules: PathRules) -> list[tuple[str, Mask]]:
     """Return for each rule that depends on the value, which nodes break it."""
     kinds = nodes[:, 0] & 0xFF
-    broken_rules: list[tuple[str, Bools]] = []
+    broken_rules: list[tuple[str, Mask]] = []
     is_string = kinds == KIND.STRING
     if rules.pattern is not None and is_string.any():
         broken = np.zeros(len(nodes), np.bool_)
@@ -217,7 +214,7 @@ def _strings(nodes: Int64s) -> pa.StringArray:
     )
 
 
-def _other_values(nodes: Int64s, kinds: Int64s, values: tuple[Any, ...]) -> Bools:
+def _other_values(nodes: Int64s, kinds: Int64s, values: tuple[Any, ...]) -> Mask:
     """Return which nodes have none of the values."""
     broken = np.zeros(len(nodes), np.bool_)
     texts = [value for value in values if isinstance(value, str)]
@@ -240,7 +237,7 @@ def _other_values(nodes: Int64s, kinds: Int64s, values: tuple[Any, ...]) -> Bool
     return broken
 
 
-def _wide_numbers(nodes: Int64s, wide: Bools, rules: PathRules) -> list[tuple[str, Bools]]:
+def _wide_numbers(nodes: Int64s, wide: Mask, rules: PathRules) -> list[tuple[str, Mask]]:
     """Return the violations of numbers that the kernel does not compare, as Python's decimals."""
     at = np.flatnonzero(wide & np.isin(nodes[:, 0] & 0xFF, _NUMBERS))
     broken = {name: np.zeros(len(nodes), np.bool_) for name in ("type", "min", "max")}
@@ -297,7 +294,7 @@ def _missing(
 
 def _rule_of_node(tape: Tape, rule_of_path: Int64s) -> Int64s:
     """Return the number of the rules of each node, without repeated fields and what is inside them."""
-    rules = rule_of_path[tape.nodes[:, 0] >> 16 & 0xFFFFFFFF]
+    rules = rule_of_path[path_ids(tape.nodes[:, 0])]
     for node in np.flatnonzero(tape.nodes[:, 0] & DROPPED).tolist():
         rules[node : tape.nodes[node, 3]] = _NONE
     return rules

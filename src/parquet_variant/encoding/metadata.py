@@ -17,6 +17,8 @@ VERSION = 1
 SORTED_BIT = 0x10
 # The metadata of a value without keys: sorted, offsets of one byte, no names, the single offset 0.
 EMPTY_METADATA = b"\x11\x00\x00"
+# The value that is Variant null.
+NULL_VALUE = b"\x00"
 
 
 class Dictionary:

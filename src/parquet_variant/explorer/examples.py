@@ -17,7 +17,7 @@ from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.shredding.json_batch import shredded_rows
-from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.path import WILDCARD, Segment
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
 
@@ -64,7 +64,7 @@ def _distinct_texts(tape: Tape) -> dict[tuple[int, str], dict[str, int]]:
     """Return the first distinct texts with their rows, by path id and type."""
     kinds = tape.nodes[:, 0] & 0xFF
     type_names = [str(_type_of(kind)) for kind in range(KIND.OBJECT + 1)]
-    paths = (tape.nodes[:, 0] >> 16 & 0xFFFFFFFF).tolist()
+    paths = path_ids(tape.nodes[:, 0]).tolist()
     row_numbers = np.repeat(np.arange(tape.rows), np.diff(tape.row_start)).tolist()
     distinct: dict[tuple[int, str], dict[str, int]] = {}
     for kind, path, row, text in zip(kinds.tolist(), paths, row_numbers, _node_texts(tape), strict=True):
@@ -87,7 +87,7 @@ def _node_texts(tape: Tape) -> list[str]:
     texts = [""] * len(kinds)
     for number, text in zip(scalars.tolist(), _scalar_texts(tape, scalars), strict=True):
         texts[number] = _shortened(text)
-    keys = tape.paths[tape.nodes[:, 0] >> 16 & 0xFFFFFFFF, PATH.KEY].tolist()
+    keys = tape.paths[path_ids(tape.nodes[:, 0]), PATH.KEY].tolist()
     names = [json.dumps(key.decode("utf-8", "replace"), ensure_ascii=False) + ":" for key in tape.key_list]
     for number in reversed(containers.tolist()):  # children before parents
         is_object = kinds[number] == KIND.OBJECT

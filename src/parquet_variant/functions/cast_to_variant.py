@@ -19,6 +19,7 @@ from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.compute.column_slots import slots_of_column
 from parquet_variant.compute.value_positions import ScalarSlots
 from parquet_variant.encoding.cast.forms import entry_lists, list_elements, plain_form, without_encoding
+from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import CastError
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.kernels.arrow_buffers import from_numpy, offsets_of, to_numpy
@@ -27,7 +28,6 @@ from parquet_variant.schema.primitive_types import lenient_primitive
 from parquet_variant.schema.storage_shape import is_binary, is_list
 from parquet_variant.types import PrimitiveId, of_arrow
 
-_NULL_VALUE = b"\x00"
 _STORED = {pa.time64("ns"): pa.time64("us")}
 _EMPTY_OBJECT = b"\x02\x00\x00"
 
@@ -115,12 +115,12 @@ def _group(array: pa.Array, names: set[str]) -> dict[str, pa.Array]:
     if pa.types.is_struct(array.type):
         typed = _struct(array, names)
         if typed is None:
-            return {"value": pc.if_else(array.is_null(), _NULL_VALUE, _EMPTY_OBJECT)}
+            return {"value": pc.if_else(array.is_null(), NULL_VALUE, _EMPTY_OBJECT)}
     elif _is_any_list(array.type):
         typed = _list(array, names)
     else:
         return {"value": _encode_scalars(array)}
-    return {"value": pc.if_else(array.is_null(), _NULL_VALUE, pa.scalar(None, pa.binary())), "typed_value": typed}
+    return {"value": pc.if_else(array.is_null(), NULL_VALUE, pa.scalar(None, pa.binary())), "typed_value": typed}
 
 
 def _struct(array: pa.StructArray, names: set[str]) -> pa.StructArray | None:
@@ -147,7 +147,7 @@ def _as_struct(columns: dict[str, pa.Array]) -> pa.StructArray:
 def _encode_scalars(array: pa.Array) -> pa.Array:
     """Return scalars as encoded values; null becomes Variant null."""
     if pa.types.is_null(array.type):
-        return pa.repeat(pa.scalar(_NULL_VALUE, pa.binary()), len(array))
+        return pa.repeat(pa.scalar(NULL_VALUE, pa.binary()), len(array))
     slots = _slots(array)
     narrow(slots.kinds, slots.a, slots.b, slots.scales)
     return slots.encoded()

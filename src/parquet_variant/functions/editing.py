@@ -24,14 +24,11 @@ from parquet_variant.compute.null_on_error import or_none
 from parquet_variant.encoding.edits import Edit, EditKind, apply_edit
 from parquet_variant.encoding.variant import Variant
 from parquet_variant.errors import SchemaError, VariantError
-from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, from_numpy, to_numpy
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.operations.edit import CHANGED, LEFT, UNCHANGED, Change, edit_rows, strip_rows
 from parquet_variant.kernels.operations.remap import least_metadata
 from parquet_variant.kernels.values.value_nodes import value_array
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 NO_VALUE = object()
 
@@ -197,7 +194,7 @@ def _encoded_values(
     return storage_of(column, value, from_numpy((state != CHANGED) | (sizes == 0)))
 
 
-def _with_unchanged(changed: pa.StructArray, storage: pa.StructArray, keep: Bools, present: Bools) -> pa.StructArray:
+def _with_unchanged(changed: pa.StructArray, storage: pa.StructArray, keep: Mask, present: Mask) -> pa.StructArray:
     """Return the changed rows and, at the rows to keep, the original bytes; null where no value is present."""
     value = storage.field("value")
     if not (pa.types.is_binary(value.type) or pa.types.is_large_binary(value.type)):

@@ -11,7 +11,7 @@ from parquet_variant.errors import JsonError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.memory import address_of, copy_spans
 from parquet_variant.kernels.shredding.json_batch import JsonOptions, parse_text, shredded_rows
-from parquet_variant.kernels.tapes.tape import DROPPED, Tape
+from parquet_variant.kernels.tapes.tape import DROPPED, Tape, path_ids
 from parquet_variant.path import VariantPath
 from parquet_variant.types import PrimitiveId
 
@@ -50,7 +50,7 @@ def parse_strings(tape: Tape, path: VariantPath, options: JsonOptions) -> Parsed
         return ParsedStrings(None, [], [])
     tags = tape.nodes[:, 0]
     is_string = ((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0)
-    nodes = np.flatnonzero(is_string & ((tags >> 16) & 0xFFFFFFFF == number))
+    nodes = np.flatnonzero(is_string & (path_ids(tags) == number))
     if not len(nodes):
         return ParsedStrings(None, [], [])
     rows = np.searchsorted(tape.row_start, nodes, "right") - 1

@@ -27,7 +27,7 @@ from parquet_variant.io.filesystems import refuse_no_path
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
 COMMITTED = "committed.json"
-_SUCCESS = "_SUCCESS"
+SUCCESS = "SUCCESS"
 # Maximum number of listings of a directory that changes while it is listed.
 _LISTINGS = 20
 
@@ -219,7 +219,7 @@ class _Stamp:
 
 def _stamp(filesystem: pafs.FileSystem, root: str) -> _Stamp:
     temporary = f"{root}/{TEMPORARY}"
-    names, is_local = [f"{root}/{_SUCCESS}"], isinstance(filesystem, pafs.LocalFileSystem)
+    names, is_local = [f"{root}/{SUCCESS}"], isinstance(filesystem, pafs.LocalFileSystem)
     if is_local:  # object stores have no directory times
         names += [root or "/", temporary]
     infos = filesystem.get_file_info(names)

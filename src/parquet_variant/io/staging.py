@@ -22,6 +22,7 @@ from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.commit_journal import (
     COMMITTED,
     PREPARED,
+    SUCCESS,
     TEMPORARY,
     Journal,
     files_that_count,
@@ -37,7 +38,6 @@ BAD_RECORDS = "_bad_records"
 # Prefix of files that contain rows of other files.
 COMPACTED = "compacted"
 _STREAMS = "_streams"
-_SUCCESS = "_SUCCESS"
 _OWNER = "owner.json"
 _DATA = (".parquet", ".parquet.crc", ".vortex")
 
@@ -135,7 +135,7 @@ class Staging:
         be removed afterwards; it is invisible then.
         """
         moves = {file.name: file for file in files}
-        self._switch(moves, (_SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
+        self._switch(moves, (SUCCESS,) if marker else (), None if replaced is None else tuple(replaced))
         return [f"{self.dest.rstrip('/')}/{name}" for name in moves]
 
     def commit_once(self, files: Iterable[StagedFile], stream: str, batch: int) -> None:
@@ -154,7 +154,7 @@ class Staging:
             return
         # Another job may repeat a batch, so the name contains the batch instead of the job.
         suffix = f"-{stream}-{batch}.parquet"
-        self._switch({f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}, (_SUCCESS, marker), None)
+        self._switch({f"{file.name.rsplit('-', 1)[0]}{suffix}": file for file in files}, (SUCCESS, marker), None)
 
     def abort(self) -> None:
         """Remove all staged files, and undo an uncommitted switch."""

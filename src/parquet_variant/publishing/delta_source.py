@@ -35,11 +35,11 @@ from parquet_variant.iceberg.metadata.types import (
     NestedField,
     PrimitiveType,
     StructType,
-    arrow_type,
     parse_type,
 )
 from parquet_variant.iceberg.metadata.values import from_json, raw_values, to_bytes
 from parquet_variant.iceberg.writing.metrics import metric_leaves
+from parquet_variant.iceberg.writing.write_plan import in_type
 from parquet_variant.publishing.source import (
     FieldIds,
     ListedFile,
@@ -252,7 +252,7 @@ class _Statistics:
         for f, kind in zip(self.partitions, self.kinds, strict=True):
             assert isinstance(kind, PrimitiveType)
             array = partition_array(add.partition_values.get(f.physical_name), f.type, 1)
-            values.append(raw_values(_in_type(array, kind), kind)[0])
+            values.append(raw_values(in_type(array, kind), kind)[0])
         return tuple(values)
 
     def bound(self, value: Any, f: NestedField, place: tuple[str, ...], *, up: bool) -> bytes | None:
@@ -283,11 +283,6 @@ def _raw_bound(value: Any, kind: PrimitiveType, *, up: bool) -> Any:
     if family in ("timestamp", "timestamptz") and isinstance(value, str):
         return from_json(value, kind) + (_CUT_MICROSECONDS if up else 0)
     raise IcebergError(f"a bound of type {kind} is {value!r}", reason="bad-stats")
-
-
-def _in_type(array: pa.Array, kind: PrimitiveType) -> pa.Array:
-    target = arrow_type(kind)
-    return array if array.type == target else array.cast(target)
 
 
 def stored_place(columns: SourceColumns, place: tuple[str, ...]) -> tuple[str, ...]:

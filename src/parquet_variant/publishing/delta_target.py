@@ -19,6 +19,7 @@ from parquet_variant.delta.data.paths import relative_path, vector_path
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot
 from parquet_variant.delta.protocol.actions import Add, Remove, Txn, now_millis
+from parquet_variant.delta.protocol.column_mapping import MODE
 from parquet_variant.delta.protocol.features import with_protocol
 from parquet_variant.delta.protocol.schema import with_metadata
 from parquet_variant.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY
@@ -42,7 +43,6 @@ from parquet_variant.tables.storage import Storage, open_storage
 
 _APPLICATION = "parquet-variant.publish"
 _VECTORS = "_vectors"
-_MODE = "delta.columnMapping.mode"
 # Iceberg's types that Delta has under the name of `tables.schema`.
 _TYPES = {
     *("unknown", "boolean", "int", "long", "float", "double", "decimal"),
@@ -125,7 +125,7 @@ def _planned(storage: Storage, source: Source, columns: SourceColumns, *, has_ve
         )
     schema = shared.with_fields(shared_schema(columns.schema), lambda f: _delta_field(f, source.widened, is_mapped))
     properties = {PUBLISHED_FROM_PROPERTY: source.format}
-    properties |= {_MODE: "id"} if is_mapped else {}
+    properties |= {MODE: "id"} if is_mapped else {}
     properties |= {"delta.feature.deletionVectors": "supported"} if has_vectors else {}
     properties |= {"delta.enableTypeWidening": "true"} if source.widened else {}
     names = [columns.schema.by_id[number][1].name for number in columns.partition_ids]
@@ -187,7 +187,7 @@ def _transaction(
     )
     if current is None:
         return replace(transaction, protocol=planned.protocol, metadata=planned.metadata)
-    configuration = {name: value for name, value in current.metadata.configuration.items() if name != _MODE}
+    configuration = {name: value for name, value in current.metadata.configuration.items() if name != MODE}
     metadata = replace(
         planned.metadata,
         id=current.metadata.id,

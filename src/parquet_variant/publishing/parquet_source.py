@@ -35,7 +35,7 @@ from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes
-from parquet_variant.parquet.format.statistics import may_hide_nan
+from parquet_variant.parquet.format.statistics import OWN_WRITER, may_hide_nan
 from parquet_variant.parquet.pages.file_schema import FIELD_ID
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.publishing.source import (
@@ -49,12 +49,11 @@ from parquet_variant.publishing.source import (
 )
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
-from parquet_variant.shredding.statistics import shredded_bounds
+from parquet_variant.shredding.statistics import shredded_bounds, typed_place
 from parquet_variant.tables.file_metrics import ColumnMetrics, FileMetrics, is_footer_counted, leaf_columns
 from parquet_variant.tables.storage import Storage, StorageFile, open_storage
 
 _MAX_PATHS = 100
-_OWN_WRITER = "parquet-variant"
 _METADATA = "metadata/"
 
 
@@ -299,10 +298,10 @@ def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) ->
     arrow = part_type(opened.arrow_schema, place)
     shredding = ShreddingSchema.from_storage(arrow)
     # Other writers may keep objects in `value` whose fields are shredded, which the footer does not show.
-    unsafe = [] if opened.writer.startswith(_OWN_WRITER) else [
+    unsafe = [] if opened.writer.startswith(OWN_WRITER) else [
         path
         for path, node in shredding.walk()
-        if node.kind == "object" and not _only_nulls(info, (*place, *_typed_place(path), "value"))
+        if node.kind == "object" and not _only_nulls(info, (*place, *typed_place(path), "value"))
     ]  # fmt: skip
 
     def leaf(column: tuple[str, ...]) -> LeafStatistics | None:
@@ -318,10 +317,6 @@ def _variant_bounds(info: FileInfo, place: tuple[str, ...], opened: OpenFile) ->
 def _only_nulls(info: FileInfo, place: tuple[str, ...]) -> bool:
     statistics = info.statistics.get(place)
     return statistics is None or statistics.all_null
-
-
-def _typed_place(path: Any) -> tuple[str, ...]:
-    return tuple(part for name in path.segments for part in ("typed_value", str(name)))
 
 
 def part_type(fields: pa.Schema, place: tuple[str, ...]) -> pa.DataType:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from parquet_variant.contracts.contract import Contract
 from parquet_variant.contracts.path_rules import TYPES, PathRules, order_of, scalar_key
+from parquet_variant.encoding.scalars import MICROS_PER_DAY
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.statistics import NO_NAN_KEY, leaf_type
 from parquet_variant.path import WILDCARD, VariantPath, is_within
@@ -25,7 +26,6 @@ from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ARROW, VariantType, of_
 
 # The largest number of integers between bounds that are compared with the allowed values.
 _MAX_INTEGERS = 1000
-_MICROS_PER_DAY = 86_400_000_000
 # Encodings that pyarrow can read as a dictionary.
 _DICTIONARY_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _OF_STRINGS = ("pattern", "format", "min_length", "max_length")
@@ -260,7 +260,7 @@ def _is_time(arrow: pa.DataType) -> bool:
 def _ordered(bound: pa.Scalar, arrow: pa.DataType) -> Any:
     """Return the bound of a column as a number with the order of `order_of`."""
     if pa.types.is_date(arrow):
-        return bound.value * _MICROS_PER_DAY
+        return bound.value * MICROS_PER_DAY
     if pa.types.is_timestamp(arrow):
         return Decimal(bound.value) / 1000 if arrow.unit == "ns" else bound.value
     return bound.as_py()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from parquet_variant.array.tapes import array_tapes
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
@@ -207,7 +207,7 @@ def _whole_decimals(tape: Tape, paths: _TapePathNames) -> Counter[VariantPath]:
     # A decimal of 8 bytes has at most 18 digits, so its scale fits; larger scales are malformed.
     scales = np.minimum(tags[at] >> 8 & 0xFF, _MAX_SCALE)
     at = at[tape.nodes[at, 1] % 10**scales == 0]
-    numbers, counts = np.unique(_path_numbers(tags[at]), return_counts=True)
+    numbers, counts = np.unique(path_ids(tags[at]), return_counts=True)
     return Counter({paths[number]: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)})
 
 
@@ -238,10 +238,6 @@ def _grouped(keys: Nodes, values: npt.NDArray[Any]) -> Iterator[tuple[int, Any, 
     yield from zip(keys[starts].tolist(), lows.tolist(), highs.tolist(), strict=True)
 
 
-def _path_numbers(tags: Nodes) -> Nodes:
-    return tags >> 16 & 0xFFFFFFFF
-
-
 def _of_floats(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
     is_float = tags[0] & 0xFF == _P.FLOAT
     values = (
@@ -249,13 +245,13 @@ def _of_floats(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
     )
     is_number = ~np.isnan(values)
     if is_number.any():
-        for path, low, high in _grouped(_path_numbers(tags[is_number]), values[is_number]):
+        for path, low, high in _grouped(path_ids(tags[is_number]), values[is_number]):
             yield path, (low, high)
 
 
 def _of_decimals(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
     # The path and the scale are the key, because only decimals of one scale have the order of their digits.
-    keys = _path_numbers(tags) << 8 | (tags >> 8 & 0xFF)
+    keys = path_ids(tags) << 8 | (tags >> 8 & 0xFF)
     digits: npt.NDArray[Any] = nodes[:, 1]
     if tags[0] & 0xFF == _P.DECIMAL16:
         pairs = zip(nodes[:, 2].tolist(), nodes[:, 1].view(np.uint64).tolist(), strict=True)
@@ -272,14 +268,14 @@ def _of_times(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
     kind = int(tags[0] & 0xFF)
     divisor = 1000 if kind in (_P.TIMESTAMP_NANOS, _P.TIMESTAMP_NTZ_NANOS) else 1
     is_instant = kind in (_P.TIMESTAMP, _P.TIMESTAMP_NANOS)
-    for path, low, high in _grouped(_path_numbers(tags), nodes[:, 1]):
+    for path, low, high in _grouped(path_ids(tags), nodes[:, 1]):
         bounds = [time_of_micros(bound // divisor, is_instant=is_instant) for bound in (low, high)]
         if None not in bounds:
             yield path, (bounds[0], bounds[1])
 
 
 def _of_dates(tags: Nodes, nodes: Nodes) -> Iterator[tuple[int, Range]]:
-    for path, low, high in _grouped(_path_numbers(tags), nodes[:, 1]):
+    for path, low, high in _grouped(path_ids(tags), nodes[:, 1]):
         bounds = [date_of_days(bound) for bound in (low, high)]
         if None not in bounds:
             yield path, (bounds[0], bounds[1])

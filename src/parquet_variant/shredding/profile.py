@@ -25,7 +25,7 @@ import pyarrow as pa
 from parquet_variant import arrow_compute as pc
 from parquet_variant.errors import VariantError
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.kernels.arrow_buffers import from_bytes, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_bytes, to_numpy
 from parquet_variant.path import WILDCARD, Segment, VariantPath, Wildcard
 from parquet_variant.shredding.profile_merge import (
     PathTable,
@@ -58,8 +58,6 @@ MAX_PATHS = 1 << 17
 # Number of rows of an array that are unshredded at a time.
 _ROWS = 1 << 16
 _VERSION = 3
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

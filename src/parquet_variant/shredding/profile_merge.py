@@ -19,12 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from parquet_variant.kernels.tapes.tape import Tape
 
-Int64s = npt.NDArray[np.int64]
 
 # As in `kernels.tapes.profile`, which cannot be imported without Numba: a test compares them.
 KINDS, COUNTS, DIGIT_BUCKETS, REGISTERS = 23, 16, 39, 64

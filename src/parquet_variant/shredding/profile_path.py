@@ -11,11 +11,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.path import WILDCARD, VariantPath, Wildcard
 from parquet_variant.shredding import profile_merge as columns
 from parquet_variant.types import TYPE_OF_ID, PrimitiveId, VariantType
-
-Int64s = npt.NDArray[np.int64]
 
 _ARRAY, _OBJECT = 21, 22
 # Types of `string_form` -> columns of the counts table.

@@ -96,7 +96,7 @@ def shredded_bounds(
             continue
         if limit is not None and len(by_path) >= limit:
             break
-        place = _place(path)
+        place = typed_place(path)
         typed, residual = leaf_statistics((*place, "typed_value")), leaf_statistics((*place, "value"))
         if residual is not None and residual.nulls != residual.values:
             continue
@@ -259,13 +259,13 @@ def part_at(storage: pa.Array, place: tuple[str, ...]) -> pa.Array | None:
     return storage
 
 
-def _place(path: VariantPath) -> tuple[str, ...]:
+def typed_place(path: VariantPath) -> tuple[str, ...]:
     """Return the place of the group of a path without wildcards in the storage."""
     return tuple(part for name in path.segments for part in ("typed_value", str(name)))
 
 
 def _keeps_object(storage: pa.StructArray, path: VariantPath) -> bool:
-    place = _place(path)
+    place = typed_place(path)
     value, typed = part_at(storage, (*place, "value")), part_at(storage, (*place, "typed_value"))
     if value is None or typed is None:
         return False

@@ -19,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.errors import PathError, VariantError, check_mapping
+from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.memory import address_of, copy_spans
-from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape
+from parquet_variant.kernels.tapes.tape import DROPPED, PATH, Tape, path_ids
 from parquet_variant.path import VariantPath, Wildcard, parse_pattern
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import parse_ddl_with_strings
 from parquet_variant.shredding.profile import Profile, StringCounts
 from parquet_variant.types import PrimitiveId
 
-Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 # Takes the place of all types: each path whose strings all have the form of one type gets that type.
@@ -243,7 +243,7 @@ class StringTypes:
         tags = tape.nodes[:, 0]
         strings = np.flatnonzero(((tags & 0xFF) == PrimitiveId.STRING) & (tags & DROPPED == 0))
         rule_of_path = np.array([-1 if rule is None else rule for rule in self._rules(tape)], np.int64)
-        rules = rule_of_path[(tags[strings] >> 16) & 0xFFFFFFFF]
+        rules = rule_of_path[path_ids(tags[strings])]
         buffers: list[object] = []
         for number, (path, type_name) in enumerate(self.types.items()):
             kind = type_name.lower()

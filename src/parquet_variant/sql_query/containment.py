@@ -17,10 +17,9 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.compute.sort_keys import sort_key, sort_keys
 from parquet_variant.compute.value_positions import ValuePositions
 from parquet_variant.encoding.variant import Variant
-from parquet_variant.kernels.arrow_buffers import from_numpy, to_numpy
+from parquet_variant.kernels.arrow_buffers import Mask, from_numpy, to_numpy
 from parquet_variant.types import EXACT_NUMERIC, TYPE_OF_ID, VariantType
 
-Mask = npt.NDArray[np.bool_]
 _CONTAINERS = (VariantType.OBJECT, VariantType.ARRAY)
 _NUMBERS = frozenset({*EXACT_NUMERIC, VariantType.FLOAT, VariantType.DOUBLE})
 # Types that are equal to values of another type, which have one order.

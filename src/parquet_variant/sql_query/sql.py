@@ -14,12 +14,12 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.array.parts import empty_table
-from parquet_variant.choices import SqlEngine
+from parquet_variant.choices import Errors, SqlEngine
 from parquet_variant.errors import VariantFileError, check_choice
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.parquet.format.footer_cache import state_of
@@ -38,7 +38,6 @@ from parquet_variant.sql_query.rewriting.scopes import TableUse, check_distinct,
 from parquet_variant.sql_query.streams import Stream, register_getters
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 
-Errors = Literal["null", "raise"]
 _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
 _UNSUPPORTED = re.compile("halffloat|decimal256")

@@ -21,6 +21,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.sql_query.paths import is_delta, is_json, is_vortex
 from parquet_variant.sql_query.tables import BoundTable, bind_table
 from parquet_variant.sql_query.typed_view import typed_paths
+from parquet_variant.tables.expressions import quoted
 
 
 def sql_view(
@@ -151,11 +152,6 @@ def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> 
 
 def _subscripts(path: VariantPath) -> str:
     return "".join("['" + str(key).replace("'", "''") + "']" for key in path.segments)
-
-
-def quoted(name: str) -> str:
-    """Write a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _shredding(path: str, variant: str) -> ShreddingSchema | None:

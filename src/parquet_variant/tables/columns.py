@@ -218,7 +218,7 @@ class _Alignment:
             array = in_form(array, pa.list_(array.type.value_field))  # pyarrow 26 casts list views wrongly
         values = self.column(array.values, kind.element, (*place, "element"))
         element = self.field(Field("element", kind.element, kind.contains_null, field_id=kind.element_id), values.type)
-        return _with_buffers(array, pa.list_(element), values)
+        return with_entries(array, pa.list_(element), values)
 
     def _map(self, array: pa.MapArray, kind: MapType, place: Place) -> pa.Array:
         keys = self.column(array.keys, kind.key, (*place, "key"))
@@ -228,10 +228,11 @@ class _Alignment:
             self.field(Field("value", kind.value, kind.value_contains_null, field_id=kind.value_id), items.type),
         ]
         entries = pa.StructArray.from_arrays([keys, items], fields=fields)
-        return _with_buffers(array, pa.map_(*fields), entries)
+        return with_entries(array, pa.map_(*fields), entries)
 
 
-def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+def with_entries(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return a list or map array of a type with other entries in the same places."""
     return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 

@@ -24,6 +24,7 @@ from parquet_variant.shredding.statistics import (
     array_statistics,
     residual_objects,
     shredded_bounds,
+    typed_place,
     uniform_schema,
 )
 from parquet_variant.tables.schema import (
@@ -158,17 +159,13 @@ def column_at(table: pa.Table, place: Place) -> pa.ChunkedArray:
 
 def path_bounds(info: FileInfo, column: Place, path: VariantPath) -> ValueBounds | None:
     """Return the bounds of a path of object keys in a shredded Variant of a written file; None if they are unknown."""
-    leaf_statistics = info.statistics.get((*column, *_typed_place(path), "typed_value"))
+    leaf_statistics = info.statistics.get((*column, *typed_place(path), "typed_value"))
     if leaf_statistics is None or leaf_statistics.lower is None:
         return None
     schema = ShreddingSchema.primitive(leaf_statistics.lower.type)
     for name in reversed(path.segments):
         schema = ShreddingSchema.object({str(name): schema})
     return shredded_bounds(schema, lambda leaf: _leaf(info, (*column, *leaf))).get(path)
-
-
-def _typed_place(path: VariantPath) -> Place:
-    return tuple(part for name in path.segments for part in ("typed_value", str(name)))
 
 
 def _leaf(info: FileInfo, place: Place) -> LeafStatistics | None:
@@ -206,7 +203,7 @@ class _VariantColumn:
         for path, node in self.schema.walk():
             if node.type is None or path.has_wildcard:
                 continue
-            place = _typed_place(path)
+            place = typed_place(path)
             for leaf in ((*place, "typed_value"), (*place, "value")):
                 new = leaf_statistics(leaf)
                 if new is not None:

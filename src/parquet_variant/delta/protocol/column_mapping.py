@@ -9,14 +9,13 @@ import uuid
 from dataclasses import replace
 
 from parquet_variant.delta.protocol.actions import Metadata
-from parquet_variant.delta.protocol.schema import parse_schema, schema_json, with_metadata
+from parquet_variant.delta.protocol.schema import PHYSICAL_NAME, parse_schema, schema_json, with_metadata
 from parquet_variant.errors import DeltaError
 from parquet_variant.tables.schema import Field, all_fields, with_fields
 
 MODE = "delta.columnMapping.mode"
 _MAX_ID = "delta.columnMapping.maxColumnId"
 _ID = "delta.columnMapping.id"
-_PHYSICAL = "delta.columnMapping.physicalName"
 
 
 def with_mode(old: Metadata | None, new: Metadata) -> Metadata:
@@ -55,7 +54,7 @@ def assign_mapping(metadata: Metadata, *, named: bool = False) -> Metadata:
         if _ID not in mapped_metadata:
             last += 1
             mapped_metadata[_ID] = last
-        mapped_metadata.setdefault(_PHYSICAL, f.name if named else f"col-{uuid.uuid4()}")
+        mapped_metadata.setdefault(PHYSICAL_NAME, f.name if named else f"col-{uuid.uuid4()}")
         return with_metadata(f, mapped_metadata)
 
     mapped = with_fields(schema, assigned)

@@ -25,7 +25,7 @@ from parquet_variant.tables.schema import (
 )
 from parquet_variant.types import TYPES
 
-_PHYSICAL = "delta.columnMapping.physicalName"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
 # Metadata that a user may set on the fields of an Arrow schema, apart from identity columns.
 _COLUMN_METADATA = ("delta.generationExpression", "delta.invariants", "CURRENT_DEFAULT", "EXISTS_DEFAULT", "comment")
@@ -42,7 +42,7 @@ def parse_schema(text: str, *, mapped: bool = True) -> StructType:
     PrimitiveType(name='variant')
     """
     try:
-        bare = not mapped and _PHYSICAL in text
+        bare = not mapped and PHYSICAL_NAME in text
         parsed = _from_json(parse_json(text, object_hook=_without_mapping if bare else None))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DeltaError(f"the schema string is not a Delta schema: {text[:80]}", reason="bad-schema") from error
@@ -121,7 +121,7 @@ def was_float(column: Field) -> bool:
 
 def with_metadata(field: Field, metadata: dict[str, Any]) -> Field:
     """Return the field with other metadata, and with the physical name and id that these give it."""
-    physical, number = metadata.get(_PHYSICAL), metadata.get(_FIELD_ID)
+    physical, number = metadata.get(PHYSICAL_NAME), metadata.get(_FIELD_ID)
     return Field(
         field.name,
         field.type,
@@ -152,7 +152,7 @@ def _to_json(kind: TableType) -> Any:
 
 
 def _without_mapping(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key not in (_PHYSICAL, _FIELD_ID)}
+    return {key: value for key, value in data.items() if key not in (PHYSICAL_NAME, _FIELD_ID)}
 
 
 def _from_json(data: Any) -> TableType:

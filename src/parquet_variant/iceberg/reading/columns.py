@@ -33,6 +33,7 @@ from parquet_variant.iceberg.metadata.types import (
 )
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json
 from parquet_variant.parquet.pages.file_schema import FIELD_ID
+from parquet_variant.tables.columns import with_entries
 
 Fields: TypeAlias = "pa.Schema | pa.DataType"
 _EMPTY = NameMapping({}, {})
@@ -184,14 +185,14 @@ class _Conversion:
         (element,) = children(kind)
         values = self.column(array.values, element, parts.parts.get("element", _EMPTY))
         target = pa.list_(arrow_field(element).with_type(values.type))
-        return _with_buffers(array, target, values)
+        return with_entries(array, target, values)
 
     def map(self, array: pa.MapArray, kind: MapType, parts: NameMapping) -> pa.Array:
         arrays, fields = [], []
         for f, column in zip(children(kind), (array.keys, array.items), strict=True):
             arrays.append(self.column(column, f, parts.parts.get(f.name, _EMPTY)))
             fields.append(arrow_field(f).with_type(arrays[-1].type))
-        return _with_buffers(array, pa.map_(*fields), pa.StructArray.from_arrays(arrays, fields=fields))
+        return with_entries(array, pa.map_(*fields), pa.StructArray.from_arrays(arrays, fields=fields))
 
     def primitive(self, array: pa.Array, f: NestedField) -> pa.Array:
         target = arrow_type(f.type)
@@ -207,10 +208,6 @@ class _Conversion:
             return cast_values(array, target)
         except pa.ArrowException as error:
             raise _mismatch(f, array.type, str(error)) from None
-
-
-def _with_buffers(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], array.null_count, array.offset, [values])
 
 
 def _mismatch(f: NestedField, file_type: pa.DataType, problem: str = "") -> IcebergError:

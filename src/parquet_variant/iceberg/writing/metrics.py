@@ -33,8 +33,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.shredding.statistics import ValueBounds, lower_text, upper_text
 from parquet_variant.tables.file_metrics import FileMetrics
 from parquet_variant.tables.path_bounds import bounds_to_bytes
-
-Place = tuple[str, ...]
+from parquet_variant.tables.schema import Place
 
 
 @dataclass

@@ -116,7 +116,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             place, column = self.columns.by_id[f.source_id]
             assert isinstance(column.type, PrimitiveType)
             values = one_chunk(column_at(rows, place))
-            values = f.transform.apply(_in_type(values, column.type), column.type)
+            values = f.transform.apply(in_type(values, column.type), column.type)
             if isinstance(values, pa.ExtensionArray):
                 values = values.storage
             if values.null_count:
@@ -151,7 +151,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
             return pa.nulls(len(rows), pa.null())
         place, column = self.columns.by_id[f.source_id]
         assert isinstance(column.type, PrimitiveType)
-        return f.transform.apply(_in_type(one_chunk(column_at(rows, place)), column.type), column.type)
+        return f.transform.apply(in_type(one_chunk(column_at(rows, place)), column.type), column.type)
 
     @cached_property
     def _result_types(self) -> tuple[PrimitiveType, ...]:
@@ -278,7 +278,8 @@ def lineage_field(name: str) -> pa.Field:
     return arrow_field(next(f for f in LINEAGE if f.name == name), with_ids=True)
 
 
-def _in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
+def in_type(values: pa.Array, kind: PrimitiveType) -> pa.Array:
+    """Return values in the Arrow type of an Iceberg type."""
     target = arrow_type(kind)
     return values if values.type == target else values.cast(target)
 

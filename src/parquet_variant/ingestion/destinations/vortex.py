@@ -24,11 +24,10 @@ from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.staging import StagedFile, Staging, open_staging
 from parquet_variant.parquet.writing.conform import conform
 from parquet_variant.vortex.files.library import vortex
+from parquet_variant.vortex.files.paths import SUFFIX
 from parquet_variant.vortex.files.reader import read
 from parquet_variant.vortex.files.writer import write
 from parquet_variant.vortex.logical.json_columns import JsonColumn
-
-_SUFFIX = ".vortex"
 
 
 class VortexFileDestination(FileDestination):
@@ -72,14 +71,14 @@ def open_vortex(request: IngestRequest) -> Destination | None:
             reason="bad-option",
             file=dest,
         )
-    if not dest.endswith(_SUFFIX) or Path(dest).is_dir():
+    if not dest.endswith(SUFFIX) or Path(dest).is_dir():
         staging = open_staging(dest, request.mode)
         return None if staging is None else Destination(request, staging, _write)
     destination = VortexFileDestination.open(request, _write)
     if destination is not None and request.text.on_error == "quarantine":
         raise VariantFileError(
             f"quarantined lines require a directory as the destination, not the file {dest}: "
-            f"choose a path that does not end in {_SUFFIX}",
+            f"choose a path that does not end in {SUFFIX}",
             reason="bad-option",
             file=dest,
         )
@@ -94,7 +93,7 @@ def _write(
     chunks = list(split_rows)
     if not chunks:
         return split_rows.written((), 0, 0)
-    data = StagedFile(split_rows.directory, staging.file_name(task, extension=_SUFFIX[1:]))
+    data = StagedFile(split_rows.directory, staging.file_name(task, extension=SUFFIX[1:]))
     _, path = filesystem_of(data.path)
     variants = VariantArray.concat([chunk.variants for chunk in chunks])
     columns: dict[str, Any] = {request.column: variants}

@@ -17,7 +17,7 @@ _P1, _P2, _P3, _P4, _P5 = (
     int(np.uint64(prime).astype(np.int64))
     for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
-_SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 
 
 @helper
@@ -95,4 +95,4 @@ def set_blocks(hashes: Int64s, blocks: int, bitset: int) -> None:
         key = hashes[i] & 0xFFFFFFFF
         for k in range(8):
             at = block + 4 * k
-            store_u32(at, load_u32(at) | (1 << (((key * _SALT[k]) & 0xFFFFFFFF) >> 27)))
+            store_u32(at, load_u32(at) | (1 << (((key * SALT[k]) & 0xFFFFFFFF) >> 27)))

@@ -54,6 +54,11 @@ def path_of(tag: int) -> int:
     return (tag >> 16) & 0xFFFFFFFF
 
 
+def path_ids(tags: Int64s) -> Int64s:
+    """Return the path ids of nodes, of which `tags` is column 0."""
+    return tags >> 16 & 0xFFFFFFFF
+
+
 @helper
 def put_node(nodes: Int64Table, n: int, tag: int, a: int, b: int) -> None:
     """Write a node that has no children yet; a container's end is set when its last value is written."""

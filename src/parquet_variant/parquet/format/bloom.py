@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from parquet_variant.errors import VariantFileError
 from parquet_variant.kernels.memory import address_of
+from parquet_variant.kernels.pages.bloom_hash import SALT
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.parquet.format.thrift import STRUCT, ThriftError, read_value
@@ -23,7 +24,6 @@ from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import ArrowGroup, Step, walk_path
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 
-_SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 _BLOCK = 32
 _MAX_BYTES = 128 << 20
 
@@ -46,7 +46,7 @@ def may_contain(bitset: bytes, value: int) -> bool:
     block = ((value >> 32) * (len(bitset) // _BLOCK)) >> 32
     words = struct.unpack_from("<8I", bitset, block * _BLOCK)
     key = value & 0xFFFFFFFF
-    return all(word >> ((key * salt & 0xFFFFFFFF) >> 27) & 1 for word, salt in zip(words, _SALT, strict=True))
+    return all(word >> ((key * salt & 0xFFFFFFFF) >> 27) & 1 for word, salt in zip(words, SALT, strict=True))
 
 
 def _plain_encoded(scalar: pa.Scalar, leaf: SchemaNode) -> bytes | None:

@@ -20,6 +20,8 @@ from parquet_variant.types import TYPE_OF_ARROW
 
 # Key-value metadata of this library's writer: no float or double column of the file contains a NaN.
 NO_NAN_KEY = b"parquet_variant.no_nan"
+# How ``created_by`` begins in files of this library; the version follows.
+OWN_WRITER = "parquet-variant version"
 
 _TYPES: dict[str, pa.DataType] = {row.parquet: arrow for arrow, row in TYPE_OF_ARROW.items()} | {
     "INT32 INT(32, true)": pa.int32(),

@@ -18,6 +18,7 @@ import pyarrow as pa
 from parquet_variant._version import __version__
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.format.footer import MAGIC
+from parquet_variant.parquet.format.statistics import OWN_WRITER
 from parquet_variant.parquet.pages.codecs import codec_number, compressor
 from parquet_variant.parquet.pages.column_chunk import ColumnChunk, ColumnOptions, Shared, Slots
 from parquet_variant.parquet.pages.encodings import Encoding
@@ -34,7 +35,7 @@ from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.parquet.pages.leaf_values import LeafValues, stored_numbers
 from parquet_variant.parquet.pages.levels import Entries, NodeEntries, leaf_entries
 
-_CREATED_BY = f"parquet-variant version {__version__}"
+_CREATED_BY = f"{OWN_WRITER} {__version__}"
 # Arrow bytes per batch: a page holds at least the bytes that a column has in a batch.
 SLICE_BYTES, MOST_SLICE_BYTES = 16 << 20, 128 << 20
 _WRITTEN_BYTES = 256 << 10

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from parquet_variant.kernels.arrow_buffers import Int64s
 from parquet_variant.kernels.buffer_pool import acquire_result
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages import byte_arrays, chunks, deltas
@@ -40,7 +41,6 @@ _INDICES = (chunks.PLAIN_DICTIONARY, chunks.RLE_DICTIONARY)
 _LENGTH = struct.Struct("<I")
 _PAGE_ENTRIES = 8
 _MAX_BYTES = _MAX_ROWS = 2**31 - 1
-Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 UInt8s = npt.NDArray[np.uint8]
 # The columns of a row in the page table of `kernels.pages.chunks`.

@@ -14,22 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.array.parts import metadata_parts
-from parquet_variant.kernels.arrow_buffers import bitmap
+from parquet_variant.kernels.arrow_buffers import Int64s, Mask, bitmap
 from parquet_variant.kernels.buffer_pool import acquire, acquire_result, release
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.kernels.pages.byte_arrays import copy_entries, copy_texts, entry_offsets
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.files import OpenFile
 from parquet_variant.parquet.format.footer import SchemaNode
-from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS, ChunkPages, Int32s, Int64s, is_readable
+from parquet_variant.parquet.reading.chunk_pages import PAGE_ERRORS, ChunkPages, Int32s, is_readable
 from parquet_variant.types import MAX_OFFSET
 
 if TYPE_CHECKING:
     from parquet_variant.compute.value_positions import ValuePositions
 
-_DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _NO_NULLS = np.empty(0, np.uint8)
-_Mask = npt.NDArray[np.bool_]
 
 
 def _strings(nulls: pa.Buffer | None, offsets: Int32s, data: npt.NDArray[np.uint8]) -> pa.StringArray:
@@ -62,7 +61,7 @@ def _strings_of_entries(nulls: pa.Buffer | None, indices: Int32s, starts: Int32s
 def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
     """Return the strings of a column that `leaf_values` made, or of some of its rows, without the dictionary."""
     indices, texts = column.indices, column.dictionary
-    if column.type != _DICTIONARY or indices.offset or texts.offset or not len(texts):
+    if column.type != DICTIONARY or indices.offset or texts.offset or not len(texts):
         return column.dictionary_decode()
     nulls, numbers = indices.buffers()
     _, stops, data = texts.buffers()
@@ -72,7 +71,7 @@ def without_dictionary(column: pa.DictionaryArray) -> pa.StringArray:
 
 
 def column_values(
-    file: OpenFile, row_group: int, node: SchemaNode, kind: pa.DataType, mask: _Mask | None
+    file: OpenFile, row_group: int, node: SchemaNode, kind: pa.DataType, mask: Mask | None
 ) -> pa.Array | None:
     """Return the values of a leaf column; None if pyarrow must read it.
 
@@ -107,7 +106,7 @@ def _max_definition(schema: SchemaNode, leaf: SchemaNode) -> int | None:
     return level
 
 
-def _chunk_array(chunk: ChunkPages, kind: pa.DataType, mask: _Mask | None) -> tuple[pa.Array, bool]:
+def _chunk_array(chunk: ChunkPages, kind: pa.DataType, mask: Mask | None) -> tuple[pa.Array, bool]:
     """Return the values of a chunk, and whether they are certainly valid."""
     if not (chunk.is_boolean or chunk.width):
         return _chunk_strings(chunk, pa.types.is_dictionary(kind), mask)
@@ -117,14 +116,14 @@ def _chunk_array(chunk: ChunkPages, kind: pa.DataType, mask: _Mask | None) -> tu
     return pa.Array.from_buffers(kind, len(numbers), [_nulls(chunk, mask), values]), True
 
 
-def _nulls(chunk: ChunkPages, mask: _Mask | None) -> pa.Buffer | None:
+def _nulls(chunk: ChunkPages, mask: Mask | None) -> pa.Buffer | None:
     """Return the validity bitmap, after values were read; None without nulls."""
     if chunk.present == chunk.rows:
         return None
     return bitmap(chunk.valid if mask is None else chunk.valid[mask])
 
 
-def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: _Mask | None) -> tuple[pa.Array, bool]:
+def _chunk_strings(chunk: ChunkPages, as_dictionary: bool, mask: Mask | None) -> tuple[pa.Array, bool]:
     if not chunk.is_indexed:
         starts, sizes = acquire(np.int64, chunk.rows), acquire(np.int64, chunk.rows)
         total = chunk.spans(starts, sizes)

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from parquet_variant.parquet.format.files import ParquetSource, open_file
-from parquet_variant.parquet.format.statistics import writer_of
+from parquet_variant.parquet.format.statistics import OWN_WRITER, writer_of
 from parquet_variant.parquet.scanning.scan import Scan
 from parquet_variant.parquet.scanning.scan_plan import ScanTask, plan_file, proven_bounds
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 
-_OUR_WRITER = "parquet-variant"
 # Minimum and maximum of each column, which may be null; None if the row group must be read.
 _ColumnBounds = list[tuple[pa.Scalar, pa.Scalar]] | None
 
@@ -63,6 +62,6 @@ class BoundsScan:
     def _proven_bounds(self, source: ParquetSource) -> list[_ColumnBounds]:
         with open_file(source) as file:
             # Other writers may store bounds that are not values of the column.
-            if not writer_of(file.metadata).startswith(_OUR_WRITER):
+            if not writer_of(file.metadata).startswith(OWN_WRITER):
                 return [None] * file.metadata.num_row_groups
             return proven_bounds(file, self.scan.selection, self.scan.column)

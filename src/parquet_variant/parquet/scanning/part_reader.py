@@ -18,6 +18,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.kernels.arrow_buffers import to_numpy
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile
+from parquet_variant.parquet.reading.column_values import DICTIONARY
 from parquet_variant.parquet.reading.read_table import plain_storage, plain_variants
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan
 from parquet_variant.query.selection import Selected
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from parquet_variant.compute.value_positions import ValuePositions
     from parquet_variant.parquet.reading.column_values import Spans
 
-DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 _SMALL_DICTIONARY = 1 << 10
 
 

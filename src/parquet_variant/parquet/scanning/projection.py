@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.parquet.format.columns import VariantColumn
 from parquet_variant.parquet.format.footer import SchemaNode
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.path_steps import Step, walk_path
 from parquet_variant.shredding.leaf_statistics import LeafStatistics
-
-_VARIANT_NULL = b"\x00"
 
 
 @dataclass(slots=True)
@@ -73,7 +72,7 @@ def only_nulls(residual: LeafStatistics, *, variant_nulls: bool) -> bool:
     if residual.all_null:
         return True
     bounds = (residual.lower, residual.upper)
-    return variant_nulls and all(bound is not None and bound.as_py() == _VARIANT_NULL for bound in bounds)
+    return variant_nulls and all(bound is not None and bound.as_py() == NULL_VALUE for bound in bounds)
 
 
 def columns_of_path(column: VariantColumn, path: VariantPath, target: pa.DataType | None) -> PathColumns:

@@ -10,20 +10,22 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args
+from typing import NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args
 
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.choices import Errors
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import scalar
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
+from parquet_variant.parquet.reading.column_values import DICTIONARY
 from parquet_variant.parquet.reading.read_table import plain_field
 from parquet_variant.parquet.report_text import counted
-from parquet_variant.parquet.scanning.part_reader import DICTIONARY, PartReader, in_type
+from parquet_variant.parquet.scanning.part_reader import PartReader, in_type
 from parquet_variant.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, ScanTask, plan_file, tasks_of_groups
@@ -35,7 +37,6 @@ from parquet_variant.query.question import PlannedQuery, Question, short_descrip
 from parquet_variant.query.selection import Selected
 from parquet_variant.schema.similar_paths import missing_path_hint
 
-Errors = Literal["null", "raise"]
 # Uncompressed bytes that are read together if there is no filter.
 _BATCH_BYTES = 256 << 20
 # Number of footers of remote files that are requested at the same time.

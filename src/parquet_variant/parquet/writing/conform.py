@@ -16,6 +16,7 @@ from parquet_variant.array.field_names import with_field_names
 from parquet_variant.array.parts import columns_of, stored_columns
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import in_form, plain_form, without_encoding
+from parquet_variant.encoding.metadata import NULL_VALUE
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.shred_variant import limited_depth
 from parquet_variant.interop.table_of import table_of
@@ -25,7 +26,6 @@ from parquet_variant.schema.depth_limits import depth_limit
 from parquet_variant.types import MAX_OFFSET
 
 _EMPTY_METADATA = b"\x01\x00\x00"
-_VARIANT_NULL = b"\x00"
 
 
 def conform_table(
@@ -85,7 +85,7 @@ def conform(storage: pa.StructArray, layout: str, *, value_first: bool = False) 
     value = _binary(children["value"]) if "value" in children else pa.nulls(len(storage), pa.binary())
     shredded = "typed_value" in children
     if not shredded:
-        value = _fill_nulls(value, _VARIANT_NULL)
+        value = _fill_nulls(value, NULL_VALUE)
     arrays: list[pa.Array] = [metadata, value]
     fields = [pa.field("metadata", metadata.type, nullable=False), pa.field("value", value.type, nullable=shredded)]
     if shredded:
@@ -112,7 +112,7 @@ def null_where_missing(value: pa.Array, typed: pa.Array, rows: pa.Array | None =
     if not pc.any(missing).as_py():
         return value
     plain = plain_form(value.type)
-    return in_form(pc.if_else(missing, scalar(_VARIANT_NULL, plain), in_form(value, plain)), value.type)
+    return in_form(pc.if_else(missing, scalar(NULL_VALUE, plain), in_form(value, plain)), value.type)
 
 
 def _binary(value: pa.Array) -> pa.Array:

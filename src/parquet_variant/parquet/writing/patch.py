@@ -22,18 +22,18 @@ from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.io.filesystems import write_errors
 from parquet_variant.kernels.arrow_buffers import Mask, from_numpy
 from parquet_variant.parquet.format.footer import SchemaNode, footer_bytes, parse_schema, schema_elements
-from parquet_variant.parquet.format.statistics import NO_NAN_KEY, footer_metadata, writer_of
+from parquet_variant.parquet.format.statistics import NO_NAN_KEY, OWN_WRITER, footer_metadata, writer_of
 from parquet_variant.parquet.pages.file_patch import FilePatcher
 from parquet_variant.parquet.pages.file_schema import file_schema, is_written
 from parquet_variant.parquet.writing.arrow_leaves import has_nan, may_have_nan, null_rows
 from parquet_variant.parquet.writing.encodings import choose_encodings
+from parquet_variant.parquet.writing.nested import Place
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.parquet_reader import open_parquet
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.statistics import basic_types
 from parquet_variant.types import BasicType
 
-Place = tuple[str, ...]
 _CONTAINERS = {BasicType.OBJECT, BasicType.ARRAY}
 # Less than the limit of an Arrow string array.
 _MAX_BYTES = 1 << 30
@@ -171,7 +171,7 @@ def plan_path_patch(
 
 def is_ours(metadata: pq.FileMetaData, rows: int) -> bool:
     """Return whether this library wrote a file, and the file has this number of rows."""
-    return writer_of(metadata).startswith("parquet-variant version") and bool(metadata.num_rows == rows)
+    return writer_of(metadata).startswith(OWN_WRITER) and bool(metadata.num_rows == rows)
 
 
 def _primitive_group(root: SchemaNode, path: Place) -> SchemaNode | None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.array.tapes import array_tapes
-from parquet_variant.kernels.tapes.tape import Tape
+from parquet_variant.kernels.tapes.tape import Tape, path_ids
 from parquet_variant.path import VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.estimate import predict
@@ -216,7 +216,7 @@ def _rows_with(tape: Tape, items: list[PathProfile]) -> npt.NDArray[np.bool_]:
     hashes = path_hashes(tape)
     number = {int(hashed): path for path, hashed in enumerate(hashes)}
     rows = np.repeat(np.arange(tape.rows), np.diff(tape.row_start))
-    paths = (tape.nodes[:, 0] >> 16) & 0xFFFFFFFF
+    paths = path_ids(tape.nodes[:, 0])
     kinds = _KIND_GROUPS[tape.nodes[:, 0] & 0xFF]
     for item, profile in enumerate(items):
         path = number.get(profile.hashed)

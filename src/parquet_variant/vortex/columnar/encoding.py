@@ -23,7 +23,7 @@ from parquet_variant.encoding.cast.targets import target_of
 from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.tapes.tape import PATH, Tape
+from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.kernels.values.value_nodes import value_array
 from parquet_variant.types import TYPE_OF_ID, TYPES, PrimitiveId
 from parquet_variant.vortex.columnar.column import BOOLEAN, Child, Int64s, ObjectField, PathColumn, code_of
@@ -51,7 +51,7 @@ def encode_columnar(array: VariantArray) -> Iterator[tuple[int, PathColumn, Int6
 
 def _encode_tape(tape: Tape, first_row: int) -> tuple[int, PathColumn, Int64s | None]:
     tags = tape.nodes[:, 0]
-    path_of = (tags >> 16) & 0xFFFFFFFF
+    path_of = path_ids(tags)
     order = np.argsort(path_of, kind="stable")
     bounds = np.searchsorted(path_of[order], np.arange(len(tape.paths) + 1))
     nodes_at = [order[bounds[path] : bounds[path + 1]] for path in range(len(tape.paths))]
