@@ -179,7 +179,7 @@ class SqlQuery:
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 if failures:
                     raise failures[0] from None
-                raise self.wrong(error) from None
+                raise self.sql_error(error) from None
             finally:
                 if timer is not None:
                     timer.cancel()
@@ -201,7 +201,7 @@ class SqlQuery:
         scans = [path for use in self.rewritten.uses for path in use.table.files for _ in range(use.scans)]
         return {path: (state_of(path) or ())[:4] for path, number in Counter(scans).items() if number > 1}
 
-    def wrong(self, error: Exception) -> SqlError:
+    def sql_error(self, error: Exception) -> SqlError:
         """Return an error of the engine with the names that the user wrote."""
         if self.rewritten.unknown:
             return SqlError(self.rewritten.unknown[0])

@@ -63,7 +63,7 @@ def run_query(spark: SparkSession, planned: SqlQuery) -> DataFrame:
     try:
         return spark.sql(planned.rewritten.text)
     except (AnalysisException, ParseException) as error:
-        raise planned.wrong(error) from None
+        raise planned.sql_error(error) from None
 
 
 def readers_of(use: TableUse) -> ReadPlan:
