@@ -113,7 +113,8 @@ bench: $(BENCH_STAMP) ## run the benchmarks; ONLY=name for some of them
 	$(say) 'Benchmarks, side by side with the peers'
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
-VORTEX ?= vortex-data==0.90.0
+# The oldest release that pyproject.toml allows, and the newest on PyPI.
+VORTEX ?= $(shell sed -n 's/^vortex = .*"vortex-data>=\(.*\)".*/vortex-data==\1.*/p' pyproject.toml) vortex-data
 # The kernels, their hostile input and the corpora.
 CHECKED_TESTS ?= tests/kernels tests/fuzz/test_kernels.py tests/functions/test_validate.py \
 	tests/conformance/test_kernel_corpus.py tests/conformance/test_json_suite.py
@@ -137,10 +138,16 @@ test-numba: $(DEV_STAMP) ## tests with kernels that the newest Numba and llvmlit
 			$(NUMBA_TESTS) && \
 		echo "Kernels work with $$compilers: pyproject.toml and hatch_build.py must allow these releases"
 
-test-vortex: $(DEV_STAMP) ## the tests of Vortex with VORTEX=vortex-data==0.90.0, the oldest release that pyproject.toml allows
-	@rm -rf .other-vortex && $(BIN)/python -m pip install -q --target .other-vortex --no-deps '$(VORTEX)'
-	$(say) 'Running the tests of Vortex with $(VORTEX)'
-	@PYTHONPATH=.other-vortex:src $(BIN)/python -m pytest -n $(WORKERS) -q tests/vortex tests/cli/test_vortex_files.py
+test-vortex: export PIP_CONSTRAINT =
+test-vortex: $(DEV_STAMP) ## the tests of Vortex with the oldest release that pyproject.toml allows, and the newest; VORTEX= for others
+	@version='import vortex; print(vortex.__version__)'; installed=$$($(BIN)/python -c "$$version"); \
+	for release in $(VORTEX); do \
+		rm -rf .other-vortex && $(BIN)/python -m pip install -q --target .other-vortex --no-deps "$$release" || exit; \
+		found=$$(PYTHONPATH=.other-vortex $(BIN)/python -c "$$version") || exit; \
+		if [ "$$found" = "$$installed" ]; then echo "All tests run with vortex-data $$found"; continue; fi; \
+		printf '\033[1m== Running the tests of Vortex with vortex-data %s\033[0m\n' "$$found"; \
+		PYTHONPATH=.other-vortex:src $(BIN)/python -m pytest -n $(WORKERS) -q tests/vortex tests/cli/test_vortex_files.py || exit; \
+	done
 
 fuzz: $(DEV_STAMP) ## hostile suites, SECONDS=30 each, and property tests, EXAMPLES=1000 each; FUZZ_SEED=, TESTS= as told
 	$(say) 'Building the kernels that changed'

@@ -196,6 +196,17 @@ def test_a_directory_of_parquet_files_is_published(tmp_path: Path) -> None:
         pv.publish(tmp_path / "delta", "delta")
 
 
+def test_lists_of_a_fixed_size_are_read(tmp_path: Path) -> None:
+    lists = [[1, 2], None, [3, 4]]
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"f": pa.array(lists, pa.list_(pa.int64(), 2))}), tmp_path / "t" / "a.parquet")
+    for target in ("delta", "iceberg"):
+        pv.publish(tmp_path / "t", target, to=tmp_path / target)
+    assert pv.iceberg.read_table(tmp_path / "iceberg")["f"].to_pylist() == lists
+    table = pv.delta.snapshot(tmp_path / "delta", allow_outside=True)
+    assert pv.delta.read_table(table)["f"].to_pylist() == lists
+
+
 def test_columns_that_evolve_are_followed(tmp_path: Path) -> None:
     plain = {"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}
     pv.iceberg.write(tmp_path / "i", plain)

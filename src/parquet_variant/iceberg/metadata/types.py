@@ -322,7 +322,7 @@ def type_of_arrow(kind: pa.DataType, ids: Iterator[int], name: str) -> IcebergTy
         key = field_of_arrow(kind.key_field, key_id, ids, name)
         value = field_of_arrow(kind.item_field, value_id, ids, name)
         return MapType(key_id, key.type, value_id, value.type, value.required)
-    if _is_list(kind):
+    if is_any_list(kind):
         element_id = next(ids)
         element = field_of_arrow(kind.value_field, element_id, ids, name)
         return ListType(element_id, element.type, element.required)
@@ -348,7 +348,8 @@ def field_of_arrow(f: pa.Field, number: int, ids: Iterator[int], place: str = ""
     return NestedField(number, f.name, kind, required=not f.nullable and kind != UNKNOWN)
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_any_list(kind: pa.DataType) -> bool:
+    """Return whether an Arrow type is a list of any form."""
     checks = (
         pa.types.is_list,
         pa.types.is_large_list,

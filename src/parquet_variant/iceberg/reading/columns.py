@@ -30,6 +30,7 @@ from parquet_variant.iceberg.metadata.types import (
     arrow_field,
     arrow_type,
     children,
+    is_any_list,
 )
 from parquet_variant.iceberg.metadata.values import arrow_array, from_json
 from parquet_variant.parquet.pages.file_schema import FIELD_ID
@@ -160,7 +161,7 @@ class _Conversion:
             return pa.nulls(len(array))
         if isinstance(kind, StructType) and pa.types.is_struct(array.type):
             return self.struct(array, kind, parts)
-        if isinstance(kind, ListType) and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        if isinstance(kind, ListType) and is_any_list(array.type):
             return self.list(array, kind, parts)
         if isinstance(kind, MapType) and pa.types.is_map(array.type):
             return self.map(array, kind, parts)

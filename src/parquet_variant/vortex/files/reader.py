@@ -210,7 +210,8 @@ def _tagged_inside(field: pa.Field) -> pa.Field:
 
 def choose_path_column(file: OpenVortexFile, column: str | None) -> str:
     """Return the name of the column whose paths are read: a Variant, or JSON text if it is named or the only choice."""
-    return choose_variant(file, column, json=column is not None or not file.layouts)
+    has_choice = column is not None or not file.layouts
+    return choose_variant(file, column, json=has_choice and bool(file.json_columns))
 
 
 def choose_variant(file: OpenVortexFile, column: str | None, *, json: bool = False) -> str:

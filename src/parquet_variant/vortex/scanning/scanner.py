@@ -103,10 +103,12 @@ class VortexScan(PlannedQuery):
     @cached_property
     def parts(self) -> dict[str, Part | str]:
         """The parts of the Variant column and the ordinary columns to read, by short names."""
-        parts: dict[Part | str, None] = {}
-        for selected in self.every_column:
-            parts[self._part(selected)] = None
+        parts = dict.fromkeys(self._parts_of_columns.values())
         return {f"p{number}": part for number, part in enumerate(parts)}
+
+    @cached_property
+    def _parts_of_columns(self) -> dict[str, Part | str]:
+        return {selected.name: self._part(selected) for selected in self.every_column}
 
     def _part(self, selected: Selected) -> Part | str:
         if selected.path is None:
@@ -215,7 +217,7 @@ class VortexScan(PlannedQuery):
         by_column: dict[str, pa.StructArray | ColumnarVariant] = {}
         columns = {}
         for selected in self.every_column:
-            part = self._part(selected)
+            part = self._parts_of_columns[selected.name]
             name = names[part]
             if isinstance(part, str) or selected.path is None:
                 columns[selected.name] = _ordinary_column(batch.column(name), selected)
