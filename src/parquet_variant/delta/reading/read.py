@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,12 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.delta.data.deletion_vector import deleted_rows
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Add, DeletionVector
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import ParquetSource
 from parquet_variant.parquet.format.footer_cache import without_views
 from parquet_variant.parquet.pages.file_schema import FIELD_ID
@@ -48,30 +49,22 @@ from parquet_variant.tables.storage import LocalStorage
 PLACES = ["path", "partitionValues", "deletionVector", "size"]
 
 
+@with_keywords(SnapshotKeywords, snapshot)
 def read_table(
     table: TableLike,
     columns: Sequence[str] | None = None,
     *,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
     threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
 ) -> pa.Table:
     """Return all rows of a table.
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, version, timestamp, storage_options, allow_outside
+        The table and its version; see `snapshot`.
     columns
         Names of top-level columns, in the order of the result (default: all).
-    version, timestamp
-        The version to read (default: the newest; see `snapshot`).
-    storage_options
-        Configuration of the object store.
-    allow_outside
-        Also read files outside of the table that its log names (shallow clones); by default these are refused.
     threads
         Number of files to read at the same time (default: one per CPU).
 
@@ -94,9 +87,7 @@ def read_table(
     ...     pv.delta.read_table(folder).num_rows
     1
     """
-    current = snapshot(
-        table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
-    )
+    current = snapshot(table, **at)
     schema = selected_schema(current, columns)
     parts = [part for _, part in iter_files(current, schema, threads=thread_count(threads))]
     if not parts:
@@ -104,15 +95,13 @@ def read_table(
     return pa.concat_tables(parts, promote_options="permissive")
 
 
+@with_keywords(SnapshotKeywords, snapshot)
 def read(
     table: TableLike,
     column: str | None = None,
     *,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
     threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
 ) -> VariantArray:
     """Return a Variant column of all rows.
 
@@ -141,9 +130,7 @@ def read(
     ...     pv.delta.read(folder).to_pylist()
     [{'n': 1}]
     """
-    current = snapshot(
-        table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
-    )
+    current = snapshot(table, **at)
     column = named_variant(current.schema, column, DeltaError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 

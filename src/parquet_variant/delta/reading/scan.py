@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import pyarrow as pa
 
 from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
-from parquet_variant.delta.log.snapshot import Snapshot, TableLike, snapshot
+from parquet_variant.delta.log.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Add
 from parquet_variant.delta.reading.pruning import Pruned, prune_files
 from parquet_variant.delta.reading.read import PLACES, live_rows
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.query.selection import Selected
@@ -148,41 +148,33 @@ class _FileColumns:
         return match(fields, f)
 
 
+@with_keywords(SnapshotKeywords, snapshot)
 def scan(
     table: TableLike,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     *,
     column: str | None = None,
-    version: int | None = None,
-    timestamp: int | str | datetime | None = None,
     skipping: bool = True,
     zone: str = "UTC",
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
     threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
 ) -> DeltaScan:
     """Plan a query by path over a table; files that cannot hold a match are not opened.
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, version, timestamp, storage_options, allow_outside
+        The table and its version; see `snapshot`.
     columns, where
         As for `parquet.scan`: ``("$.path", "type")``, ``"$.path:type"``, ``"$.path"`` (a Variant), or the name of an
         ordinary column, partition columns among them.
     column
         The Variant column, by its dotted name if it is inside structs; needed if the table has several.
-    version, timestamp
-        The version to read (default: the newest; see `snapshot`).
     skipping
         Whether to use statistics of the log and of files; the result is the same without them.
     zone
         Session time zone of casts.
-    storage_options
-        Configuration of the object store.
-    allow_outside
-        Also read files outside of the table that its log names (shallow clones); by default these are refused.
     threads
         Number of row groups to read at the same time (default: one per CPU). Rows are returned in order, and memory
         holds at most one row group more than there are threads.
@@ -208,9 +200,7 @@ def scan(
     (1, 0)
     """
     thread_count(threads)
-    current = snapshot(
-        table, version=version, timestamp=timestamp, storage_options=storage_options, allow_outside=allow_outside
-    )
+    current = snapshot(table, **at)
     return DeltaScan.plan(
         current, current.schema, columns, where, column, skipping=skipping, zone=zone, threads=threads
     )

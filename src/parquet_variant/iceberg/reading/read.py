@@ -5,37 +5,32 @@ Owns `read_table` and `read`. One file is read in `data_files`, typed paths with
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from typing import Unpack
 
 import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import IcebergError
-from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType
 from parquet_variant.iceberg.reading.data_files import empty_rows, read_file, with_unshredded
 from parquet_variant.iceberg.reading.planning import plan_files
-from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.io.parallel import in_order, thread_count
+from parquet_variant.keywords import with_keywords
 from parquet_variant.tables.scanning.scan_columns import named_variant
 
 
+@with_keywords(SnapshotKeywords, snapshot)
 def read_table(
     table: TableLike,
     columns: Sequence[str] | None = None,
     *,
-    catalog: CatalogOption = None,
-    snapshot_id: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    branch: str | None = None,
-    tag: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
     threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
 ) -> pa.Table:
     """Read all rows of a table.
 
@@ -69,16 +64,7 @@ def read_table(
     ...     pv.iceberg.read_table(folder).num_rows
     1
     """
-    current = snapshot(
-        table,
-        catalog=catalog,
-        snapshot_id=snapshot_id,
-        timestamp=timestamp,
-        branch=branch,
-        tag=tag,
-        storage_options=storage_options,
-        allow_outside=allow_outside,
-    )
+    current = snapshot(table, **at)
     fields = current.schema.struct if columns is None else current.schema.select(columns).struct
     parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
     if not parts:
@@ -86,18 +72,13 @@ def read_table(
     return pa.concat_tables(parts, promote_options="permissive")
 
 
+@with_keywords(SnapshotKeywords, snapshot)
 def read(
     table: TableLike,
     column: str | None = None,
     *,
-    catalog: CatalogOption = None,
-    snapshot_id: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    branch: str | None = None,
-    tag: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
     threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
 ) -> VariantArray:
     """Read a Variant column of all rows.
 
@@ -126,16 +107,7 @@ def read(
     ...     pv.iceberg.read(folder).to_pylist()
     [{'n': 1}]
     """
-    current = snapshot(
-        table,
-        catalog=catalog,
-        snapshot_id=snapshot_id,
-        timestamp=timestamp,
-        branch=branch,
-        tag=tag,
-        storage_options=storage_options,
-        allow_outside=allow_outside,
-    )
+    current = snapshot(table, **at)
     column = named_variant(shared_schema(current.schema), column, IcebergError)
     return VariantArray.from_storage(one_chunk(read_table(current, [column], threads=threads)[column]))
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.metadata.schema import METADATA_COLUMNS
 from parquet_variant.iceberg.metadata.table_schema import shared_field, shared_schema
 from parquet_variant.iceberg.metadata.types import NestedField, StructType
@@ -32,10 +30,11 @@ from parquet_variant.iceberg.reading.data_files import (
 )
 from parquet_variant.iceberg.reading.planning import PlannedFiles, plan_files
 from parquet_variant.iceberg.reading.pruning import QueryColumns
-from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
+from parquet_variant.iceberg.reading.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
+from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
 from parquet_variant.parquet.scanning.scan_report import ScanReport
 from parquet_variant.query.selection import Selected
@@ -156,22 +155,17 @@ class _FileColumns:
         return f
 
 
+@with_keywords(SnapshotKeywords, snapshot)
 def scan(
     table: TableLike,
     columns: Mapping[str, Any] | Sequence[str],
     where: Any = None,
     *,
-    catalog: CatalogOption = None,
     column: str | None = None,
-    snapshot_id: int | None = None,
-    timestamp: int | str | datetime | None = None,
-    branch: str | None = None,
-    tag: str | None = None,
     skipping: bool = True,
     zone: str = "UTC",
-    storage_options: Mapping[str, str] | None = None,
-    allow_outside: bool = False,
     threads: int | None = None,
+    **at: Unpack[SnapshotKeywords],
 ) -> IcebergScan:
     """Plan a query by path over a table; files that cannot hold a match are not opened.
 
@@ -212,16 +206,7 @@ def scan(
     (1, 0)
     """
     thread_count(threads)
-    current = snapshot(
-        table,
-        catalog=catalog,
-        snapshot_id=snapshot_id,
-        timestamp=timestamp,
-        branch=branch,
-        tag=tag,
-        storage_options=storage_options,
-        allow_outside=allow_outside,
-    )
+    current = snapshot(table, **at)
     return IcebergScan.plan(
         current, scan_schema(current), columns, where, column, skipping=skipping, zone=zone, threads=threads
     )

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 
 from parquet_variant.errors import IcebergError
 from parquet_variant.fork_safety import cached_property
@@ -93,6 +93,18 @@ class Snapshot:
 
 # A table as operations take it: a path, a URL, a name in a catalog, or a snapshot of it.
 TableLike: TypeAlias = str | os.PathLike[str] | Snapshot
+
+
+class SnapshotKeywords(TypedDict, total=False):
+    """The keywords of `snapshot`."""
+
+    catalog: CatalogOption
+    snapshot_id: int | None
+    timestamp: int | str | datetime | None
+    branch: str | None
+    tag: str | None
+    storage_options: Mapping[str, str] | None
+    allow_outside: bool
 
 
 def snapshot(
