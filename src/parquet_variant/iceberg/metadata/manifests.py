@@ -24,7 +24,6 @@ from parquet_variant.iceberg.metadata.manifest_schemas import (
     sub_schema,
 )
 from parquet_variant.iceberg.metadata.partitioning import PartitionSpec, result_types
-from parquet_variant.iceberg.metadata.schema import Schema
 from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
 from parquet_variant.iceberg.metadata.types import PrimitiveType
 from parquet_variant.iceberg.metadata.values import to_bytes
@@ -246,14 +245,12 @@ def write_manifest(
     snapshot_id: int,
     *,
     deletes: bool = False,
-    schema: Schema | None = None,
 ) -> WrittenManifest:
-    """Return a manifest of entries of one partition spec.
+    """Return a manifest of entries of one partition spec; it records the current schema.
 
-    `schema`: the schema that the manifest records; by default the current one.
     `deletes`: whether the entries are delete files and deletion vectors.
     """
-    schema = schema or metadata.schema
+    schema = metadata.schema
     types = result_types(spec, (schema, *metadata.schemas_newest_first))
     avro_schema = entry_schema(spec, types)
     counts = _Counts()

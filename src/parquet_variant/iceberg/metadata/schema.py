@@ -166,7 +166,7 @@ def unknown_column(name: str, names: Iterable[str]) -> IcebergError:
     return IcebergError(f"unknown column {name!r}: the table's columns are {', '.join(names)}", reason="unknown-column")
 
 
-def schema_of_arrow(arrow: pa.Schema, *, schema_id: int = 0) -> Schema:
+def schema_of_arrow(arrow: pa.Schema) -> Schema:
     """Return a schema for Arrow data, with field ids counted from 1, top-level columns first.
 
     Raises `IcebergError`: reason ``"unsupported-type"``.
@@ -178,7 +178,7 @@ def schema_of_arrow(arrow: pa.Schema, *, schema_id: int = 0) -> Schema:
     ids = count(1)
     numbers = [next(ids) for _ in arrow]
     fields = tuple(field_of_arrow(f, number, ids) for f, number in zip(arrow, numbers, strict=True))
-    return Schema(schema_id, StructType(fields))
+    return Schema(0, StructType(fields))
 
 
 def _reachable_places(kind: StructType, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -340,14 +340,13 @@ def new_metadata(
     spec: PartitionSpec,
     sort_order: SortOrder,
     properties: Mapping[str, str],
-    table_uuid: str | None = None,
 ) -> TableMetadata:
     """Return the metadata of a new, empty table of the newest version."""
     orders = [SortOrder().to_json()] + ([sort_order.to_json()] if sort_order.is_sorted else [])
     return TableMetadata.parse(
         {
             "format-version": NEWEST_VERSION,
-            "table-uuid": table_uuid or str(uuid.uuid4()),
+            "table-uuid": str(uuid.uuid4()),
             "location": location,
             "last-sequence-number": 0,
             "last-updated-ms": now_ms(),

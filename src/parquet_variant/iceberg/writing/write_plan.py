@@ -233,7 +233,6 @@ def plan_write(
     file_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
     columns: Schema | None = None,
-    job: str = "",
 ) -> IcebergWritePlan:
     """Return the plan that writes files for a table under its current schema, spec and sort order.
 
@@ -259,7 +258,6 @@ def plan_write(
         file_bytes=properties.file_bytes if file_bytes is None else file_bytes,
         # The specification requires the annotation of every Variant, and metadata stands before value in it.
         options={"annotation": True, "value_first": False, **properties.writer_options(), **(options or {})},
-        job=job,
         location=snapshot.table.data_location(),
         columns=schema,
         spec=metadata.spec,
