@@ -193,6 +193,16 @@ def test_a_merge_opens_only_the_files_that_hold_its_keys(table: Path) -> None:
     assert (result.files_opened, result.rows_deleted) == (2, 2)
 
 
+def test_a_merge_of_all_columns_leaves_out_those_of_except_cols(table: Path) -> None:
+    before = state(table)
+    merge = pv.delta.merge(table, {"k": [5, 300], "p": ["x", "y"], "more": [1, 2]}, "target.k = source.k")
+    merge.when_matched_update_all(except_cols="more").when_not_matched_insert_all(except_cols=["P", "more"]).execute()
+    assert state(table) == before | {5: ("x", before[5][1]), 300: (None, None)}
+    for names in ("mor", ["more", "q"]):
+        with pytest.raises(TableError, match="except_cols names"):
+            merge.when_matched_update_all(except_cols=names).execute()
+
+
 def test_a_row_that_two_would_change_is_refused(table: Path) -> None:
     twice = {"k": [5, 5]}
     with pytest.raises(TableError) as caught:

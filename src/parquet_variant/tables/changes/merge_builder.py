@@ -23,9 +23,9 @@ class Merge(MergeRequest):
         """Set columns or paths of rows that a source row matches."""
         return self._with_clause(MergeClause("matched", "update", dict(updates), predicate))
 
-    def when_matched_update_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
-        """Set every column that the source has, by name."""
-        return self._with_clause(MergeClause("matched", "update", None, predicate, frozenset(except_cols)))
+    def when_matched_update_all(self, predicate: str | None = None, except_cols: Iterable[str] | str = ()) -> Merge:
+        """Set every column that the source has, by name, except for some."""
+        return self._with_clause(MergeClause("matched", "update", None, predicate, _names(except_cols)))
 
     def when_matched_delete(self, predicate: str | None = None) -> Merge:
         """Delete rows that a source row matches."""
@@ -35,9 +35,9 @@ class Merge(MergeRequest):
         """Insert source rows that match no row: values by column; other columns become null."""
         return self._with_clause(MergeClause("not_matched", "insert", dict(updates), predicate))
 
-    def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Iterable[str] = ()) -> Merge:
-        """Insert source rows that match no row, with their columns by name."""
-        return self._with_clause(MergeClause("not_matched", "insert", None, predicate, frozenset(except_cols)))
+    def when_not_matched_insert_all(self, predicate: str | None = None, except_cols: Iterable[str] | str = ()) -> Merge:
+        """Insert source rows that match no row, with their columns by name, except for some."""
+        return self._with_clause(MergeClause("not_matched", "insert", None, predicate, _names(except_cols)))
 
     def when_not_matched_by_source_update(self, updates: Mapping[str, str], predicate: str | None = None) -> Merge:
         """Set columns or paths of rows that no source row matches."""
@@ -63,3 +63,8 @@ class Merge(MergeRequest):
 
     def _with_clause(self, clause: MergeClause) -> Merge:
         return replace(self, clauses=(*self.clauses, clause))
+
+
+def _names(columns: Iterable[str] | str) -> frozenset[str]:
+    names = [columns] if isinstance(columns, str) else columns
+    return frozenset(name.lower() for name in names)

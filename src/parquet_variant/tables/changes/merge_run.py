@@ -63,7 +63,7 @@ class MergeClause:
     # SQL by column or path; None for all columns of the source, by name.
     values: Mapping[str, str] | None = None
     predicate: str | None = None  # SQL that must also be true; None for no condition.
-    without: frozenset[str] = frozenset()  # Columns that "all columns" leaves out.
+    without: frozenset[str] = frozenset()  # Columns that "all columns" leaves out, in lower case.
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,15 @@ def _parsed_clause(
 
 
 def _all_columns(clause: MergeClause, request: MergeRequest, schema: StructType) -> dict[str, str]:
+    if unknown := sorted(clause.without - {name.lower() for name in request.source.column_names}):
+        raise TableError(
+            f"except_cols names {unknown[0]!r}, which the source does not have: its columns are "
+            f"{', '.join(request.source.column_names)}",
+            reason="unknown-column",
+        )
     values = {}
     for name in request.source.column_names:
-        if name in clause.without:
+        if name.lower() in clause.without:
             continue
         field = schema.get(name)
         if field is None:
