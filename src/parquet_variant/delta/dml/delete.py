@@ -33,8 +33,8 @@ def delete(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     where
         SQL over the table's columns and paths of its Variants: ``"v:a.b::int = 3 AND day < DATE '2024-01-31'"``.
         Without a condition all rows are deleted.
@@ -45,8 +45,6 @@ def delete(
     txn
         Application id and version, under which the table records the change. A change with a recorded version, or an
         earlier one, is not made again.
-    storage_options
-        Configuration of the object store.
     threads
         Number of files to process at the same time; None for one per CPU core.
     progress

@@ -37,8 +37,8 @@ def write(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     data
         As for `append`.
     mode
@@ -48,8 +48,6 @@ def write(
         row (see `replace_where`).
     partition_by, properties, preview
         As for `create`, for a new table.
-    storage_options
-        Configuration of the object store.
     **options
         As for `append`.
 

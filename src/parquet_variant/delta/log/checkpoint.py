@@ -82,14 +82,12 @@ def checkpoint(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     stats_parsed
         Also write statistics as typed columns, those of Variants as Variant columns with the Parquet annotation
         (default: ``delta.checkpoint.writeStatsAsStruct``). Statistics as JSON are written unless
         ``delta.checkpoint.writeStatsAsJson`` is ``false``.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

@@ -29,12 +29,10 @@ def history(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     limit
         Maximum number of commits.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

@@ -38,13 +38,11 @@ def add_columns(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     columns
         An Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``, or a Delta schema or
         schema string.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------
@@ -90,12 +88,10 @@ def rename_column(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     old, new
         The names; a field of a struct is given by its path: ``rename_column(t, "s.a", "b")``.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------
@@ -123,12 +119,10 @@ def drop_column(table: TableLike, name: str, *, storage_options: Mapping[str, st
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     name
         The column, or a field of a struct by its path.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------
@@ -164,15 +158,13 @@ def widen_column(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     name
         The column, or a part of it by its path: fields of structs, ``element`` of lists, ``key`` and ``value`` of maps.
     to
         The new type, by its name in SQL or Delta: ``bigint`` or ``long``, ``double``, ``decimal(20,4)``,
         ``timestamp_ntz``.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

@@ -86,8 +86,8 @@ def optimize(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     file_bytes
         Approximate maximum size of a file. Files of at least three quarters of it, without deleted rows, are kept.
     reshred
@@ -101,8 +101,6 @@ def optimize(
         Minimum share of the encoded bytes that re-shredding must remove from the residual.
     dry_run
         Only report the drift; commit nothing.
-    storage_options
-        Configuration of the object store.
     threads
         Number of files to write at the same time, each of them in memory; None for one per CPU core.
     progress

@@ -33,15 +33,13 @@ def set_properties(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     properties
         Values by name; None removes a property. ``delta.enableVariantShredding=true`` also adds the feature that it
         needs. ``false`` keeps the feature, so that shredded files stay readable (see `drop_shredding`).
     preview
         Name an added feature ``variantShredding-preview``.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

@@ -38,12 +38,10 @@ def restore(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     version, timestamp
         The version to restore; one of them is needed.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

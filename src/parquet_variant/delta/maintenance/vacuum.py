@@ -44,16 +44,14 @@ def vacuum(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     retention
         How long to keep files (default: ``delta.deletedFileRetentionDuration``, which is one week unless set).
     dry_run
         Only return the files.
     force
         Allow a retention shorter than the table's: active writers, and readers of old versions, may then fail.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

@@ -44,14 +44,12 @@ def changes(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     since
         The first version whose changes are returned.
     until
         The last version (default: the newest).
-    storage_options
-        Configuration of the object store.
     allow_outside
         As for `snapshot`.
 
@@ -184,16 +182,14 @@ def added(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     since
         The last version that was processed; -1 to start with the first version.
     until
         The last version to include (default: the newest).
     ignore_changes
         Continue where rows were removed, for example by an overwrite; by default that raises an error.
-    storage_options
-        Configuration of the object store.
     allow_outside
         Also read files outside of the table that its log names (shallow clones); by default these are refused.
 

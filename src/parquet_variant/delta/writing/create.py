@@ -54,8 +54,8 @@ def create(
 
     Parameters
     ----------
-    table
-        Path or URL.
+    table, storage_options
+        Path or URL of the table; see `snapshot`.
     schema
         Columns: an Arrow schema whose Variant fields carry the extension name ``arrow.parquet.variant``, or a Delta
         schema or schema string. Identity, generation, default and invariant metadata of columns enables the features
@@ -70,8 +70,6 @@ def create(
         Name the feature ``variantShredding-preview``, for readers that know only this name.
     name, description
         Name and description of the table.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------

@@ -191,8 +191,8 @@ def commit_files(
 
     Parameters
     ----------
-    table
-        Path, URL or snapshot.
+    table, storage_options
+        The table; see `snapshot`.
     adds
         The results of `WritePlan.write`, or add actions from elsewhere; these need a snapshot as `table`, because they
         carry no mark.
@@ -202,8 +202,6 @@ def commit_files(
         Application id and version, for exactly-once writes.
     operation
         Name of the operation in the history.
-    storage_options
-        Configuration of the object store.
 
     Returns
     -------
