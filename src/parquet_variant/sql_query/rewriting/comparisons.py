@@ -102,7 +102,9 @@ class _Side:
     def type(self) -> pa.DataType | None:
         """The type of the values in the engine; None if it is not known exactly."""
         node = self.node if self.kind is None else self.typed
-        return None if isinstance(node.unnest(), _ARITHMETIC) else self.values.static_type(node)
+        if node is None or isinstance(node.unnest(), _ARITHMETIC):
+            return None
+        return self.values.static_type(node)
 
     @property
     def typed_class(self) -> str | None:
@@ -144,9 +146,9 @@ def _engine_compares_alike(sides: Sequence[_Side]) -> bool:
         return False
     if classes != {"number"}:
         return True
-    literals = [side.literal for side in sides if side.literal is not NO_LITERAL]
-    types = [side.type for side in sides if side.literal is NO_LITERAL]
-    if any(kind is None for kind in types):
+    literals: list[Any] = [side.literal for side in sides if side.literal is not NO_LITERAL]
+    types = [kind for side in sides if side.literal is NO_LITERAL and (kind := side.type) is not None]
+    if len(literals) + len(types) < len(sides):
         return False
     if any(pa.types.is_floating(kind) for kind in types):
         return len(set(types)) == 1 and all(_is_shown_by(literal, types[0]) for literal in literals)
