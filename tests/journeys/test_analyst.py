@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,56 @@ def test_the_result_of_an_ingest_in_a_notebook(sh: Sh) -> None:
     result = pv.ingest("events.ndjson", "events")
     html = result._repr_html_()
     assert all(text in html for text in ("<td>30</td>", "events", "kind"))
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [
+        ("SELECT v->>'$.user.name' FROM t", "written v:user.name::string"),
+        ("SELECT v->'user'->>'name' FROM t", "written v:user.name::string"),
+        ("SELECT kind FROM t", "written v:kind"),
+        ("SELECT user.name FROM t", "written v:user.name"),
+        ("SELECT v.user.name FROM t", "v:user.name"),
+        ("SELECT v.user.* FROM t", "v:user.*"),
+        ("SELECT list_contains(v:items, 1) FROM t", "v:items::array<string>"),
+        ("SELECT count(*) FROM t WHERE 'a' = ANY(v:items)", "v:items::array<string>"),
+        ("SELECT count(*) FROM t WHERE 'a' IN v:items", "v:items::array<string>"),
+        ("SELECT 1 FROM t a JOIN t b USING (v:kind)", "join ON a.v:kind"),
+        ("SHOW TABLES", "DESCRIBE SELECT * FROM typed(t)"),
+        ("SUMMARIZE t", "SUMMARIZE SELECT * FROM typed(t)"),
+        ("SELECT v:kind + 1 FROM t", "+ does not accept VARCHAR, INTEGER"),
+        ("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v:mixed) FROM t", "v:mixed::double"),
+        ("SELECT * EXCLUDE (list) FROM typed(t)", 'Column "list" in EXCLUDE list'),
+    ],
+)
+def test_an_error_says_what_to_write(sh: Sh, query: str, advice: str) -> None:
+    done = sh(f'variant query events.ndjson "{query}"')
+    assert (done.code, advice in done.err, done.err.count("\n")) == (1, True, 1), done.err
+
+
+def test_what_an_analyst_asks_first(sh: Sh, source: str) -> None:
+    for query, lines in {
+        "DESCRIBE typed(t)": 6,
+        "SUMMARIZE typed(t)": 6,
+        "WITH a AS (SELECT v FROM t) SELECT v:kind, avg(v:mag) FROM a GROUP BY ALL": 3,
+        "SELECT v:kind, count(*) FROM t GROUP BY ROLLUP (v:kind)": 4,
+        "SELECT v:kind, mode(v:mixed) FROM t GROUP BY 1": 3,
+        "SELECT v['kind'], v:user['id'] FROM t QUALIFY row_number() OVER (PARTITION BY v:kind ORDER BY v:mag) = 1": 3,
+        "PIVOT (SELECT v:kind AS kind, v:mag > 5 AS big FROM t) ON kind USING count(*)": 2,
+        "SELECT v:kind FROM t WHERE v:kind ILIKE 'B%' AND v:mag BETWEEN 1 AND 5": 3,
+        "SELECT CASE WHEN v:mag > 5 THEN 'big' ELSE 'small' END AS size, count(*) AS n FROM t GROUP BY size ORDER BY n": 2,
+        "SELECT v:kind FROM t LIMIT 10%": 3,
+    }.items():
+        done = sh(f'variant query {source} "{query}"')
+        assert (done.code, len(done.lines) - 2, done.err) == (0, lines, ""), query
+
+
+def test_paths_of_json_are_selected_without_a_copy(sh: Sh, source: str) -> None:
+    done = sh(f"variant query {source} -s '$.kind' -s '$.mag' -s 'x=$.user.nope' -w '$.user.id:int >= 28'")
+    assert (done.code, done.lines[0], done.lines[2:]) == (0, "kind mag x", ["view 14.0 -", "buy 14.5 -"])
+    assert sh(f"variant query {source} -s '$.mixed' --limit 2").lines[2:] == ['"s0"', "1"]
+
+
+def test_the_command_as_a_module(sh: Sh) -> None:
+    done = sh(f'"{sys.executable}" -m parquet_variant query events.ndjson "SELECT count(*) FROM t" | tail -1')
+    assert done.lines == ["30"]

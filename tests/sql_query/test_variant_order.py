@@ -168,6 +168,21 @@ def _rows(query: str, table: Any) -> list[Any]:
         ("SELECT m FROM (SELECT v:k AS k, count(*) AS m FROM t GROUP BY ALL) WHERE k = 1.0", [3]),
         ("SELECT count(*) FROM t GROUP BY v:k HAVING v:k = 1", [3]),
         ("SELECT DISTINCT ON (v:k) v:n::int FROM t WHERE v:k = 1 ORDER BY v:k, v:n::int", [1]),
+        ("SELECT count(*) FROM t GROUP BY ROLLUP (v:k) ORDER BY grouping(v:k), v:k", [1, 3, 1, 1, 2, 1, 2, 11]),
+        ("SELECT v:k, count(*) FROM t WHERE v:n::int < 4 GROUP BY GROUPING SETS ((v:k), ()) ORDER BY ALL",
+         [("1", 2), ('"1"', 1), (None, 3)]),
+        ("SELECT count(*) FROM (SELECT v:k, v:n, count(*) FROM t GROUP BY CUBE (v:k, v:n))", [30]),
+        ("SELECT count(*) FROM t GROUP BY (v:k) HAVING v:k >= parse_json('[1]') ORDER BY (v:k)", [2, 1]),
+        ("SELECT mode(v:k) FROM t", ["1"]),
+        ("SELECT mode() WITHIN GROUP (ORDER BY v:k) FROM t", ["1"]),
+        ("SELECT mode(v:k) OVER (PARTITION BY v:n::int > 2) FROM t WHERE v:n::int < 4 ORDER BY 1", ["1", "1", '"1"']),
+        ("SELECT len(list(DISTINCT v:k)), len(array_agg(DISTINCT v:k)) FROM t WHERE v:k IS NOT NULL", [(7, 7)]),
+        ("SELECT max(v:k, 2), min(v:k, 2) FROM t WHERE v:n::int IN (1, 6, 8, 9)", [(['{"a":1}', "[1.0]"], ["true", "1"])]),
+        ("SELECT count(DISTINCT (v:k, v:n::int > 4)) FROM t", [9]),
+        ("SELECT arg_max(v:k, v:n), arg_max(v:n, v:k, 2) FROM t WHERE v:n::int > 7", [('"a"', [9, 8])]),
+        ("SELECT v:n::int, count(*) OVER w FROM t WINDOW w AS (PARTITION BY v:k) ORDER BY 1 LIMIT 2", [(1, 3), (2, 3)]),
+        ("SELECT v:n::int FROM t WHERE v:k = ANY (SELECT v:k FROM t WHERE v:n::int = 7) ORDER BY 1", [7, 8]),
+        ("SELECT round(entropy(v:k), 3) FROM t", [2.419]),
     ],
 )  # fmt: skip
 def test_mixed_values(mixed: Any, query: str, rows: list[Any]) -> None:
@@ -227,6 +242,40 @@ def test_moments_of_a_known_type_are_compared_with_variants() -> None:
         assert rows == [number == row for number in range(4)] + [None]
         rows = pv.sql(f"SELECT v:m < v:s::{kind} AS answer FROM t", t=values).to_arrow()["answer"].to_pylist()
         assert rows == [order < [0, 2, 1][row] for order in (0, 2, 1)] + [True, None]
+
+
+TIMES = [{"s": f"2026-0{month}-02T03:04:05Z", "d": f"2026-0{month}-03"} for month in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("SELECT sum(month(v:s)) FROM t", 6),
+        ("SELECT max(extract(hour FROM v:s)) FROM t", 3),
+        ("SELECT count(DISTINCT date_trunc('year', v:s)) FROM t", 1),
+        ("SELECT max(strftime(v:s + INTERVAL 1 DAY, '%m-%d')) FROM t", "03-03"),
+        ("SELECT max(date_diff('hour', v:s, v:d)) FROM t", 21),
+        ("SELECT max(date_format(v:d, 'yyyy-MM')) FROM t", "2026-03"),
+        ("SELECT count(*) FROM t WHERE v:s BETWEEN '2026-02-01' AND '2026-03-01'", 1),
+        ("SELECT count(*) FROM t WHERE v:s IN ('2026-02-02T03:04:05Z', 'x')", 1),
+        ("SELECT count(*) FROM t WHERE v:d > '2026-01-03'", 2),
+        ("SELECT count(*) FROM t WHERE v:s > DATE '2026-02-01'", 2),
+        ("SELECT count(*) FROM t WHERE v:s > TIMESTAMP '2026-02-01'", 2),
+        ("SELECT count(*) FROM t WHERE v:s < now() AND v:d > current_date - 1000000", 3),
+    ],
+)
+def test_points_in_time_in_strings_and_typed(query: str, value: Any, tmp_path: Path) -> None:
+    strings = _table(TIMES, "shredded", tmp_path)
+    types = {"$.s": "timestamp!", "$.d": "date"}
+    (tmp_path / "times.ndjson").write_text("".join(json.dumps(row) + "\n" for row in TIMES))
+    pv.ingest(tmp_path / "times.ndjson", tmp_path / "typed", types=types)
+    if "'x'" not in query:  # which is not a timestamp
+        assert _rows(query, tmp_path / "typed") == [value]
+    if "DATE" in query or "TIMESTAMP" in query or "now" in query:
+        with pytest.raises(VariantError, match="no string equals a point in time: write v:s::timestamp"):
+            pv.sql(query, t=strings)
+    else:
+        assert _rows(query, strings) == [value]
 
 
 def test_a_path_with_one_type_has_that_type(tmp_path: Path) -> None:

@@ -74,8 +74,9 @@ def parse_sql(text: str, engine: SqlEngine = "duckdb", *, what: Literal["query",
         raise SqlError(f"the SQL has {len(statements)} statements: write a single query")
     (tree,) = statements
     if what == "query" and not isinstance(tree, _QUERIES):
-        explains = isinstance(tree, exp.Command) and tree.name.upper() == "EXPLAIN"
-        raise SqlError("the SQL is not a query: write a SELECT" + (", and use --explain" if explains else ""))
+        words = {"EXPLAIN": ", and use --explain", "SHOW": ", or DESCRIBE SELECT * FROM typed(t)"}
+        command = tree.name.upper() if isinstance(tree, exp.Command) else type(tree).__name__.upper()
+        raise SqlError("the SQL is not a query: write a SELECT" + words.get(command, ""))
     if what == "query":
         _refuse_empty_names(tree)
     _refuse_lost(tree, engine)

@@ -42,6 +42,8 @@ _BATCH_ROWS = 1 << 17
 # Arrow types that DuckDB cannot read.
 _UNSUPPORTED = re.compile("halffloat|decimal256")
 _NO_FUNCTION = re.compile(r"No function matches the given name and argument types '(\w+)\((.*?)\)'")
+_NO_OPERATOR = re.compile(r"No function matches the given name and argument types '(\W+)\((.*?)\)'")
+_NUMBERED = tuple("123456789")  # the names of paths in the engine's text begin with the number of their table
 _TIMES = re.compile(r"\(.*\b(TIMESTAMP|DATE)\b.*\) -> ")  # a candidate function that takes a point in time
 _STORAGE = 'STRUCT(metadata BLOB, "value" BLOB)'  # DuckDB's name of the storage of a Variant
 
@@ -207,12 +209,17 @@ class SqlQuery:
             return SqlError(self.rewritten.unknown[0])
         message = str(error).strip().splitlines()[0].replace(_STORAGE, "VARIANT")
         for name, needed in sorted(self._columns().items(), key=lambda item: -len(item[0])):
-            message = message.replace(f'"{name}"', path_text(needed)).replace(name, path_text(needed))
+            message = message.replace(f'"{name}"', path_text(needed))
+            if name.startswith(_NUMBERED):  # other names may also be words of the message
+                message = message.replace(name, path_text(needed))
         if (call := _NO_FUNCTION.search(message)) is not None:
             name, types = call[1], call[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
             kind = "timestamp" if _TIMES.search(str(error)) and "DOUBLE" not in str(error) else "double"
             example = f"x::{kind}" if "," in types else f"{name}(x::{kind})"
             message = f"{name} does not accept {types or 'no argument'}: cast the argument, as in {example}"
+        if (operator := _NO_OPERATOR.search(message)) is not None:
+            types = operator[2].replace("STRING_LITERAL", "VARCHAR").replace("INTEGER_LITERAL", "INTEGER")
+            message = f"{operator[1]} does not accept {types}: cast the operand, as in x::double"
         if "Unsupported Internal Arrow Type" in message:
             fields = [field for plan in self.plans.values() for field in plan.schema]
             columns = ", ".join(

@@ -77,8 +77,11 @@ class BoundTable:
             return derived
         return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
 
-    def common_type(self, name: str, path: VariantPath) -> pa.DataType | None:
-        """Return the type of every value at a path of a Variant column; None if the files do not prove that."""
+    def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
+        """Return the type of every value at a path of a Variant column; None if the files do not prove that.
+
+        `nulls`: whether values may also be Variant null, which the typed column has as NULL.
+        """
         from parquet_variant.parquet.scanning.path_facts import common_type
 
         place = self._stored_place(name, path)
@@ -87,8 +90,8 @@ class BoundTable:
         name, path = place
         try:
             if self.values is not None:
-                return self.values.common_type(name, path)
-            return common_type(self.parquet_files(), name, path)
+                return self.values.common_type(name, path, nulls=nulls)
+            return common_type(self.parquet_files(), name, path, nulls=nulls)
         except VariantError:  # whoever reads the file reports it
             return None
 

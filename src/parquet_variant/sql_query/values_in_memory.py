@@ -32,7 +32,9 @@ class ValuesInMemory:
     """The Variant columns of an Arrow table; each fact is found once."""
 
     table: pa.Table
-    _types: dict[tuple[str, VariantPath], pa.DataType | None] = field(default_factory=dict, init=False, repr=False)
+    _types: dict[tuple[str, VariantPath, bool], pa.DataType | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def keys(self, name: str) -> frozenset[str] | None:
         """Return every key of the objects in a column; None if the table does not have the column."""
@@ -44,9 +46,10 @@ class ValuesInMemory:
             for key in keys_of_storage(VariantArray(chunk).to_unshredded().storage)
         )
 
-    def common_type(self, name: str, path: VariantPath) -> pa.DataType | None:
+    def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
         """Return the type that every value at a path has, as a shredded column would; None if there is none.
 
+        `nulls`: whether values may also be Variant null.
         Raises `MalformedVariantError` if the bytes of a value are malformed.
 
         >>> import parquet_variant as pv
@@ -56,12 +59,14 @@ class ValuesInMemory:
         """
         if name not in self.table.column_names or not all(isinstance(step, (str, int)) for step in path.segments):
             return None
-        if (name, path) not in self._types:
-            self._types[name, path] = self._common_type(name, path)
-        return self._types[name, path]
+        if (name, path, nulls) not in self._types:
+            self._types[name, path, nulls] = self._common_type(name, path, nulls)
+        return self._types[name, path, nulls]
 
-    def _common_type(self, name: str, path: VariantPath) -> pa.DataType | None:
+    def _common_type(self, name: str, path: VariantPath, nulls: bool) -> pa.DataType | None:
         types = {kind for chunk in self.table[name].chunks for kind in _types_at(chunk, path)}
+        if nulls:
+            types.discard(VariantType.NULL)
         if types <= set(INTEGERS):
             return pa.int64() if types else None
         if not types <= set(EXACT_NUMERIC):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
+from parquet_variant.compute.equal_forms import equal_forms
 from parquet_variant.compute.sort_keys import keys_of_number_texts, sort_keys
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.encoding.variant import Variant
@@ -145,6 +146,7 @@ FUNCTIONS: dict[str, VariantFunction] = {
     ),
     "parse_json": VariantFunction(lambda text: _parse_strings(text, parse_json), ("VARCHAR",), VARIANT),
     "try_parse_json": VariantFunction(lambda text: _parse_strings(text, try_parse_json), ("VARCHAR",), VARIANT),
+    "variant_form": VariantFunction(lambda v: plain_variants(equal_forms(column_of(v))), (VARIANT,), VARIANT),
     "sort_key": VariantFunction(lambda v: sort_keys(column_of(v)), (VARIANT,), "BLOB"),
     "sort_key_of_json": VariantFunction(
         lambda text: sort_keys(parse_json(one_chunk(text).cast(pa.string()))), ("VARCHAR",), "BLOB"
@@ -170,6 +172,7 @@ OF_ONE_VARIANT = {
     "variant_keys": "variant_keys",
     "object_keys": "object_keys",
     "json_object_keys": "object_keys",
+    "json_keys": "object_keys",
     "variant_array_length": "variant_array_length",
     "array_size": "array_size",
     "array_length": "array_size",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -97,7 +98,7 @@ def query(
     options = {"version": version, "at": at, "catalog": catalog, "column": column}
     options |= {"strict": strict, "threads": threads, "allow_outside": allow_outside}
     shown = {"engine": engine, "explain": explain, "limit": limit, "as_json": as_json, "output": output}
-    accepts_json = sql is not None and engine == "local"
+    accepts_json = engine == "local"
     with queryable(path, threads, catalog, accepts_json=accepts_json) as tables:
         if sql is not None:
             return _answer_sql(tables or None, sql, selects, options, shown)
@@ -139,10 +140,13 @@ def _answer_paths(
     from parquet_variant.cli.output import print_json
 
     on_spark = shown["engine"] == "spark"
-    query = plan_query(path, selects, where, **options)
+    table = _bound(path, options["version"], options["at"], options["catalog"], options["allow_outside"])
+    query = plan_query(path, _with_common_types(table, selects, options["column"]), where, **options)
     in_spark = {"where": where, "column": options["column"], "version": options["version"], "timestamp": options["at"]}
     in_spark |= {"catalog": read_catalog(options["catalog"])}
     if shown["explain"]:
+        if not hasattr(query, "explain"):
+            raise typer.BadParameter("--explain with --select needs Parquet, Vortex or a table: JSON is read whole")
         report = query.explain()
         readers = _readers(path, selects, in_spark) if on_spark else None
         if shown["as_json"]:
@@ -156,9 +160,22 @@ def _answer_paths(
     has_values = dict.fromkeys(schema.names, False)
     _show(schema, _limited(_watched(parts, has_values), shown["limit"]), shown)
     if shown["limit"] != 0 and not all(has_values.values()):
-        for warning in _path_hints(path, selects, where, options):
+        for warning in _path_hints(table, selects, where, options["column"]):
             report_warning(warning)
     return 0
+
+
+def _with_common_types(table: BoundTable, selects: dict[str, str], column: str | None) -> dict[str, Any]:
+    """Return columns in which a path without a type has the type of all its values, as in SQL."""
+    from parquet_variant.query.selection import read_selection, split_type
+
+    variant = column or next(iter(table.columns.variants), "")
+    return {
+        selected.name: selects[selected.name]
+        if selected.path is None or split_type(selects[selected.name])[1] is not None
+        else replace(selected, type=table.common_type(variant, selected.path))
+        for selected in read_selection(selects)
+    }
 
 
 def _watched(parts: Iterable[pa.Table], has_values: dict[str, bool]) -> Iterator[pa.Table]:
@@ -169,13 +186,12 @@ def _watched(parts: Iterable[pa.Table], has_values: dict[str, bool]) -> Iterator
         yield part
 
 
-def _path_hints(path: str, selects: dict[str, str], where: str | None, options: dict[str, Any]) -> list[str]:
+def _path_hints(table: BoundTable, selects: dict[str, str], where: str | None, column: str | None) -> list[str]:
     """Return hints about paths of a query that no row has."""
     from parquet_variant.query.path_hints import missing_path_hints
     from parquet_variant.query.question import Question
 
-    table = _bound(path, options["version"], options["at"], options["catalog"], options["allow_outside"])
-    column = options["column"] or next(iter(table.columns.variants), None)
+    column = column or next(iter(table.columns.variants), None)
     asked = Question.of(selects, where)
     paths = [(column, selected.path) for selected in asked.columns if selected.path is not None and column is not None]
     return missing_path_hints(table.keys, paths, as_path=True)
@@ -288,11 +304,14 @@ def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     def rows() -> Iterator[tuple[Any, ...]]:
         for part in parts:
             for batch in part.to_batches(max_chunksize=4096):
-                columns = [
-                    json_texts(values, field) if pa.types.is_nested(field.type) else display_texts(values)
-                    for values, field in zip(batch.columns, schema, strict=True)
-                ]
+                columns = [_texts(values, field) for values, field in zip(batch.columns, schema, strict=True)]
                 yield from zip(*columns, strict=True)
+
+    def _texts(values: pa.Array, field: pa.Field) -> list[str | None]:
+        if not pa.types.is_nested(field.type):
+            return display_texts(values)
+        texts, valid = json_texts(values, field), values.is_valid().to_pylist()
+        return [text if exists else None for text, exists in zip(texts, valid, strict=True)]
 
     numbers = [field.name for field in schema if _is_number(field.type)]
     print_grid(schema.names, rows(), right=numbers)

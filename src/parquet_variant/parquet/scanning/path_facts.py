@@ -21,28 +21,30 @@ from parquet_variant.parquet.scanning.projection import columns_of_path, only_nu
 from parquet_variant.path import WILDCARD, VariantPath
 
 
-def common_type(sources: Iterable[ParquetSource], column: str, path: VariantPath) -> pa.DataType | None:
+def common_type(
+    sources: Iterable[ParquetSource], column: str, path: VariantPath, *, nulls: bool = True
+) -> pa.DataType | None:
     """Return the Arrow type of every value at a path, or None if the footers do not prove that there is one.
 
-    They prove it where each file shreds the path as that type, and no residual holds a value of another type or a
-    Variant null.
+    They prove it where each file shreds the path as that type, and no residual holds a value of another type.
+    `nulls`: whether values may also be Variant null.
     """
     common: pa.DataType | None = None
     for source in sources:
         with open_file(source) as file:
-            file_type = _type_in_file(file, column, path)
+            file_type = _type_in_file(file, column, path, nulls)
         if file_type is None or (common is not None and file_type != common):
             return None
         common = file_type
     return common
 
 
-def _type_in_file(file: OpenFile, column: str, path: VariantPath) -> pa.DataType | None:
+def _type_in_file(file: OpenFile, column: str, path: VariantPath, nulls: bool) -> pa.DataType | None:
     columns = columns_of_path(choose_column(file.schema, column, file.name), path, None)
     leaf = columns.primitive
     if leaf is None or columns.repeated or columns.needs_all:
         return None
-    return leaf_type(leaf) if all(_is_empty(file, residual) for residual in columns.residuals) else None
+    return leaf_type(leaf) if all(_is_empty(file, residual, nulls) for residual in columns.residuals) else None
 
 
 def leaf_of_elements(
@@ -90,12 +92,13 @@ def _typed_keys(element: SchemaNode) -> list[str]:
     return [] if typed is None or typed.is_leaf or typed.is_list else [child.name for child in typed.children]
 
 
-def _is_empty(file: OpenFile, residual: SchemaNode) -> bool:
-    """Return whether the footer proves that a residual column has no value."""
+def _is_empty(file: OpenFile, residual: SchemaNode, variant_nulls: bool = False) -> bool:
+    """Return whether the footer proves that a residual column has no value, or (if allowed) only Variant nulls."""
     assert residual.leaf is not None
     groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
     return all(
-        only_nulls(leaf_statistics(group.column(residual.leaf), residual), variant_nulls=False) for group in groups
+        only_nulls(leaf_statistics(group.column(residual.leaf), residual), variant_nulls=variant_nulls)
+        for group in groups
     )
 
 

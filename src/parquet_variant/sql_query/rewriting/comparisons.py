@@ -27,6 +27,8 @@ _OPERANDS = ("this", "expression", "low", "high")
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div)  # the engine chooses the type of the result
 _EXACT_DOUBLES = 2**53
 _MAX_DIGITS = 38  # of a decimal of the engine
+_SQL_TIMES = {"date": "DATE", "timestamp": "TIMESTAMPTZ", "timestamp_ntz": "TIMESTAMPNTZ"}
+_TIMES = frozenset(_SQL_TIMES)
 
 
 def comparable(values: ValueRewriter, node: exp.Expr) -> exp.Expr:
@@ -52,6 +54,12 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     """Rewrite a comparison in which a Variant takes part; None if none does."""
     if isinstance(node, exp.In) and isinstance(node.args.get("query"), exp.Subquery):
         return _in_query(values, node, node.args["query"])
+    if isinstance(node, exp.In) and isinstance(elements := node.args.get("field"), exp.Expr):
+        refuse_as_list(values, elements)
+    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+        query = node.expression.this
+        if isinstance(query, exp.Subquery) and values.expression(query)[1] is not None:
+            return _in_query(values, exp.In(this=node.this, query=query), query)
     operands = [part for key in _OPERANDS if isinstance(part := node.args.get(key), exp.Expr)]
     operands += node.expressions
     results = {id(operand): values.expression(operand) for operand in operands}
@@ -59,8 +67,11 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     if not variants:
         return None
     sides = [_Side(values, operand, *results[id(operand)]) for operand in operands]
+    _refuse_times(sides)
     if _engine_compares_alike(sides):
         replacement = {id(side.node): side.typed for side in sides}
+    elif (time_class := _class_of_times(sides)) is not None:
+        replacement = {id(side.node): side.as_time(time_class) for side in sides}
     else:
         replacement = {id(side.node): side.key() for side in sides}
     for key in _OPERANDS:
@@ -69,6 +80,31 @@ def compared(values: ValueRewriter, node: exp.Expr) -> exp.Expr | None:
     if node.expressions:
         node.set("expressions", [replacement[id(part)] for part in node.expressions])
     return node
+
+
+def refuse_as_list(values: ValueRewriter, node: exp.Expr) -> None:
+    """Refuse a Variant where a list is needed."""
+    if is_variant(values.expression(node)[1]):
+        text = written(node.unnest(), values.engine)
+        raise SqlError(f"{text} is a Variant, not a list: write {text}::array<string>, or another type of elements")
+
+
+def _class_of_times(sides: Sequence[_Side]) -> str | None:
+    """Return the class of paths into points in time that are compared with other ones, or with strings in quotes."""
+    of_paths = {side.typed_class for side in sides if side.kind is not None}
+    others = [side for side in sides if side.kind is None]
+    if len(of_paths) > 1 or not all(side.typed_class in _TIMES or isinstance(side.literal, str) for side in others):
+        return None
+    (time_class,) = of_paths
+    return time_class if time_class in _TIMES else None
+
+
+def _refuse_times(sides: Sequence[_Side]) -> None:
+    """Refuse to compare a path whose values are all strings with a point in time, which no string equals."""
+    strings = [side for side in sides if side.kind is not None and side.typed_class == "string"]
+    if strings and any(side.typed_class in _TIMES for side in sides):
+        text = written(strings[0].node, strings[0].values.engine)
+        raise SqlError(f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp")
 
 
 def _in_query(values: ValueRewriter, node: exp.In, query: exp.Subquery) -> exp.Expr | None:
@@ -114,6 +150,11 @@ class _Side:
         if self.kind is not None and self.typed is None:
             return None
         return class_of_type(self.values.static_type(self.node if self.kind is None else self.typed))
+
+    def as_time(self, time_class: str) -> exp.Expr:
+        """Return the operand as the engine compares it with a point in time."""
+        assert self.typed is not None
+        return exp.cast(self.value, _SQL_TIMES[time_class]) if isinstance(self.literal, str) else self.typed
 
     def key(self) -> exp.Expr:
         """Return the sort key of the operand."""

@@ -1,23 +1,29 @@
-"""Expressions that compute with Variants: comparisons, aggregates, and functions over Variants.
+"""Expressions that compute with Variants: comparisons, and functions over Variants.
 
-Owns what each of them becomes for the engine. Leaves sort keys to `comparisons`, other expressions to `values`, and the
-functions themselves to `variant_functions`.
+Owns what each of them becomes for the engine. Leaves sort keys to `comparisons`, most aggregates to `aggregates`, other
+expressions to `values`, and the functions themselves to `variant_functions`.
 """
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 
 from sqlglot import exp
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
+from parquet_variant.errors import VariantError
+from parquet_variant.path import VariantPath
+from parquet_variant.query.path_dialect import steps_of, with_steps
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
-from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, class_of_type, compared, key_of
+from parquet_variant.sql_query.rewriting.aggregates import rewrite_aggregate
+from parquet_variant.sql_query.rewriting.comparisons import COMPARISONS, class_of_type, compared
 from parquet_variant.sql_query.rewriting.mixed_values import as_variant
 from parquet_variant.sql_query.rewriting.nested_casts import as_text
 from parquet_variant.sql_query.rewriting.protocols import ValueRewriter
 from parquet_variant.sql_query.rewriting.syntax import path_argument
+from parquet_variant.sql_query.rewriting.times import rewrite_time
 from parquet_variant.sql_query.rewriting.type_functions import TYPE_FUNCTIONS, rewrite_type_function
 from parquet_variant.sql_query.variant_functions import AGGREGATES, FUNCTIONS, OF_ONE_VARIANT, PARSERS
 
@@ -26,7 +32,6 @@ _OTHER_FUNCTIONS = _EXTRACTS | {"variant_contains", "variant_exists", "to_json",
 _SIZES = frozenset(["array_size", "variant_array_length", "cardinality"])
 # Classes of types that have one name, whatever the width of the values.
 _TYPE_NAMES = {"boolean": "boolean", "string": "string", "date": "date"}
-_EXTREMES = {"min": "arg_min", "max": "arg_max"}
 
 
 def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
@@ -34,12 +39,13 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
     if isinstance(node, COMPARISONS):
         done = compared(values, node)
         return None if done is None else (done, None)
-    if isinstance(node, exp.Ordered) or (isinstance(node, exp.Distinct) and _is_counted(node)):
+    if isinstance(node, exp.Ordered):
         values.children(node, convert=values.by_key)
         return node, None
-    if name == "approx_count_distinct":
-        values.children(node, convert=values.by_key)
-        return node, None
+    if (aggregate := rewrite_aggregate(values, node, name)) is not None:
+        return aggregate
+    if (time := rewrite_time(values, node, name)) is not None:
+        return time
     if name == "nullif" and is_variant(values.expression(node.expressions[0])[1]):
         value, other = node.expressions
         branch = exp.If(this=exp.EQ(this=value.copy(), expression=other), true=exp.Null())
@@ -50,8 +56,6 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         return values.call(function, values.expression(node.this)[0]) if from_columns is None else from_columns, None
     if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)) and is_variant(values.expression(node.this)[1]):
         raise _arrow_error(values, node)
-    if isinstance(node, (exp.Min, exp.Max)) or (name in _EXTREMES and len(node.expressions) == 1):
-        return _rewrite_extreme(values, node, name or type(node).__name__.lower())
     if name in TYPE_FUNCTIONS:
         return rewrite_type_function(values, node, name)
     if name in OF_ONE_VARIANT or name in _OTHER_FUNCTIONS:
@@ -69,21 +73,6 @@ def rewrite_computation(values: ValueRewriter, node: exp.Expr, name: str) -> tup
         rows = exp.Anonymous(this="list", expressions=[value])
         return values.call(name, rows), VARIANT_STORAGE if FUNCTIONS[name].returns_variant else None
     return None
-
-
-def _is_counted(node: exp.Distinct) -> bool:
-    return isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() in ("count", "approx_count_distinct")
-
-
-def _rewrite_extreme(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
-    """Rewrite min or max of a Variant: the value with the least or greatest sort key."""
-    argument = node.this if isinstance(node, (exp.Min, exp.Max)) else node.expressions[0]
-    if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
-        argument = argument.expressions[0]
-    value, kind = values.expression(argument)
-    if not is_variant(kind):
-        return None
-    return exp.Anonymous(this=_EXTREMES[name], expressions=[value, key_of(values, value)]), VARIANT_STORAGE
 
 
 def _rewrite_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[exp.Expr, Kind] | None:
@@ -107,7 +96,7 @@ def _rewrite_function(values: ValueRewriter, node: exp.Expr, name: str) -> tuple
     if name in _EXTRACTS:
         return values.expression(first)
     if name == "variant_exists":
-        typed = values.typed(first, getters=True)
+        typed = values.typed(first, getters=True, nulls=False)
         value = values.expression(first)[0] if typed is None else typed
         return exp.Paren(this=exp.not_(exp.Is(this=value, expression=exp.Null()))), None
     if name == "typeof":
@@ -125,7 +114,8 @@ def _from_typed_columns(values: ValueRewriter, first: exp.Expr, function: str) -
     """Return the result of a function that the typed column of a path knows; None if there is no such column."""
     if function in _SIZES and (elements := values.elements(first)) is not None:
         return exp.cast(exp.Anonymous(this="len", expressions=[elements]), "BIGINT")
-    typed = values.typed(first, getters=True) if function in ("variant_type", "is_variant_null") else None
+    is_about_type = function in ("variant_type", "is_variant_null")
+    typed = values.typed(first, getters=True, nulls=False) if is_about_type else None
     if typed is None:
         return None
     present = exp.not_(exp.Is(this=typed, expression=exp.Null()))
@@ -137,13 +127,30 @@ def _from_typed_columns(values: ValueRewriter, first: exp.Expr, function: str) -
 
 def _arrow_error(values: ValueRewriter, node: exp.JSONExtract | exp.JSONExtractScalar) -> SqlError:
     """Return the error for ``v->'a'`` and ``v->>'a'``, which are of JSON."""
-    key = node.expression.name or written(node.expression, values.engine).strip("'").removeprefix("$.")
-    path = f":{key}" if key.isidentifier() else f"['{key}']"
-    cast = "::string" if isinstance(node, exp.JSONExtractScalar) else ""
-    return SqlError(
-        f"{written(node, values.engine)}: a path into a Variant is written "
-        f"{written(node.this, values.engine)}{path}{cast}"
-    )
+    outer: exp.Expr = node
+    while isinstance(outer.parent, (exp.JSONExtract, exp.JSONExtractScalar)) and outer.parent.this is outer:
+        outer = outer.parent
+    steps: list[str | int] = []
+    inner: exp.Expr = outer
+    while isinstance(inner, (exp.JSONExtract, exp.JSONExtractScalar)) and not inner.args.get("variant_extract"):
+        steps = [*_json_steps(inner.expression), *steps]
+        inner = inner.this
+    if isinstance(inner, exp.JSONExtract):
+        steps, inner = [*steps_of(inner), *steps], inner.this
+    cast = "::string" if isinstance(outer, exp.JSONExtractScalar) else ""
+    path = with_steps(written(inner, values.engine), steps)
+    return SqlError(f"{written(outer, values.engine)}: a path into a Variant is written {path}{cast}")
+
+
+def _json_steps(node: exp.Expr) -> list[str | int]:
+    """Return the steps of the right side of ``->``: a key, an index or a path."""
+    if isinstance(node, exp.JSONPath):
+        return [part.this for part in node.expressions if isinstance(part, (exp.JSONPathKey, exp.JSONPathSubscript))]
+    text = node.name
+    if text.startswith("$"):
+        with contextlib.suppress(VariantError):
+            return [step for step in VariantPath.parse(text).segments if isinstance(step, (str, int))]
+    return [int(text)] if isinstance(node, exp.Literal) and not node.is_string else [text]
 
 
 def _rewrite_contains(values: ValueRewriter, node: exp.Expr, value: exp.Expr, further: list[exp.Expr]) -> exp.Expr:

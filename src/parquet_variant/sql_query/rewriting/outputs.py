@@ -18,7 +18,7 @@ Outputs = Sequence[OutputColumn] | None
 
 def in_common(output: OutputColumn, other: OutputColumn) -> OutputColumn:
     """Return an output with the type of all its values if another output has the same one."""
-    return output if output.common == other.common else replace(output, common=None)
+    return replace(output, common=output.common if output.common == other.common else None, place=None)
 
 
 def name_variants(order: exp.Order, outputs: Sequence[OutputColumn]) -> None:

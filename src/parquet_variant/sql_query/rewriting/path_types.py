@@ -18,7 +18,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.sql_query.kinds import Kind
 from parquet_variant.sql_query.rewriting.conversions import field_type, is_number, type_of_literal, type_or_none
-from parquet_variant.sql_query.rewriting.scopes import ResolvedColumn, Scope, TableUse
+from parquet_variant.sql_query.rewriting.scopes import ResolvedColumn, Scope, StoredPath, TableUse
 
 
 class PathTypes(ABC):
@@ -47,25 +47,34 @@ class PathTypes(ABC):
     def is_local(self, node: exp.Column) -> bool:
         """Return whether a name is a parameter of a lambda."""
 
-    def typed(self, node: exp.Expr, *, getters: bool = False) -> exp.Expr | None:
+    def typed(self, node: exp.Expr, *, getters: bool = False, nulls: bool = True) -> exp.Expr | None:
         """Return an uncast path as the type of all its values; None if the files do not prove that there is one.
 
         `getters`: whether ``variant_get`` without a type is such a path, too.
+        `nulls`: whether values may also be Variant null, which become NULL.
         """
-        place = self._place_of_path(node, getters)
-        if place is None:
-            return self._typed_output(node)
-        term, hit, use = place
-        common = use.table.common_type(hit.column.name or "", term.path)
-        return None if common is None else self.table_column(hit, use, replace(term, type=common, cast=True))
+        while isinstance(node, exp.Paren):
+            node = node.this
+        found = self._place_of_path(node, getters)
+        if found is None:
+            return self._typed_output(node) if nulls else None
+        term, hit, place = found
+        common = place.common_type(term.path, nulls=nulls)
+        if common is None:
+            return None
+        if hit.relation.use is not None:
+            return self.table_column(hit, hit.relation.use, replace(term, type=common, cast=True))
+        typed = self.get(self.expression(term.column)[0].copy(), replace(term, type=common, cast=True))
+        typed.meta["type"] = common
+        return typed
 
     def common_type(self, node: exp.Expr) -> pa.DataType | None:
         """Return the type of all values of a Variant: a path, an output of a subquery, or the extremes of one."""
         if isinstance(node, (exp.Min, exp.Max, exp.Paren)):
             return self.common_type(node.this)
-        if (place := self._place_of_path(node, False)) is not None:
-            term, hit, use = place
-            return use.table.common_type(hit.column.name or "", term.path)
+        if (found := self._place_of_path(node, False)) is not None:
+            term, _, place = found
+            return place.common_type(term.path)
         hit_of_output = self._output_of_subquery(node)
         return None if hit_of_output is None else hit_of_output.column.common
 
@@ -79,36 +88,47 @@ class PathTypes(ABC):
         return hit
 
     def _typed_output(self, node: exp.Expr) -> exp.Expr | None:
-        """Return an output of a subquery as the type of all its values, if that is known."""
+        """Return an output of a subquery, or a subquery with one, as the type of all its values, if that is known."""
         hit = self._output_of_subquery(node)
-        if hit is None or hit.column.common is None:
+        common = hit.column.common if hit is not None else node.meta.get("common_type")
+        if common is None or self.engine != "duckdb":
             return None
-        term = VariantTerm(node, VariantPath(), type=hit.column.common, cast=True)
-        typed = self.get(self.expression(node)[0].copy(), term)
-        typed.meta["type"] = hit.column.common
+        column = self.expression(node)[0].copy()
+        if hit is not None and isinstance(column, exp.Column) and not column.table and hit.relation.alias:
+            column.set("table", exp.to_identifier(hit.relation.alias, quoted=True))  # not an output of this SELECT
+        typed = self.get(column, VariantTerm(node, VariantPath(), type=common, cast=True))
+        typed.meta["type"] = common
         return typed
+
+    def stored_path(self, node: exp.Expr) -> StoredPath | None:
+        """Return where the values of an uncast path, or of a Variant column, are stored; None for other expressions."""
+        if (found := self._place_of_path(node, False)) is not None:
+            term, _, place = found
+            return replace(place, path=VariantPath((*place.path.segments, *term.path.segments)))
+        hit = self.scope.resolve(node) if isinstance(node, exp.Column) and not self.is_local(node) else None
+        return None if hit is None or hit.ambiguous or hit.fields else hit.column.place
 
     def elements(self, node: exp.Expr) -> exp.Expr | None:
         """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""
-        place = self._place_of_path(node, True)
-        if place is None:
+        found = self._place_of_path(node, True)
+        if found is None or (use := found[1].relation.use) is None:
             return None
-        term, hit, use = place
+        term, hit, _ = found
         leaf = use.table.leaf_of_elements(hit.column.name or "", term.path)
         if leaf is None:
             return None
         return self.table_column(hit, use, replace(term, path=leaf[0], type=leaf[1], cast=True))
 
-    def _place_of_path(self, node: exp.Expr, getters: bool) -> tuple[VariantTerm, ResolvedColumn, TableUse] | None:
-        """Return an uncast path into a column of a table, with the column and the table; None for anything else."""
+    def _place_of_path(self, node: exp.Expr, getters: bool) -> tuple[VariantTerm, ResolvedColumn, StoredPath] | None:
+        """Return an uncast path into a column, with the column and the place of its values; None for anything else."""
         term = read_term(node, self.is_variant, self.engine) if self.engine == "duckdb" else None
         is_cast = term is not None and term.cast and not (getters and term.type is None and is_getter(node))
         if term is None or is_cast or not term.path.segments or not isinstance(term.column, exp.Column):
             return None
         hit = self.scope.resolve(term.column)
-        if hit is None or hit.ambiguous or hit.fields or hit.relation.use is None:
+        if hit is None or hit.ambiguous or hit.fields or hit.column.place is None:
             return None
-        return term, hit, hit.relation.use
+        return term, hit, hit.column.place
 
     def static_type(self, node: exp.Expr | None) -> pa.DataType | None:
         """Return the Arrow type of an expression where it is known without the engine."""
@@ -126,11 +146,23 @@ class PathTypes(ABC):
                 return None
             kind = hit.relation.use.table.columns.ordinary.get(hit.column.name or "")
             return reduce(field_type, hit.fields, kind)
+        if isinstance(node, (exp.Add, exp.Sub)) and (time := self._type_of_time(node.this)) is not None:
+            return time
         if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div)):
             parts = [self.static_type(part) or type_of_literal(part) for part in (node.this, node.expression)]
             numbers = all(kind is not None and is_number(kind) for kind in parts)
             return pa.float64() if numbers else None
-        return pa.string() if isinstance(node, (exp.Lower, exp.Upper)) else None
+        return pa.string() if isinstance(node, (exp.Lower, exp.Upper)) else self._type_of_time(node)
+
+    def _type_of_time(self, node: exp.Expr) -> pa.DataType | None:
+        """Return the Arrow type of a point in time, such as ``now()`` or ``current_date - 7``."""
+        name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+        if isinstance(node, exp.CurrentDate) or name == "today":
+            return pa.date32()
+        if isinstance(node, exp.CurrentTimestamp) or name in ("now", "get_current_timestamp"):
+            return pa.timestamp("us", tz="UTC")
+        kind = self.static_type(node) if isinstance(node, (exp.Cast, exp.Add, exp.Sub)) else None
+        return kind if kind is not None and pa.types.is_temporal(kind) else None
 
 
 def is_getter(node: exp.Expr) -> bool:

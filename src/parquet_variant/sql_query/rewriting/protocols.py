@@ -65,6 +65,10 @@ class ValueRewriter(Protocol):
         """Return a call of a function of `variant_functions`."""
         ...
 
+    def keep(self, node: exp.Expr) -> None:
+        """Record that an expression is rewritten, and holds no Variants that others may compute with."""
+        ...
+
     def by_key(self, value: exp.Expr, kind: Kind) -> exp.Expr:
         """Return the sort key of a Variant."""
         ...
@@ -73,10 +77,11 @@ class ValueRewriter(Protocol):
         """Rewrite an expression that returns one of its parts, which must hold the same Variants."""
         ...
 
-    def typed(self, node: exp.Expr, *, getters: bool = False) -> exp.Expr | None:
+    def typed(self, node: exp.Expr, *, getters: bool = False, nulls: bool = True) -> exp.Expr | None:
         """Return an uncast path as the type of all its values; None if the files do not prove that there is one.
 
         `getters`: whether ``variant_get`` without a type is such a path, too.
+        `nulls`: whether values may also be Variant null, which become NULL.
         """
         ...
 

@@ -25,7 +25,7 @@ from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.rewriting.comparisons import key_of
 from parquet_variant.sql_query.rewriting.outputs import Outputs, in_common, name_variants, rename_outputs
-from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, TableUse, unique_names
+from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, StoredPath, TableUse, unique_names
 from parquet_variant.sql_query.rewriting.select_list import SelectList
 from parquet_variant.sql_query.rewriting.set_operations import by_sort_keys
 from parquet_variant.sql_query.rewriting.syntax import (
@@ -106,6 +106,9 @@ class _Rewriter:
         if isinstance(tree, (exp.Describe, exp.Summarize)):
             inner, prefix = tree.this, f"{type(tree).__name__.upper()} "
             self.rewritten.describes = isinstance(tree, exp.Describe)
+            if isinstance(inner, exp.Schema) and inner.this.name.lower() == "typed":  # parsed as columns of a table
+                names = [exp.column(name.copy()) for name in inner.expressions]
+                inner = exp.Table(this=exp.Anonymous(this="typed", expressions=names))
             if isinstance(inner, exp.Table):
                 inner = exp.Select(expressions=[exp.Star()]).from_(inner.copy())
         self.result = inner
@@ -114,19 +117,18 @@ class _Rewriter:
         inner = holder.this
         if isinstance(tree, exp.Summarize) and any(output.kind is not None for output in self.rewritten.outputs or ()):
             raise SqlError(
-                "SUMMARIZE cannot summarize a Variant: select typed columns, as in SUMMARIZE SELECT v:a::int FROM t"
+                "SUMMARIZE cannot summarize a Variant: select typed columns, as in SUMMARIZE SELECT * FROM typed(t)"
             )
         self.rewritten.only_bounds = self.engine == "duckdb" and asks_for_bounds(tree)
         if self.zone == "UTC" and self.engine == "duckdb":
             use_local_instants(inner)
-        inner = self._typed_result(inner)
+        inner = self._typed_result(inner, self.rewritten.outputs)
         self.rewritten.text = prefix + to_sql(inner, self.engine)
         self._drop_unused_columns(inner)
         return self.rewritten
 
-    def _typed_result(self, query: exp.Expr) -> exp.Expr:
+    def _typed_result(self, query: exp.Expr, outputs: Outputs) -> exp.Expr:
         """Return a query whose Variants have the type of all their values, as far as it is known."""
-        outputs = self.rewritten.outputs
         if outputs is None or not any(output.is_variant and output.common is not None for output in outputs):
             return query
         names = unique_names([output.name or f"column{number}" for number, output in enumerate(outputs)])
@@ -187,7 +189,7 @@ class _Rewriter:
     def _set_operation(self, node: exp.SetOperation, scope: Scope, recursive: exp.CTE | None) -> Outputs:
         outputs = self.query(node.this, scope)
         if recursive is not None:
-            first = None if outputs is None else [replace(output, common=None) for output in outputs]
+            first = None if outputs is None else [replace(output, common=None, place=None) for output in outputs]
             scope.ctes[recursive.alias.lower()] = rename_outputs(first, recursive.args.get("alias"))
         added = self.query(node.expression, scope)
         variants = [output.name or "?" for output in (*(outputs or ()), *(added or ())) if output.kind is not None]
@@ -303,8 +305,11 @@ class _Rewriter:
             table.set("pivots", None)
             node = exp.Subquery(this=exp.select("*").from_(table), pivots=pivots, alias=alias.copy())
         outputs = self.query(node.this, scope) if isinstance(node, exp.Subquery) else self.query(node, scope)
+        typed = self._typed_result(node.this, outputs) if isinstance(node, exp.Subquery) else node
+        if isinstance(node, exp.Subquery) and typed is not node.this:
+            node.set("this", typed)
         for output in outputs or ():
-            if output.kind is not None:
+            if output.kind is not None and (output.common is None or typed is node):
                 raise SqlError(
                     f"PIVOT and UNPIVOT take typed columns, and {output.name or 'an output'} is a Variant: write them "
                     "over a subquery, (SELECT v:a::string AS a, … FROM …)"
@@ -380,9 +385,11 @@ class _Rewriter:
         alias = node.args.get("alias")
         use = TableUse(len(self.rewritten.uses) + 1, table)
         self.rewritten.uses.append(use)
-        columns = [OutputColumn(column, table.kind(column)) for column in table.order]
         nested = table.columns.nested
-        columns += [OutputColumn(column, table.kind(column), place) for column, place in nested.items()]
+        columns = [
+            OutputColumn(column, table.kind(column), nested.get(column, ()), place=StoredPath(table, column))
+            for column in (*table.order, *nested)
+        ]
         relation = Relation(shown, rename_outputs(columns, alias) or (), use)
         if alias is not None and alias.args.get("columns"):
             names = ", ".join(column.name for column in alias.columns)
@@ -473,7 +480,10 @@ class _Rewriter:
 
 def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
     """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
-    names = [column.name for column in join.args.get("using") or ()]
+    using: list[exp.Expr] = join.args.get("using") or []
+    if any(isinstance(column, exp.JSONExtract) for column in using):
+        raise SqlError(f"USING takes names of columns, not the path {written(using[0])}: join ON a.{written(using[0])} = …")
+    names = [column.name for column in using]
     if str(join.args.get("method") or "").upper() == "NATURAL":
         names_on_left = {
             (column.name or "").lower() for relation in scope.relations[:start] for column in relation.columns

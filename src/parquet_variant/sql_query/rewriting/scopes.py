@@ -13,11 +13,26 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
+from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_dialect import SqlError
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant
 from parquet_variant.sql_query.tables import BoundTable
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPath:
+    """A path of a Variant column of a table."""
+
+    table: BoundTable
+    column: str
+    path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
+
+    def common_type(self, below: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
+        """Return the type of every value at a path below this one; see `BoundTable.common_type`."""
+        whole = VariantPath((*self.path.segments, *below.segments))
+        return self.table.common_type(self.column, whole, nulls=nulls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,7 @@ class OutputColumn:
     kind: Kind = None
     struct_path: tuple[str, ...] = ()  # Struct and field names, if the column is a Variant inside a struct.
     common: pa.DataType | None = None  # The type of all values of a Variant, if it is known.
+    place: StoredPath | None = None  # Where the values of a Variant are stored, if they are unchanged.
 
     @property
     def is_variant(self) -> bool:
@@ -200,9 +216,13 @@ def unknown_name(scope: Scope, node: exp.Column, engine: SqlEngine) -> str:
     tables = [relation.alias for relation in scope.visible()]
     if len(node.parts) > 1 and name in scope.names():
         return f'unknown column {node.parts[0].name}; the column whose name has a dot is written "{name}"'
+    variants = [column.name for relation in scope.visible() for column in relation.columns if column.is_variant]
+    is_path = len(set(variants)) == 1 and not {part.name for part in node.parts} & set(scope.names())
+    hint = f"; a path into the Variant is written {variants[0]}:{name}" if is_path else ""
     if len(node.parts) > 1 and tables and node.parts[0].name.lower() not in map(str.lower, tables):
-        return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}"
-    hint = "; a string is written in single quotes" if node.this.quoted and engine == "duckdb" else ""
+        return f"unknown table {node.parts[0].name}: FROM has {', '.join(tables)}{hint}"
+    if node.this.quoted and engine == "duckdb":
+        hint = "; a string is written in single quotes"
     return f"unknown column {name}: choose from {', '.join(scope.names()) or 'none'}{hint}"
 
 

@@ -6,7 +6,7 @@ to `values`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ from parquet_variant.sql_query.rewriting.comparisons import comparable, key_of
 from parquet_variant.sql_query.rewriting.protocols import QueryRewriter
 from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Scope, check_distinct, unique_names
 from parquet_variant.sql_query.rewriting.values import ExpressionRewriter
+
+_GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
 class Item(NamedTuple):
@@ -42,7 +44,8 @@ class SelectList(ExpressionRewriter):
         self.stars: list[tuple[exp.Expr, str | None, set[str]]] = []
         self.items: dict[int, Item] = {}  # By the position of the output, counted from 0.
         self.item_of_alias: dict[str, Item] = {}
-        self.grouped: list[exp.Expr] = []  # Rewritten Variants that GROUP BY names.
+        self.grouped: list[tuple[exp.Expr, exp.Expr]] = []  # Rewritten Variants that GROUP BY names, and their keys.
+        self.has_grouping_sets = False
 
     # ---- the select list
 
@@ -81,15 +84,15 @@ class SelectList(ExpressionRewriter):
                 outputs = None
             if outputs is not None:
                 shown = name if name is not None else inner.name if isinstance(inner, exp.Column) else None
-                common = self.common_type(inner) if is_variant(kind) else None
-                outputs.append(OutputColumn(shown, kind, common=common))
+                common, place = (self.common_type(inner), self.stored_path(inner)) if is_variant(kind) else (None, None)
+                outputs.append(OutputColumn(shown, kind, common=common, place=place))
         node.set("expressions", items)
         return outputs
 
     def _item(self, node: exp.Expr) -> tuple[exp.Expr, Kind]:
         """Rewrite an expression of the select list; in the result, a path has the type that all its values have."""
         value, kind = self.expression(node)
-        if self.is_result and is_variant(kind) and (typed := self._typed_item(node)) is not None:
+        if self.is_result and kind is not None and (typed := self._typed_item(node)) is not None:
             self.done[id(node)] = self.done[id(typed)] = (node, typed, None)
             return typed, None
         return value, kind
@@ -97,13 +100,13 @@ class SelectList(ExpressionRewriter):
     def _typed_item(self, node: exp.Expr) -> exp.Expr | None:
         extreme = type(node) if isinstance(node, (exp.Min, exp.Max)) else None
         typed = self.typed(node.this if extreme is not None else node)
-        return typed if typed is None or extreme is None else extreme(this=typed)
+        return typed if typed is None or extreme is None else extreme(this=typed, count=node.args.get("count"))
 
     def _name(self, item: exp.Expr, inner: exp.Expr, text: str) -> str | None:
         """Return the name of an output: alias, last key of the path, or text; None for the engine's own name."""
         if isinstance(item, exp.Alias):
             return item.alias
-        if inner.find(exp.Column, exp.JSONExtract) is None:
+        if inner.find(exp.Column, exp.JSONExtract) is None and not any(map(_names_window, inner.find_all(exp.Window))):
             return None
         term = read_term(inner, self.is_variant, self.engine)
         if term is None and isinstance(inner, exp.Column):
@@ -119,14 +122,19 @@ class SelectList(ExpressionRewriter):
 
     def clause(self, node: exp.Expr, outputs: Sequence[OutputColumn] | None) -> None:
         """Rewrite WHERE, GROUP BY, ORDER BY and the like; numbers and aliases in them name outputs."""
+        if isinstance(node, exp.Window):  # of WINDOW
+            self.children(node, convert=self.by_key if self.engine == "duckdb" else None)
+            return
         prefers_alias = isinstance(node, (exp.Order, exp.Having, exp.Qualify, exp.Sort, exp.Distinct))
         self.in_having = isinstance(node, exp.Having)
         if isinstance(node.args.get("on"), exp.Tuple):
             node = node.args["on"]
         self._number_twins(node, outputs or ())
         self._expand_all(node)
-        for child in list(node.iter_expressions()):
+        outputs_by_name: set[int] = set()
+        for parent, child in list(_keys_of(node)):
             inner = child.this if isinstance(child, exp.Ordered) else child
+            self.has_grouping_sets |= isinstance(node, exp.Group) and parent is not node
             if child is not inner and inner.name.isdecimal() and int(inner.name) - 1 not in self.items:
                 column = numbered_variant(int(inner.name), outputs or ())  # of a star
                 child.set("this", column or inner)
@@ -135,23 +143,27 @@ class SelectList(ExpressionRewriter):
             if item is not None and item.kind is not None:
                 new = self._compared(node, item.node)
             elif item is not None or (prefers_alias and self._alias(inner) is not None):
+                outputs_by_name.add(id(inner))
                 continue
             else:
                 new = self._compared(node, inner)
             if child is inner:
-                _replace(node, child, new)
+                _replace(parent, child, new)
             else:
                 child.set("this", new)
-        self._use_group(node)
+        self._use_group(node, outputs_by_name)
 
     def _compared(self, node: exp.Expr, inner: exp.Expr) -> exp.Expr:
         """Rewrite a key of GROUP BY, ORDER BY or DISTINCT ON, or a condition."""
+        if isinstance(node, exp.Group) and isinstance(inner, exp.Paren):
+            inner = inner.unnest()
         keys = isinstance(node, (exp.Group, exp.Order, exp.Sort, exp.Distinct, exp.Tuple, exp.Cluster))
         if not keys or self.engine != "duckdb":
             return self.value(inner)
+        key = comparable(self, inner)
         if isinstance(node, exp.Group) and is_variant(self.expression(inner)[1]):
-            self.grouped.append(self.expression(inner)[0])
-        return comparable(self, inner)
+            self.grouped.append((self.expression(inner)[0], key))
+        return key
 
     def _named_item(self, node: exp.Expr, key: exp.Expr, prefers_alias: bool) -> Item | None:
         """Return the item of the select list that a key names by its number or alias."""
@@ -193,32 +205,39 @@ class SelectList(ExpressionRewriter):
             if (column.name or "").lower() not in left_out
         )
 
-    def _use_group(self, node: exp.Expr) -> None:
-        """Take a value of the group in place of a Variant of GROUP BY that is outside of aggregates."""
+    def _use_group(self, node: exp.Expr, outputs_by_name: set[int]) -> None:
+        """Take a value of the group in place of a Variant of GROUP BY that is outside of aggregates.
+
+        `outputs_by_name`: the ids of expressions that name an output, which is not such a Variant.
+        """
         if not self.grouped:
             return
         if not isinstance(node, exp.Group):
-            self._take_any(node)
+            self._take_any(node, outputs_by_name)
             return
         for item in self.items.values():
-            self._take_any(item.value)
+            self._take_any(item.value, outputs_by_name)
         for item in self.items.values():
-            for grouped in self.grouped:
-                if item.value == grouped and not isinstance(item.value.parent, exp.Anonymous):
-                    item.value.replace(self._of_group(grouped))
+            for variant, key in self.grouped:
+                if item.value == variant and not isinstance(item.value.parent, exp.Anonymous):
+                    item.value.replace(self._of_group(variant, key))
 
-    def _take_any(self, tree: exp.Expr) -> None:
-        key_function = self.rewriter.getter(function="sort_key")
+    def _take_any(self, tree: exp.Expr, outputs_by_name: set[int]) -> None:
+        keys = [key for _, key in self.grouped]
         for part in list(tree.walk()):
-            inside = part.parent
-            if part is tree or part not in self.grouped or (inside is not None and inside.name == key_function):
+            key = next((key for variant, key in self.grouped if variant == part), None)
+            if part is tree or key is None or id(part) in outputs_by_name or part.parent is None:
                 continue
-            if inside is not None and not has_aggregate_above(part, tree):
-                part.replace(self._of_group(part))
+            if part.parent not in keys and not has_aggregate_above(part, tree):
+                part.replace(self._of_group(part, key))
 
-    def _of_group(self, variant: exp.Expr) -> exp.Expr:
+    def _of_group(self, variant: exp.Expr, key: exp.Expr) -> exp.Expr:
         """Return a value of the group; NULL for the group of nulls, in which Variant nulls are, too."""
-        return exp.Anonymous(this="arg_min", expressions=[variant.copy(), key_of(self, variant)])
+        value = exp.Anonymous(this="arg_min", expressions=[variant.copy(), key_of(self, variant)])
+        if not self.has_grouping_sets:
+            return value
+        is_grouped = exp.EQ(this=exp.Grouping(expressions=[key.copy()]), expression=exp.Literal.number(0))
+        return exp.Case(ifs=[exp.If(this=is_grouped, true=value)])
 
     def distinct(self, node: exp.Select, outputs: Sequence[OutputColumn] | None) -> None:
         """Rewrite SELECT DISTINCT with Variants among the outputs as DISTINCT ON their sort keys."""
@@ -287,6 +306,9 @@ class SelectList(ExpressionRewriter):
         visible = self.scope.visible()
         relations = [relation for relation in visible if relation.alias.lower() == (table or relation.alias).lower()]
         if table and not relations:
+            before = item.args.get("db")
+            if before is not None and self.is_variant(exp.column(before.copy())):
+                raise SqlError(f"{before.name} is a Variant: its fields are written {before.name}:{table}.*")
             raise SqlError(f"unknown table {table}: FROM has {', '.join(relation.alias for relation in visible)}")
         left_out = {_excluded_name(column).lower() for column in star.args.get("except_") or ()}
         replaced = {alias.alias.lower(): alias for alias in star.args.get("replace") or ()}
@@ -391,6 +413,22 @@ def _is_aggregate(node: exp.Expr) -> bool:
 @cache
 def _aggregates() -> frozenset[str]:
     return aggregate_names()
+
+
+def _names_window(node: exp.Window) -> bool:
+    return node.args.get("alias") is not None  # the engine would show the window's definition
+
+
+def _keys_of(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """Yield the expressions of a clause, each with its parent; those inside ROLLUP, CUBE and GROUPING SETS one by one."""
+    for child in node.iter_expressions():
+        is_set = isinstance(node, _GROUPING_SETS) and isinstance(child, (exp.Tuple, exp.Paren))
+        if is_set:
+            yield from ((child, key) for key in child.iter_expressions())
+        elif isinstance(child, _GROUPING_SETS):
+            yield from _keys_of(child)
+        else:
+            yield node, child
 
 
 def _excluded_name(node: exp.Expr) -> str:

@@ -21,7 +21,7 @@ from parquet_variant.query.sql_expression import check_fields, column_name
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.query.sql_types import sql_type_name
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant, only_variants
-from parquet_variant.sql_query.rewriting.comparisons import key_of
+from parquet_variant.sql_query.rewriting.comparisons import key_of, refuse_as_list
 from parquet_variant.sql_query.rewriting.computations import rewrite_computation
 from parquet_variant.sql_query.rewriting.conversions import (
     TEXT_FUNCTIONS,
@@ -48,7 +48,7 @@ USE = "table_use"
 _FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
 _FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
 _HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
-_OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.ArgMax, exp.ArgMin)
+_OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 _NO_ELEMENTS = exp.Array(expressions=[])
 # Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
 _SPARK_FUNCTIONS = frozenset(["to_json", "is_variant_null", "schema_of_variant", "schema_of_variant_agg"])
@@ -127,7 +127,10 @@ class ExpressionRewriter(PathTypes):
             raise self._no_variant(node, node.expressions[0])
         if isinstance(node, (exp.Select, exp.SetOperation, exp.Subquery)):
             outputs = self.rewriter.query(node, self.scope)
-            return node, outputs[0].kind if outputs and len(outputs) == 1 else None
+            if not outputs or len(outputs) != 1:
+                return node, None
+            node.meta["common_type"] = outputs[0].common
+            return node, outputs[0].kind
         if isinstance(node, exp.Lambda):
             return node, self.lambda_kind(node, [name.name for name in node.expressions])
         if isinstance(node, exp.Star):
@@ -181,7 +184,7 @@ class ExpressionRewriter(PathTypes):
             typed = self.typed(element) if self._is_output(node) else None
             if typed is not None:
                 element.replace(typed)
-                self.done[id(typed)] = (typed, typed, None)
+                self.keep(typed)
                 self.children(node)
                 return node, None
             kind = self.expression(first)[1]
@@ -201,6 +204,9 @@ class ExpressionRewriter(PathTypes):
         if name in _HAND_ON:
             first = 1 if name in ("if", "iff") else 0
             return node, self.alike(node, node.expressions[first : 1 if name in _FIRST_ONLY else None], mixes=True)
+        if isinstance(node, (exp.ArgMax, exp.ArgMin)):
+            kind = self.alike(node, [node.this], mixes=True)
+            return node, None if kind is None else pa.list_(kind) if node.args.get("count") else kind
         if isinstance(node, _OF_FIRST_PART) or (isinstance(node, exp.Order) and node.this):
             kind = self.expression(node.this)[1]
             self.children(node, [node.this], convert=self.by_key)
@@ -224,7 +230,7 @@ class ExpressionRewriter(PathTypes):
     def _presence(self, node: exp.Expr) -> exp.Expr:
         """Rewrite an expression that only asks whether a value is there: its only type means the same."""
         operands = node.expressions or [part for part in [node.this] if isinstance(part, exp.Expr)]  # count() has none
-        typed = [self.typed(operand) for operand in operands]
+        typed = [self.typed(operand, nulls=False) for operand in operands]
         self.children(node, [*node.iter_expressions()])
         if node.expressions:
             node.set(
@@ -237,6 +243,10 @@ class ExpressionRewriter(PathTypes):
     def call(self, function: str, *arguments: exp.Expr) -> exp.Expr:
         """Return a call of a function of `variant_functions`."""
         return exp.Anonymous(this=self.rewriter.getter(function=function), expressions=list(arguments))
+
+    def keep(self, node: exp.Expr) -> None:
+        """Record that an expression is rewritten, and holds no Variants that others may compute with."""
+        self.done[id(node)] = (node, node, None)
 
     def by_key(self, value: exp.Expr, kind: Kind) -> exp.Expr:
         """Return the sort key of a Variant."""
@@ -272,7 +282,8 @@ class ExpressionRewriter(PathTypes):
             raise SqlError(f"{text} mixes a Variant with other values: cast the Variant, as in ::string")
         for branch in node.args.get("ifs") or ():
             self.children(branch, [branch.args["true"]])
-        convert = self.by_key if self.engine == "duckdb" and isinstance(node, exp.Anonymous) else None
+        orders = isinstance(node, (exp.Anonymous, exp.ArgMax, exp.ArgMin))
+        convert = self.by_key if self.engine == "duckdb" and orders else None
         self.children(node, parts, skip=("ifs",), convert=convert)
         return kinds[0] if kinds else None
 
@@ -305,6 +316,8 @@ class ExpressionRewriter(PathTypes):
             return typed
         if convert is None:
             is_condition = isinstance(node.parent, (exp.And, exp.Or, exp.Not))
+            if _takes_list(node.parent):
+                refuse_as_list(self, node)
             raise self._untyped(written(node, self.engine), kind, is_condition=is_condition)
         return convert(value, kind)
 
@@ -315,7 +328,7 @@ class ExpressionRewriter(PathTypes):
         else:
             node.set("this", self._child(node.this, set(), convert))
             node.set("expressions", [self.expression(key)[0] for key in node.expressions])
-        self.done[id(node)] = (node, node, None)
+        self.keep(node)
         return node
 
     def _typed_for(self, node: exp.Expr, convert: Convert | None) -> exp.Expr | None:
@@ -444,6 +457,11 @@ class ExpressionRewriter(PathTypes):
             f"{written(inner, self.engine)} is not a Variant column, and only Variants have paths such as "
             f"{written(node, self.engine)}{slices}"
         )
+
+
+def _takes_list(node: exp.Expr | None) -> bool:
+    name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+    return isinstance(node, (exp.Any, exp.All)) or name.startswith(("list_", "array_"))
 
 
 def _reference(relation: Relation, name: str, use: TableUse, **facts: object) -> exp.Expr:
