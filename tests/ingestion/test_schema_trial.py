@@ -29,7 +29,14 @@ def documents(name: str, rows: int) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "rows"),
-    [("gharchive", 100), ("gharchive", 3000), ("cve_v5", 300), ("usgs_earthquakes", 500), ("windows_events", 1000)],
+    [
+        ("gharchive", 100),
+        ("gharchive", 3000),
+        ("cve_v5", 300),
+        ("cve_v5", 3000),
+        ("usgs_earthquakes", 500),
+        ("windows_events", 1000),
+    ],
 )
 @pytest.mark.parametrize("layout", ["parquet", "delta"])
 def test_small_files_are_not_larger_than_unshredded_ones(name: str, rows: int, layout: Any, tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_what_an_analyst_asks_first(sh: Sh, source: str) -> None:
         "SELECT v['kind'], v:user['id'] FROM t QUALIFY row_number() OVER (PARTITION BY v:kind ORDER BY v:mag) = 1": 3,
         "PIVOT (SELECT v:kind AS kind, v:mag > 5 AS big FROM t) ON kind USING count(*)": 2,
         "SELECT v:kind FROM t WHERE v:kind ILIKE 'B%' AND v:mag BETWEEN 1 AND 5": 3,
-        "SELECT CASE WHEN v:mag > 5 THEN 'big' ELSE 'small' END AS size, count(*) AS n FROM t GROUP BY size ORDER BY n": 2,
+        "SELECT CASE WHEN v:mag > 5 THEN 'big' ELSE 'small' END AS s, count(*) AS n FROM t GROUP BY s ORDER BY n": 2,
         "SELECT v:kind FROM t LIMIT 10%": 3,
     }.items():
         done = sh(f'variant query {source} "{query}"')

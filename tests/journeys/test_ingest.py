@@ -32,6 +32,12 @@ def test_a_misspelled_path_in_an_option_is_an_error(sh: Sh, tmp_path: Path, opti
     assert not (tmp_path / "out").exists()
 
 
+def test_the_ending_of_the_destination_is_that_of_its_format(sh: Sh, tmp_path: Path) -> None:
+    done = sh("variant ingest events.ndjson out.vortex")
+    assert (done.code, "--format vortex" in done.err, (tmp_path / "out.vortex").exists()) == (1, True, False), done.err
+    assert "--format parquet" in sh("variant ingest events.ndjson out.parquet --format vortex").err
+
+
 def test_a_schema_may_list_optional_fields(sh: Sh) -> None:
     done = sh("variant ingest events.ndjson out --schema 'kind string, discount double'")
     assert done.code == 0

@@ -55,7 +55,9 @@ def test_json_null_is_null_in_a_typed_result(source: str, tmp_path: Path) -> Non
     assert [list(row.values()) for row in pv.sql(query, t=data).to_pylist()] == [
         [2, "x", 3], [None, None, None], [None, "y", None]
     ]  # fmt: skip
-    query = "SELECT count(v:n) AS c, count(*) FILTER (v:n IS NULL) AS i, count(*) FILTER (is_variant_null(v:n)) AS j FROM t"
+    query = (
+        "SELECT count(v:n) AS c, count(*) FILTER (v:n IS NULL) AS i, count(*) FILTER (is_variant_null(v:n)) AS j FROM t"
+    )
     assert pv.sql(query, t=data).to_pylist() == [{"c": 2, "i": 1, "j": 1}]
     inner = "SELECT variant_type(v:k) AS k, variant_exists(v, 'n') AS e FROM t ORDER BY v:k NULLS LAST"
     assert [row["e"] for row in pv.sql(inner, t=data).to_pylist()][:1] == [True]
@@ -67,10 +69,15 @@ def test_types_are_known_behind_subqueries(tmp_path: Path) -> None:
     file = tmp_path / "rows.ndjson"
     file.write_text("".join(json.dumps(row) + "\n" for row in _ROWS))
     for query, rows in {
-        "WITH a AS (SELECT v FROM t) SELECT v:kind, sum(v:n) FROM a GROUP BY 1 ORDER BY v:kind": [("a", 1), ("b", 2**40)],
+        "WITH a AS (SELECT v FROM t) SELECT v:kind, sum(v:n) FROM a GROUP BY 1 ORDER BY v:kind": [
+            ("a", 1),
+            ("b", 2**40),
+        ],
         "SELECT o:ok FROM (SELECT v:deep AS o FROM t) ORDER BY 1": [(False,), (True,), (None,)],
         "SELECT k FROM (SELECT v:kind AS k FROM t) GROUP BY k ORDER BY k DESC": [("b",), ("a",)],
-        "WITH a AS (SELECT v:kind AS k FROM t) SELECT k, count(*) FROM a GROUP BY 1 HAVING k = 'a' ORDER BY k": [("a", 2)],
+        "WITH a AS (SELECT v:kind AS k FROM t) SELECT k, count(*) FROM a GROUP BY 1 HAVING k = 'a' ORDER BY k": [
+            ("a", 2)
+        ],
         "SELECT v:kind, (SELECT max(v:n) FROM t) FROM t ORDER BY 1 LIMIT 1": [("a", 2**40)],
     }.items():
         result = pv.sql(query, t=file)

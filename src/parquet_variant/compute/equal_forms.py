@@ -26,7 +26,10 @@ def equal_forms(values: VariantArray) -> VariantArray:
     ['1', '1', '1', '[1.5]', None, '"a"']
     """
     return VariantArray.from_variants(
-        [None if value is None or value.type == VariantType.NULL else _form(value.metadata, value.value) for value in values]
+        [
+            None if value is None or value.type == VariantType.NULL else _form(value.metadata, value.value)
+            for value in values
+        ]
     )
 
 

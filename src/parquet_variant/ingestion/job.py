@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import chain
+from itertools import chain, islice
 from math import ceil
 from operator import add
 from typing import Any
@@ -75,9 +75,11 @@ _TYPICAL_TASKS = 4
 _CODEC_SAMPLE_FILES = 64
 # The text from which encodings are chosen; it contains at least as many rows as that needs.
 _ENCODING_SAMPLE_BYTES = 2 << 20
-# Inputs up to the size of the sample are written with several schemas to compare the sizes, if they have at least this
-# size or number of columns. Smaller files with fewer columns take little space with any schema.
+# Inputs are written with several schemas to compare the sizes, if they have at least this size or number of columns.
+# Smaller files with fewer columns take little space with any schema. Of inputs larger than the sample, the rows of one
+# file are written; in the files of inputs larger than the last size, typed columns take less space than they save.
 _MIN_TRIAL_BYTES, _MIN_TRIAL_COLUMNS = 64 << 10, 20
+_MAX_TRIAL_BYTES = 32 << 20
 # Options of files that affect their size.
 _TRIAL_OPTIONS = ("compression", "compression_level", "effort", "row_group_bytes", "writer")
 
@@ -204,9 +206,9 @@ class IngestJob:
         return compared, hints
 
     def _trial_files(self, inference: InferenceResult, tasks: list[list[Split]]) -> list[VariantArray]:
-        """Return the rows in files if they are few, and the policy and the options allow other schemas.
+        """Return the rows in files, or those of one file, if files are small, and the request allows other schemas.
 
-        The number of files depends only on the text, so that the schema does not depend on the tasks.
+        The files depend only on the text, so that the schema does not depend on the tasks.
         """
         request = self._request
         fixed = request.partition_by or request.text.json_column or request.text.sample is not None
@@ -215,13 +217,15 @@ class IngestJob:
         if {"sort_by", "bloom_filters"} & {name for name, value in request.write.items() if value}:
             return []
         text_bytes, columns = self._text_bytes(tasks), sum(1 for _ in inference.schema.leaves())
-        if text_bytes > _SAMPLE_BYTES or (text_bytes < _MIN_TRIAL_BYTES and columns < _MIN_TRIAL_COLUMNS):
+        if text_bytes > _MAX_TRIAL_BYTES or (text_bytes < _MIN_TRIAL_BYTES and columns < _MIN_TRIAL_COLUMNS):
             return []
+        file_bytes = text_bytes if self._is_one_task else _split_bytes(text_bytes, _TYPICAL_TASKS)
         on_error = "quarantine" if request.text.on_error == "fail" else request.text.on_error
         lenient = replace(request.text, on_error=on_error, chunk_bytes=_MIN_SPLIT_BYTES)
         splits = [Split(file) for file in self._files]
-        arrays = [rows for rows in read_arrays(splits, lenient) if len(rows)]
-        files = ceil(text_bytes / _MIN_SPLIT_BYTES)
+        chunks = None if text_bytes <= _SAMPLE_BYTES else ceil(file_bytes / _MIN_SPLIT_BYTES)
+        arrays = [rows for rows in islice(read_arrays(splits, lenient), chunks) if len(rows)]
+        files = ceil(text_bytes / _MIN_SPLIT_BYTES) if chunks is None else 1
         if len(arrays) <= files:
             return arrays
         rows = VariantArray.concat(arrays)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import PurePath
 from typing import Any, TypeAlias, TypedDict, Unpack, get_args
 
 import pyarrow as pa
@@ -259,6 +260,12 @@ class IngestRequest:
             raise bad_option(f"column is {self.column!r}: it must be the name of the Variant column")
         if self.split_bytes is not None and self.split_bytes < 1:
             raise bad_option(f"split_bytes is {self.split_bytes}: it must be a positive number of bytes")
+        suffix = PurePath(self.dest).suffix
+        if (suffix, self.format) in ((".vortex", "parquet"), (".parquet", "vortex")):
+            raise bad_option(
+                f"the destination ends with {suffix}, but format is {self.format!r}: give format={suffix[1:]!r}, or "
+                "another name"
+            )
         rules = FORMAT_RULES[self.format]
         if self.preview and not rules.preview:
             raise bad_option(f"preview= is for new Delta tables, not for format {self.format!r}: remove preview=")

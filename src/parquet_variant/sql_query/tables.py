@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 
 _INFERRED_ROWS = 20_000  # The rows from which the paths of unshredded data are inferred.
+# The most compressed bytes of columns, or of Vortex files, that are read before a query to find the type of a path.
+_INSPECTED_BYTES, _INSPECTED_VORTEX_BYTES = 8 << 20, 64 << 20
 Plan = Callable[[Mapping[str, NeededColumn], Predicate | None, ScanOptions], Batches]
 
 
@@ -58,6 +60,8 @@ class BoundTable:
     parquet_files: Callable[[], Sequence[ParquetSource]] = field(default=tuple, kw_only=True)
     # Facts about its values, if they are in memory or in JSON files.
     values: ValuesInMemory | JsonTable | None = field(default=None, kw_only=True)
+    # The only types of paths whose values were inspected.
+    inspected: dict[tuple[str, VariantPath], pa.DataType | None] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
@@ -78,9 +82,12 @@ class BoundTable:
         return NeededColumn(derived.column, VariantPath((*derived.path.segments, *path.segments)), kind)
 
     def common_type(self, name: str, path: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
-        """Return the type of every value at a path of a Variant column; None if the files do not prove that.
+        """Return the type of every value at a path of a Variant column; None if there is none, or it is not known.
 
-        `nulls`: whether values may also be Variant null, which the typed column has as NULL.
+        Footers prove it of shredded paths; otherwise values are inspected if they are few.
+
+        `nulls`: whether values may also be Variant null, which the typed column has as NULL. Without them, values of
+          files are not inspected.
         """
         from parquet_variant.parquet.scanning.path_facts import common_type
 
@@ -91,9 +98,23 @@ class BoundTable:
         try:
             if self.values is not None:
                 return self.values.common_type(name, path, nulls=nulls)
-            return common_type(self.parquet_files(), name, path, nulls=nulls)
+            proved = common_type(self.parquet_files(), name, path, nulls=nulls)
+            return proved if proved is not None or not nulls else self._type_of_few_values(name, path)
         except VariantError:  # whoever reads the file reports it
             return None
+
+    def _type_of_few_values(self, name: str, path: VariantPath) -> pa.DataType | None:
+        if (name, path) not in self.inspected:
+            plan: Any = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
+            report = plan.explain() if hasattr(plan, "explain") and not path.has_wildcard else None
+            report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
+            read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
+            if read_bytes is None:  # Vortex knows the size of its files only
+                read_bytes, most = getattr(report, "bytes", None), _INSPECTED_VORTEX_BYTES
+            parts = list(plan.batches()) if read_bytes is not None and read_bytes <= most else []
+            values = ValuesInMemory(pa.concat_tables(parts)) if parts else None
+            self.inspected[name, path] = None if values is None else values.common_type("v", VariantPath())
+        return self.inspected[name, path]
 
     def leaf_of_elements(self, name: str, path: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
         """Return a typed path inside the elements of the arrays at a path; None if the files do not prove there is one.

@@ -21,7 +21,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import InferenceResult, schema_of_leaves
 
 # Numbers of columns that are tried if all columns of a result make the file larger.
-_FEWER_COLUMNS = (20, 5)
+_FEWER_COLUMNS = (40, 20, 5)
 
 
 def compared_with_unshredded(

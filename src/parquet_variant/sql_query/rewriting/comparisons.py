@@ -104,7 +104,9 @@ def _refuse_times(sides: Sequence[_Side]) -> None:
     strings = [side for side in sides if side.kind is not None and side.typed_class == "string"]
     if strings and any(side.typed_class in _TIMES for side in sides):
         text = written(strings[0].node, strings[0].values.engine)
-        raise SqlError(f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp")
+        raise SqlError(
+            f"all values of {text} are strings, and no string equals a point in time: write {text}::timestamp"
+        )
 
 
 def _in_query(values: ValueRewriter, node: exp.In, query: exp.Subquery) -> exp.Expr | None:

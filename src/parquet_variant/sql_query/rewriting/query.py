@@ -482,7 +482,9 @@ def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
     """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
     using: list[exp.Expr] = join.args.get("using") or []
     if any(isinstance(column, exp.JSONExtract) for column in using):
-        raise SqlError(f"USING takes names of columns, not the path {written(using[0])}: join ON a.{written(using[0])} = …")
+        raise SqlError(
+            f"USING takes names of columns, not the path {written(using[0])}: join ON a.{written(using[0])} = …"
+        )
     names = [column.name for column in using]
     if str(join.args.get("method") or "").upper() == "NATURAL":
         names_on_left = {

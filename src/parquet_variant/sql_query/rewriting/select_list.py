@@ -420,7 +420,7 @@ def _names_window(node: exp.Window) -> bool:
 
 
 def _keys_of(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """Yield the expressions of a clause, each with its parent; those inside ROLLUP, CUBE and GROUPING SETS one by one."""
+    """Yield the expressions of a clause, also those inside ROLLUP, CUBE and GROUPING SETS, each with its parent."""
     for child in node.iter_expressions():
         is_set = isinstance(node, _GROUPING_SETS) and isinstance(child, (exp.Tuple, exp.Paren))
         if is_set:
