@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError
-from parquet_variant.path import VariantPath
+from parquet_variant.path import Segment, VariantPath
 from parquet_variant.query.path_dialect import steps_of, with_steps
 from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.sql_query.kinds import Kind, is_variant
@@ -130,7 +130,7 @@ def _arrow_error(values: ValueRewriter, node: exp.JSONExtract | exp.JSONExtractS
     outer: exp.Expr = node
     while isinstance(outer.parent, (exp.JSONExtract, exp.JSONExtractScalar)) and outer.parent.this is outer:
         outer = outer.parent
-    steps: list[str | int] = []
+    steps: list[Segment] = []
     inner: exp.Expr = outer
     while isinstance(inner, (exp.JSONExtract, exp.JSONExtractScalar)) and not inner.args.get("variant_extract"):
         steps = [*_json_steps(inner.expression), *steps]

@@ -25,7 +25,15 @@ from parquet_variant.query.sql_terms import VariantTerm
 from parquet_variant.sql_query.kinds import is_variant
 from parquet_variant.sql_query.rewriting.comparisons import key_of
 from parquet_variant.sql_query.rewriting.outputs import Outputs, in_common, name_variants, rename_outputs
-from parquet_variant.sql_query.rewriting.scopes import OutputColumn, Relation, Scope, StoredPath, TableUse, unique_names
+from parquet_variant.sql_query.rewriting.scopes import (
+    OutputColumn,
+    Relation,
+    Scope,
+    StoredPath,
+    TableUse,
+    merge_columns,
+    unique_names,
+)
 from parquet_variant.sql_query.rewriting.select_list import SelectList
 from parquet_variant.sql_query.rewriting.set_operations import by_sort_keys
 from parquet_variant.sql_query.rewriting.syntax import (
@@ -290,7 +298,7 @@ class _Rewriter:
         """Add the relation of a join; the right side of SEMI and ANTI JOIN cannot be named after its condition."""
         start = len(scope.relations)
         self._relation(join.this, scope)
-        _merge_columns(join, scope, start)
+        merge_columns(join, scope, start)
         if isinstance(join.args.get("on"), exp.Expr):
             join.set("on", values.value(join.args["on"]))
         if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
@@ -476,28 +484,3 @@ class _Rewriter:
         name = f"_variant_function_{next(_NUMBERS)}"  # unique in the process, whose queries share DuckDB's functions
         self.rewritten.getters.append(Getter(name, term, function))
         return name
-
-
-def _merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
-    """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
-    using: list[exp.Expr] = join.args.get("using") or []
-    if any(isinstance(column, exp.JSONExtract) for column in using):
-        raise SqlError(
-            f"USING takes names of columns, not the path {written(using[0])}: join ON a.{written(using[0])} = …"
-        )
-    names = [column.name for column in using]
-    if str(join.args.get("method") or "").upper() == "NATURAL":
-        names_on_left = {
-            (column.name or "").lower() for relation in scope.relations[:start] for column in relation.columns
-        }
-        right = [column for relation in scope.relations[start:] for column in relation.columns]
-        names += [column.name for column in right if column.name and column.name.lower() in names_on_left]
-    for name in names:
-        scope.merged.add(name.lower())
-        for hit in scope.everywhere(name):
-            if hit.column.kind is not None:
-                raise SqlError(
-                    f"USING and NATURAL cannot compare {name}, a Variant: join ON a.{name}:key = b.{name}:key"
-                )
-            if (use := hit.relation.use) is not None:
-                use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)

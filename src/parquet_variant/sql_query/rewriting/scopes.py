@@ -15,7 +15,7 @@ from sqlglot import exp
 from parquet_variant.choices import SqlEngine
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
-from parquet_variant.query.sql_dialect import SqlError
+from parquet_variant.query.sql_dialect import SqlError, written
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.sql_query.kinds import Kind, field_of, is_variant
 from parquet_variant.sql_query.tables import BoundTable
@@ -262,3 +262,28 @@ def _resolve_in(relation: Relation, parts: tuple[str, ...]) -> ResolvedColumn | 
             f'{nested.name} is a Variant inside a struct, and a column is called "{nested.name}": rename the column'
         )
     return ResolvedColumn(relation, column, fields)
+
+
+def merge_columns(join: exp.Join, scope: Scope, start: int) -> None:
+    """Add the columns that USING and NATURAL compare to both sides; none of them may be a Variant."""
+    using: list[exp.Expr] = join.args.get("using") or []
+    if any(isinstance(column, exp.JSONExtract) for column in using):
+        raise SqlError(
+            f"USING takes names of columns, not the path {written(using[0])}: join ON a.{written(using[0])} = …"
+        )
+    names = [column.name for column in using]
+    if str(join.args.get("method") or "").upper() == "NATURAL":
+        names_on_left = {
+            (column.name or "").lower() for relation in scope.relations[:start] for column in relation.columns
+        }
+        right = [column for relation in scope.relations[start:] for column in relation.columns]
+        names += [column.name for column in right if column.name and column.name.lower() in names_on_left]
+    for name in names:
+        scope.merged.add(name.lower())
+        for hit in scope.everywhere(name):
+            if hit.column.kind is not None:
+                raise SqlError(
+                    f"USING and NATURAL cannot compare {name}, a Variant: join ON a.{name}:key = b.{name}:key"
+                )
+            if (use := hit.relation.use) is not None:
+                use.needed[hit.column.name or name] = use.table.needs(hit.column.name or name)
