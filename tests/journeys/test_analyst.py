@@ -106,6 +106,11 @@ def test_values_with_line_breaks_stay_in_their_row(sh: Sh) -> None:
     assert done.out.splitlines() == ["s       n   m", "----  ---  --", "a\\nb  1.5  10"]
 
 
+def test_decimals_have_digits(sh: Sh) -> None:
+    done = sh('variant query events.ndjson "SELECT 0::decimal(18, 16) AS a, 1.5::decimal(38, 9) AS b"')
+    assert done.lines[2:] == ["0.0000000000000000 1.500000000"]
+
+
 def test_the_elements_of_arrays(sh: Sh, source: str) -> None:
     done = sh(f'variant query {source} "SELECT sum(e.value:n::int) AS s FROM t, LATERAL variant_explode(v:items) e"')
     assert done.lines[2:] == ["435"]

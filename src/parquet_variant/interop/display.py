@@ -97,7 +97,8 @@ def _scalar_texts(column: pa.Array) -> list[str | None]:
         return _moment_texts(column)
     if pa.types.is_time(kind) and kind.unit == "ns":
         return list(column.cast(pa.string()).to_pylist())
-    return [None if value is None else str(value) for value in column.to_pylist()]
+    write = "{:f}".format if pa.types.is_decimal(kind) else str  # a decimal of many digits is not written as 0E-16
+    return [None if value is None else write(value) for value in column.to_pylist()]
 
 
 def _moment_texts(column: pa.Array) -> list[str | None]:
