@@ -84,6 +84,17 @@ def test_types_are_known_behind_subqueries(tmp_path: Path) -> None:
         assert [tuple(row.values()) for row in result.to_pylist()] == rows, query
 
 
+def test_elements_of_arrays_are_typed(tmp_path: Path) -> None:
+    rows = [{"items": [{"n": 1, "x": 1}, {"n": 2, "x": "a"}], "tags": ["a", "b"]}, {"items": [], "tags": None}, {}]
+    (tmp_path / "rows.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pv.ingest(tmp_path / "rows.ndjson", tmp_path / "files")
+    for source in (tmp_path / "rows.ndjson", tmp_path / "files", pv.read_json(tmp_path / "rows.ndjson")):
+        query = "SELECT e.value:n, e.value:x FROM t, LATERAL variant_explode(v:items) e ORDER BY e.value:n"
+        assert pv.sql(query, t=source).to_pylist() == [{"n": 1, "x": "1"}, {"n": 2, "x": '"a"'}]
+        query = "SELECT upper(value) AS tag, count(*) AS c FROM t, flatten(v:tags) GROUP BY value ORDER BY value"
+        assert pv.sql(query, t=source).to_pylist() == [{"tag": "A", "c": 1}, {"tag": "B", "c": 1}]
+
+
 def test_a_renamed_column_is_not_read_by_its_old_name(tmp_path: Path) -> None:
     rows = {"v": pv.parse_json(['{"a": 1}']), "w": pv.parse_json(['{"a": "x"}'])}
     pv.iceberg.write(tmp_path / "t", rows)

@@ -18,6 +18,7 @@ from parquet_variant.array.capsules import is_named, named_variants
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
+from parquet_variant.functions.variant_explode import variant_explode
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import And, Compare, Constant, IsNull, Like, Not, Or, Predicate, bind, joined
@@ -62,6 +63,8 @@ class BoundTable:
     values: ValuesInMemory | JsonTable | None = field(default=None, kw_only=True)
     # The only types of paths whose values were inspected.
     inspected: dict[tuple[str, VariantPath], pa.DataType | None] = field(default_factory=dict, kw_only=True)
+    # The elements and fields of the values at paths that a query explodes.
+    entries: dict[tuple[str, VariantPath], ValuesInMemory | None] = field(default_factory=dict, kw_only=True)
     # Columns that are paths into other columns.
     derived: Mapping[str, NeededColumn] = field(default_factory=dict, kw_only=True)
 
@@ -103,18 +106,49 @@ class BoundTable:
         except VariantError:  # whoever reads the file reports it
             return None
 
+    def type_of_entries(self, name: str, path: VariantPath, below: VariantPath) -> pa.DataType | None:
+        """Return the type of every value at a path of the elements or fields of values; None if it is not known.
+
+        `path`: the path of the arrays or objects.
+        `below`: the path inside each element or field.
+        """
+        place = self._stored_place(name, path)
+        if place is None:
+            return None
+        try:
+            if place not in self.entries:
+                values = self._few_values(*place)
+                chunks = (
+                    [] if values is None else [variant_explode(VariantArray(c))["value"] for c in values["v"].chunks]
+                )
+                arrays = [chunk for column in chunks for chunk in column.chunks]
+                table = pa.table({"v": pa.chunked_array(arrays)}) if arrays else None
+                self.entries[place] = None if table is None else ValuesInMemory(table)
+        except VariantError:  # whoever reads the values reports it
+            return None
+        entries = self.entries[place]
+        return None if entries is None else entries.common_type("v", below)
+
     def _type_of_few_values(self, name: str, path: VariantPath) -> pa.DataType | None:
         if (name, path) not in self.inspected:
-            plan: Any = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
+            values = self._few_values(name, path)
+            kind = None if values is None else ValuesInMemory(values).common_type("v", VariantPath())
+            self.inspected[name, path] = kind
+        return self.inspected[name, path]
+
+    def _few_values(self, name: str, path: VariantPath) -> pa.Table | None:
+        """Return the Variants at a path as the column ``v``; None if too many bytes of files would be read."""
+        plan: Any = self.scan({"v": NeededColumn(name, path)}, None, ScanOptions())
+        if self.values is None:
             report = plan.explain() if hasattr(plan, "explain") and not path.has_wildcard else None
             report = getattr(report, "inside", report)  # that of a table has the counts of its files inside
             read_bytes, most = getattr(report, "bytes_read", None), _INSPECTED_BYTES
             if read_bytes is None:  # Vortex knows the size of its files only
                 read_bytes, most = getattr(report, "bytes", None), _INSPECTED_VORTEX_BYTES
-            parts = list(plan.batches()) if read_bytes is not None and read_bytes <= most else []
-            values = ValuesInMemory(pa.concat_tables(parts)) if parts else None
-            self.inspected[name, path] = None if values is None else values.common_type("v", VariantPath())
-        return self.inspected[name, path]
+            if read_bytes is None or read_bytes > most:
+                return None
+        parts = list(plan.batches())
+        return pa.concat_tables(parts) if parts else None
 
     def leaf_of_elements(self, name: str, path: VariantPath) -> tuple[VariantPath, pa.DataType] | None:
         """Return a typed path inside the elements of the arrays at a path; None if the files do not prove there is one.

@@ -59,7 +59,7 @@ class PathTypes(ABC):
         if found is None:
             return self._typed_output(node) if nulls else None
         term, hit, place = found
-        common = place.common_type(term.path, nulls=nulls)
+        common = place.common_type(nulls=nulls)
         if common is None:
             return None
         if hit.relation.use is not None:
@@ -73,10 +73,9 @@ class PathTypes(ABC):
         if isinstance(node, (exp.Min, exp.Max, exp.Paren)):
             return self.common_type(node.this)
         if (found := self._place_of_path(node, False)) is not None:
-            term, _, place = found
-            return place.common_type(term.path)
+            return found[2].common_type()
         hit_of_output = self._output_of_subquery(node)
-        return None if hit_of_output is None else hit_of_output.column.common
+        return None if hit_of_output is None else hit_of_output.column.only_type
 
     def _output_of_subquery(self, node: exp.Expr) -> ResolvedColumn | None:
         """Return the output of a subquery that a name refers to, if it is a Variant."""
@@ -90,7 +89,7 @@ class PathTypes(ABC):
     def _typed_output(self, node: exp.Expr) -> exp.Expr | None:
         """Return an output of a subquery, or a subquery with one, as the type of all its values, if that is known."""
         hit = self._output_of_subquery(node)
-        common = hit.column.common if hit is not None else node.meta.get("common_type")
+        common = hit.column.only_type if hit is not None else node.meta.get("common_type")
         if common is None or self.engine != "duckdb":
             return None
         column = self.expression(node)[0].copy()
@@ -103,8 +102,7 @@ class PathTypes(ABC):
     def stored_path(self, node: exp.Expr) -> StoredPath | None:
         """Return where the values of an uncast path, or of a Variant column, are stored; None for other expressions."""
         if (found := self._place_of_path(node, False)) is not None:
-            term, _, place = found
-            return replace(place, path=VariantPath((*place.path.segments, *term.path.segments)))
+            return found[2]
         hit = self.scope.resolve(node) if isinstance(node, exp.Column) and not self.is_local(node) else None
         return None if hit is None or hit.ambiguous or hit.fields else hit.column.place
 
@@ -128,7 +126,7 @@ class PathTypes(ABC):
         hit = self.scope.resolve(term.column)
         if hit is None or hit.ambiguous or hit.fields or hit.column.place is None:
             return None
-        return term, hit, hit.column.place
+        return term, hit, hit.column.place.below(term.path)
 
     def static_type(self, node: exp.Expr | None) -> pa.DataType | None:
         """Return the Arrow type of an expression where it is known without the engine."""

@@ -350,9 +350,11 @@ class _Rewriter:
         )
         query = exp.Subquery(this=exp.select(rows), alias=table)
         node.replace(query)
-        outputs = [
-            OutputColumn(column, VARIANT_STORAGE if number == 2 else None) for number, column in enumerate(names)
-        ]
+        place = values.stored_path(arguments[0])
+        outputs = [OutputColumn(column) for column in names]
+        outputs[2] = OutputColumn(
+            names[2], VARIANT_STORAGE, place=None if place is None else replace(place, inside=VariantPath())
+        )
         scope.relations.append(Relation(shown, outputs))
         return True
 

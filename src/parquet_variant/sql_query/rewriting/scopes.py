@@ -6,7 +6,7 @@ Owns relations, scopes and looking up names. Leaves the traversal of a query to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -23,16 +23,24 @@ from parquet_variant.sql_query.tables import BoundTable
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
-    """A path of a Variant column of a table."""
+    """A path of a Variant column of a table, or of the elements and fields of the values at a path."""
 
     table: BoundTable
     column: str
     path: VariantPath = VariantPath()  # noqa: RUF009 - immutable
+    inside: VariantPath | None = None  # The path inside each element or field; None for the values themselves.
 
-    def common_type(self, below: VariantPath, *, nulls: bool = True) -> pa.DataType | None:
-        """Return the type of every value at a path below this one; see `BoundTable.common_type`."""
-        whole = VariantPath((*self.path.segments, *below.segments))
-        return self.table.common_type(self.column, whole, nulls=nulls)
+    def below(self, path: VariantPath) -> StoredPath:
+        """Return a path below this one."""
+        if self.inside is None:
+            return replace(self, path=VariantPath((*self.path.segments, *path.segments)))
+        return replace(self, inside=VariantPath((*self.inside.segments, *path.segments)))
+
+    def common_type(self, *, nulls: bool = True) -> pa.DataType | None:
+        """Return the type of every value; see `BoundTable.common_type`."""
+        if self.inside is None:
+            return self.table.common_type(self.column, self.path, nulls=nulls)
+        return self.table.type_of_entries(self.column, self.path, self.inside) if nulls else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,13 @@ class OutputColumn:
     def is_variant(self) -> bool:
         """Whether the column is a Variant itself."""
         return is_variant(self.kind)
+
+    @property
+    def only_type(self) -> pa.DataType | None:
+        """The type of all values of a Variant: known, or found in the elements and fields of a path."""
+        if self.common is not None or self.place is None or self.place.inside is None:
+            return self.common
+        return self.place.common_type()
 
 
 @dataclass(slots=True)
