@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.hashing import MIX_A, MIX_B, hash_bytes
 from parquet_variant.kernels.memory import copy, equal, load_s32, load_u64
 from parquet_variant.kernels.native_vectors import address_in
 from parquet_variant.kernels.pages.levels import ByteArrays, is_set, offset_at
-from parquet_variant.kernels.tapes.interning import hash_bytes
 from parquet_variant.machine_code.signatures import Int32s, Int64s, Int64Table, UInt8s
 
 # Columns of the table of distinct byte arrays.
@@ -25,28 +25,28 @@ def _hash_text(address: int, size: int, seed: int) -> int:
     """Hash bytes; long ones four words at a time, because the four hashes do not depend on each other."""
     if size < 32:
         return hash_bytes(address, size, seed)
-    one, two, three, four = seed, seed ^ 0x2545F4914F6CDD1D, seed + size, seed * 0x2127599BF4325C37
+    one, two, three, four = seed, seed ^ MIX_B, seed + size, seed * MIX_A
     i = 0
     while i + 32 <= size:
-        one = (one ^ load_u64(address + i)) * 0x2127599BF4325C37
-        two = (two ^ load_u64(address + i + 8)) * 0x2127599BF4325C37
-        three = (three ^ load_u64(address + i + 16)) * 0x2127599BF4325C37
-        four = (four ^ load_u64(address + i + 24)) * 0x2127599BF4325C37
+        one = (one ^ load_u64(address + i)) * MIX_A
+        two = (two ^ load_u64(address + i + 8)) * MIX_A
+        three = (three ^ load_u64(address + i + 16)) * MIX_A
+        four = (four ^ load_u64(address + i + 24)) * MIX_A
         one ^= (one >> 29) & 0x7FFFFFFFF
         two ^= (two >> 31) & 0x1FFFFFFFF
         three ^= (three >> 33) & 0x7FFFFFFF
         four ^= (four >> 30) & 0x3FFFFFFFF
         i += 32
-    mixed = (one * 0x2545F4914F6CDD1D + two) ^ ((three * 0x2545F4914F6CDD1D + four) * 0x2127599BF4325C37)
+    mixed = (one * MIX_B + two) ^ ((three * MIX_B + four) * MIX_A)
     return hash_bytes(address + i, size - i, mixed)
 
 
 @helper(inline=True)
 def _hash_word(word: int, seed: int) -> int:
     """Hash a word."""
-    value = (word ^ seed) * 0x2127599BF4325C37
+    value = (word ^ seed) * MIX_A
     value ^= (value >> 32) & 0xFFFFFFFF
-    value *= 0x2545F4914F6CDD1D
+    value *= MIX_B
     return value ^ ((value >> 29) & 0x7FFFFFFFF)
 
 

@@ -20,6 +20,7 @@ from parquet_variant.encoding.json_reader import MAX_SIZE, check_options, parse_
 from parquet_variant.errors import JsonError, VariantError
 from parquet_variant.kernels.arrow_buffers import from_numpy
 from parquet_variant.kernels.buffer_pool import acquire, adopt, release
+from parquet_variant.kernels.hashing import HASH_SEED
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.shredding.columns import ColumnBuffers, NodeLeaves
@@ -27,7 +28,6 @@ from parquet_variant.kernels.shredding.schema_table import SchemaTable, schema_t
 from parquet_variant.kernels.shredding.shred_tape import RowKeys, ShreddedTape, fill, map_paths, measure
 from parquet_variant.kernels.tapes.compact import compact
 from parquet_variant.kernels.tapes.dictionaries import Dictionaries, assign_dictionaries
-from parquet_variant.kernels.tapes.interning import HASH_SEED
 from parquet_variant.kernels.tapes.parse_json import ParsedNodes, Rules, Texts, parse_rows
 from parquet_variant.kernels.tapes.tape import Tape
 from parquet_variant.schema.shredding_schema import ShreddingSchema

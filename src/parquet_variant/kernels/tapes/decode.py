@@ -19,13 +19,13 @@ from parquet_variant.errors import MalformedVariantError
 from parquet_variant.kernels.arrow_buffers import plain_binary
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.hashing import HASH_SEED, hash_bytes
 from parquet_variant.kernels.json.scan import is_utf8
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_uint
 from parquet_variant.kernels.native_vectors import filled_vector, new_table, reserve_rows
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.interning import (
-    HASH_SEED,
     HashedTable,
     Interned,
     TableExports,
@@ -33,7 +33,6 @@ from parquet_variant.kernels.tapes.interning import (
     children_of,
     export_tables,
     find_key,
-    hash_bytes,
     new_tables,
     shape_after,
 )

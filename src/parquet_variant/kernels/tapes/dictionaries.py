@@ -15,6 +15,7 @@ from parquet_variant.errors import VariantError
 from parquet_variant.kernels.arrow_buffers import offsets_of
 from parquet_variant.kernels.buffer_pool import adopt
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.hashing import MIX_A
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import address_of, copy, store_u8, store_uint
 from parquet_variant.kernels.native_vectors import export_vector, filled_vector, new_vector, refilled_vector, reserve
@@ -105,7 +106,7 @@ _SET_HASH: Any = np.int64(11)
 @helper
 def _mix(value: int, number: int) -> int:
     """Return a hash of a hash and a number."""
-    value = (value ^ (number + 0x51ED270B)) * 0x2127599BF4325C37
+    value = (value ^ (number + 0x51ED270B)) * MIX_A
     return (value ^ ((value >> 30) & 0x3FFFFFFFF)) & 0x3FFFFFFFFFFFFFFF
 
 

@@ -7,21 +7,18 @@ no hash. Leaves the columns of the tables to `tape`.
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.hashing import MIX_A, MIX_B
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.memory import equal, load_u64, short_word
+from parquet_variant.kernels.memory import equal
 from parquet_variant.kernels.native_vectors import export_table, filled_vector, new_table, refilled_vector, reserve_rows
 from parquet_variant.kernels.ownership import Memory
 from parquet_variant.kernels.tapes.tape import KEY, PATH, SHAPE
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
-
-# Different in every process, so that colliding keys cannot be crafted; results do not depend on it.
-HASH_SEED = int.from_bytes(os.urandom(7), "little") | 1
 
 _ELEMENT_KEY: Any = np.int64(-1)  # key of the root, and of paths that stand for the elements of an array
 
@@ -46,24 +43,9 @@ class Interned(NamedTuple):
 
 
 @helper
-def hash_bytes(address: int, length: int, seed: int) -> int:
-    """Return a 62-bit hash of bytes."""
-    value = seed ^ (length * 0x2545F4914F6CDD1D)
-    i = 0
-    while i + 8 <= length:
-        value = (value ^ load_u64(address + i)) * 0x2127599BF4325C37
-        value ^= (value >> 29) & 0x7FFFFFFFF
-        i += 8
-    tail = load_u64(address + length - 8) if length >= 8 else short_word(address, length)
-    value = (value ^ tail) * 0x2127599BF4325C37
-    value ^= (value >> 32) & 0xFFFFFFFF
-    return value & 0x3FFFFFFFFFFFFFFF
-
-
-@helper
 def _hash_pair(left: int, right: int) -> int:
     """Return a 62-bit hash of two numbers."""
-    value = (left * 0x2127599BF4325C37 + right) * 0x2545F4914F6CDD1D
+    value = (left * MIX_A + right) * MIX_B
     value ^= (value >> 31) & 0x1FFFFFFFF
     return value & 0x3FFFFFFFFFFFFFFF
 

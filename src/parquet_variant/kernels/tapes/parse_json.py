@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.hashing import hash_bytes
 from parquet_variant.kernels.json.scan import DOUBLE_TEXT, PLAIN, STATUS, scan_number, scan_string, unescape
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import equal, load_u8, load_u32
@@ -21,7 +22,6 @@ from parquet_variant.kernels.tapes.interning import (
     children_of,
     export_tables,
     find_key,
-    hash_bytes,
     new_tables,
     shape_after,
 )

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.compiling import helper, kernel
+from parquet_variant.kernels.hashing import MIX_A, MIX_B, hash_bytes
 from parquet_variant.kernels.int128 import digits_of
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import load_u8, load_u16, load_u32, load_u64, trailing_zeros
 from parquet_variant.kernels.native_vectors import export_table, new_table, new_vector, reserve_rows
 from parquet_variant.kernels.ownership import Memory
-from parquet_variant.kernels.tapes.interning import hash_bytes
 from parquet_variant.kernels.tapes.string_forms import FORMS, string_form
 from parquet_variant.kernels.tapes.tape import KEY, PATH, path_of
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, UInt8Table
@@ -38,7 +38,7 @@ REGISTERS = 64
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 # Fixed, unlike the parser's: profiles made in different processes are merged by these hashes.
 _SEED = 0x1F3D5B79A2C4E687
-_MIX_A, _MIX_B, _MIX_C = 0x2127599BF4325C37, 0x2545F4914F6CDD1D, 0x1B03738712FAD5C9
+_MIX_C = 0x1B03738712FAD5C9
 _ROOT_HASH, _ELEMENT_HASH = 0x3C6EF372FE94F82B, 0x2B7E151628AED2A6
 
 
@@ -46,9 +46,9 @@ _ROOT_HASH, _ELEMENT_HASH = 0x3C6EF372FE94F82B, 0x2B7E151628AED2A6
 def _mixed(value: int) -> int:
     """Return a hash of a number."""
     value ^= (value >> 32) & 0xFFFFFFFF
-    value *= _MIX_A
+    value *= MIX_A
     value ^= (value >> 29) & 0x7FFFFFFFF
-    value *= _MIX_B
+    value *= MIX_B
     return value ^ ((value >> 32) & 0xFFFFFFFF)
 
 
@@ -86,13 +86,13 @@ def _sampled_hash(address: int, length: int) -> int:
         first = load_u64(address)
         middle = load_u64(address + ((length - 8) >> 1))
         last = load_u64(address + length - 8)
-        value = first * _MIX_A + middle * _MIX_C + (last ^ ((last >> 23) & 0x1FFFFFFFFFF)) * _MIX_B
+        value = first * MIX_A + middle * _MIX_C + (last ^ ((last >> 23) & 0x1FFFFFFFFFF)) * MIX_B
     elif length >= 4:
-        value = load_u32(address) * _MIX_A + load_u32(address + length - 4) * _MIX_B
+        value = load_u32(address) * MIX_A + load_u32(address + length - 4) * MIX_B
     elif length >= 2:
-        value = load_u16(address) * _MIX_A + load_u16(address + length - 2) * _MIX_B
+        value = load_u16(address) * MIX_A + load_u16(address + length - 2) * MIX_B
     elif length == 1:
-        value = load_u8(address) * _MIX_A
+        value = load_u8(address) * MIX_A
     else:
         value = 0
     return _mixed(value + length)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from parquet_variant.kernels.buffer_pool import acquire, release
+from parquet_variant.kernels.hashing import HASH_SEED
 from parquet_variant.kernels.pages.dictionary import KnownTexts, index_bytes, index_words, rehash_bytes, rehash_words
 from parquet_variant.kernels.pages.levels import ByteArrays
-from parquet_variant.kernels.tapes.interning import HASH_SEED
 from parquet_variant.parquet.pages.leaf_values import ArrowByteArrays, LeafValues
 
 # Small tables grow fourfold, because every entry is hashed again when a table grows.
