@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from importlib import import_module
 
@@ -259,6 +261,38 @@ def test_files_of_other_writers_that_crash_the_library_are_read(tmp_path):
     assert pv.to_json(pv.vortex.read(tmp_path / "a.vortex")).equals(pv.to_json(array))
     query = pv.vortex.scan(tmp_path / "a.vortex", {"n": "$.n:long"}, "n >= 19990")
     assert query.to_table()["n"].to_pylist() == list(range(19_990, 20_000))
+
+
+def test_only_files_are_replaced_and_only_if_that_is_allowed(tmp_path):
+    array = pv.parse_json(["1"])
+    (tmp_path / "d.vortex").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "d.vortex", tmp_path / "pipe", f"{tmp_path}/x/"):
+        for mode in ("error", "overwrite"):
+            with pytest.raises(VariantFileError, match="is a directory or not a file name"):
+                pv.vortex.write(path, array, mode=mode)
+    for path, match in (("s3://bucket/a.vortex", "not on a local disk"), (None, "not a path"), ("a\0.vortex", "NUL")):
+        with pytest.raises(VariantFileError, match=match):
+            pv.vortex.write(path, array)
+    assert pv.vortex.write(f"file://{tmp_path}/a.vortex", array).path == str(tmp_path / "a.vortex")
+
+    def write(number):
+        try:
+            return pv.vortex.write(tmp_path / "b.vortex", pv.parse_json([str(number)])) and number
+        except VariantFileError as error:
+            assert error.reason == "exists"
+            return None
+
+    with ThreadPoolExecutor(4) as pool:
+        written = [number for number in pool.map(write, range(4)) if number is not None]
+    assert pv.vortex.read(tmp_path / "b.vortex").to_pylist() == written
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.vortex", "b.vortex", "d.vortex", "pipe"]
+
+
+@pytest.mark.parametrize("name", ["read", "read_table", "read_json", "inspect", "dtype_of", "optimize", "vortex_files"])
+def test_what_is_not_a_path_is_refused(name):
+    with pytest.raises(VariantError):
+        getattr(pv.vortex, name)(5)
 
 
 def test_what_is_refused(tmp_path):

@@ -116,8 +116,8 @@ def test_tables(tmp_path, capsys):
 def test_what_is_refused(tmp_path, capsys):
     pv.vortex.write(tmp_path / "a.vortex", rows())
     for words, match in (
-        (("b.vortex", "--layout", "draft-paths"), "Vortex has no layout 'draft-paths'"),
-        (("b.parquet", "--layout", "columnar"), "Parquet has no layout 'columnar'"),
+        (("b.vortex", "--layout", "draft-paths"), "the layout of Vortex files is 'draft-paths'"),
+        (("b.parquet", "--layout", "columnar"), "the layout of Parquet files is 'columnar'"),
         (("b.vortex", "--engine", "spark"), "Parquet files as Parquet files only"),
         (("b.vortex", "--compression", "lz4"), "--compression applies to Parquet"),
         (("b.vortex", "--no-annotation"), "--no-annotation applies to Parquet"),

@@ -27,7 +27,7 @@ _BLOB = {"wasb": "abfss", "wasbs": "abfss"}
 
 def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> tuple[fs.FileSystem, str]:
     """Return the filesystem of a path and the path on it; a URI such as ``s3://bucket/key`` contains both."""
-    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    text = path_text(path)
     refuse_no_path(text)
     if filesystem is not None:
         if not isinstance(filesystem, fs.FileSystem):
@@ -52,6 +52,14 @@ def filesystem_of(path: str | os.PathLike[str], filesystem: fs.FileSystem | None
     text = os.path.expanduser(text)  # noqa: PTH111 - unchanged for an unknown user
     # pyarrow would read such a path as a URI.
     return fs.LocalFileSystem(), f"./{text}" if ":" in text.partition("/")[0] else text
+
+
+def path_text(path: object) -> str:
+    """Return a path as a string. Raises `VariantFileError` (``bad-path``) for what is neither a string nor a path."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        refuse_no_path(text)
+    return str(text)
 
 
 def refuse_no_path(text: object) -> None:

@@ -14,6 +14,7 @@ from parquet_variant.delta.log.snapshot import snapshot
 from parquet_variant.errors import TableError, VariantError, check_choice
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, find_table
 from parquet_variant.iceberg.locations import normal_location
+from parquet_variant.io.filesystems import path_text
 from parquet_variant.publishing.marks import published_from, table_format
 from parquet_variant.publishing.result import PublishResult
 from parquet_variant.publishing.source import Source
@@ -85,10 +86,10 @@ def publish(
             reason="bad-argument",
         )
     check_choice("format", format, FORMATS, TableError)
-    target = None if to is None else os.fspath(to)
+    target = None if to is None else path_text(to)
     for attempt in range(_ATTEMPTS):
         try:
-            return _published(os.fspath(table), format, target, catalog, storage_options)
+            return _published(path_text(table), format, target, catalog, storage_options)
         except VariantError as error:
             # Another publication was at work: what it left to do is found again.
             is_created = error.reason in ("exists", "table-exists") and not attempt

@@ -22,6 +22,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
 from parquet_variant.fork_safety import cached_property
+from parquet_variant.io.filesystems import path_text
 from parquet_variant.parquet.format.footer_cache import FooterCache, fingerprint_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.vortex.files.direct_children import ChangedSource, changes_for_children
@@ -210,7 +211,7 @@ def open_file(path: Any) -> OpenVortexFile:
     ``vortex-failed``).
     """
     library = vortex()
-    name = os.fspath(path)
+    name = path_text(path)
     if "://" in name:
         with vortex_errors(name):
             return OpenVortexFile(name, library.open(name), None)

@@ -20,7 +20,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.shred_variant import shred_variant
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.parquet.operations.optimize import (
     DEFAULT_FILE_BYTES,
@@ -99,7 +99,7 @@ def optimize(
         _files, partial(_described, column=column), partial(_profile, column=column), partial(_merged, column=column)
     )
     options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
-    local = os.fspath(path).removeprefix("file://")
+    local = path_text(path).removeprefix("file://")
     return optimize_directory(local, files, options, engine or ThreadEngine(threads, progress))
 
 

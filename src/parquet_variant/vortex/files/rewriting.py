@@ -20,7 +20,7 @@ from parquet_variant.array.capsules import is_named
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
-from parquet_variant.errors import VariantFileError, check_choice
+from parquet_variant.errors import check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import filesystem_of
@@ -37,7 +37,7 @@ from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.infer import infer
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
-from parquet_variant.vortex.files.paths import SUFFIX, vortex_files
+from parquet_variant.vortex.files.paths import SUFFIX, local_target, vortex_files
 from parquet_variant.vortex.files.reader import (
     choose_variant,
     iter_tables,
@@ -130,7 +130,10 @@ def rewrite(
         check_options(**options)
     targets = _targets(files, os.fspath(source), dest, kind)
     for _, target in targets:
-        check_target(*filesystem_of(target), mode)
+        if kind == "vortex":
+            local_target(target, mode)
+        else:
+            check_target(*filesystem_of(target), mode)
     if schema == "infer":
         schema = infer(engine.reduce("infer the schema", partial(_profile, column=column), files, Profile.merge)).schema
     if schema is not None:
@@ -151,14 +154,7 @@ def _format_of(dest: str, format: FileFormat | None, source_format: FileFormat) 
     if format is not None:
         check_choice("format", format, get_args(FileFormat))
     by_name: FileFormat | None = "vortex" if dest.endswith(SUFFIX) else "parquet" if dest.endswith(".parquet") else None
-    kind = format or by_name or source_format
-    if kind == "vortex" and "://" in dest:
-        raise VariantFileError(
-            f"{dest} is not on a local disk: write Vortex files to a local directory and copy them",
-            reason="bad-option",
-            file=dest,
-        )
-    return kind
+    return format or by_name or source_format
 
 
 def _targets(files: list[SourceFile], source: str, dest: str, kind: FileFormat) -> list[tuple[SourceFile, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,14 @@ from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
 from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names
 from parquet_variant.interop.table_of import table_of
-from parquet_variant.io.filesystems import cannot_write, refuse_no_path, write_errors
+from parquet_variant.io.filesystems import cannot_write, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
 from parquet_variant.parquet.writing.write import shredded_as
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.policies.decision import Policy
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.files.library import BLOCK_ROWS, open_file, vortex, vortex_errors
+from parquet_variant.vortex.files.paths import local_target
 from parquet_variant.vortex.files.storing import LAYOUTS, StoredLayout, first_difference, stored_column, within_dtype
 from parquet_variant.vortex.files.trailer import ColumnNote, append_trailer, text_column, write_notes
 from parquet_variant.vortex.logical.encodings import EncodingName, encode, encoding_of
@@ -143,12 +145,7 @@ def write(
     """
     vortex()
     check_options(layout=layout, compact=compact, exact=exact)
-    refuse_no_path(os.fspath(path))
-    target = Path(os.fspath(path))
-    if not replaces(mode) and target.exists():
-        raise VariantFileError(
-            f"{target} already exists: choose another name, or pass mode='overwrite'", reason="file-exists"
-        )
+    target = local_target(path, mode)
     columns = _columns(data, column)
     if missing := sorted(set(json) - set(columns)):
         raise VariantFileError(
@@ -175,7 +172,7 @@ def write(
                 reason="null-in-column",
             )
         columns[name] = item
-    return _write_first_that_fits(target, _attempts(columns, layout), compact)
+    return _write_first_that_fits(target, mode, _attempts(columns, layout), compact)
 
 
 def check_options(**options: Any) -> None:
@@ -336,7 +333,9 @@ def _untyped(column: VortexColumn) -> VortexColumn:
 # -- the file
 
 
-def _write_first_that_fits(target: Path, attempts: list[dict[str, VortexColumn]], compact: bool) -> VortexFileInfo:
+def _write_first_that_fits(
+    target: Path, mode: FileMode, attempts: list[dict[str, VortexColumn]], compact: bool
+) -> VortexFileInfo:
     """Write the file with the first attempt that the library preserves."""
     with write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -357,7 +356,7 @@ def _write_first_that_fits(target: Path, attempts: list[dict[str, VortexColumn]]
             failed.file = str(target)  # instead of the staged file
             raise failed
         size = staged.stat().st_size
-        staged.replace(target)
+        _move(staged, target, mode)
     finally:
         staging.discard()
     layouts = {name: column.layout for name, column in attempt.items() if column.layout is not None}
@@ -365,6 +364,17 @@ def _write_first_that_fits(target: Path, attempts: list[dict[str, VortexColumn]]
     reasons = {} if failed is None else dict.fromkeys(changed, failed.message)
     in_bytes = {name: dict(column.note.in_bytes) for name, column in attempt.items() if column.note.in_bytes}
     return VortexFileInfo(str(target), rows, size, layouts, reasons, in_bytes)
+
+
+def _move(staged: Path, target: Path, mode: FileMode) -> None:
+    """Give the file its name, which another writer may have taken since it was checked."""
+    if not replaces(mode):
+        with suppress(OSError):  # not every filesystem has links
+            os.link(staged, target)
+            return
+        local_target(target, mode)
+    with write_errors(target):
+        staged.replace(target)
 
 
 def _write(path: Path, columns: dict[str, VortexColumn], compact: bool) -> int:
