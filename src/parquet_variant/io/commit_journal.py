@@ -27,7 +27,7 @@ from parquet_variant.io.filesystems import refuse_no_path
 TEMPORARY = "_temporary"
 PREPARED = "prepared.json"
 COMMITTED = "committed.json"
-SUCCESS = "SUCCESS"
+SUCCESS = "_SUCCESS"
 # Maximum number of listings of a directory that changes while it is listed.
 _LISTINGS = 20
 
