@@ -102,19 +102,15 @@ def variant_set(
 
     Parameters
     ----------
-    array
-        A `VariantArray` of any layout, or a single `Variant`.
-    path
-        The path, without wildcards: ``$.a``, ``$.a[0]``, ``$['a.b']``.
+    array, path, value, max_size
+        As for `variant_insert`.
     create_if_missing
         Whether to create the path in rows that lack it.
-    value, max_size
-        As for `variant_insert`.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
+        As `variant_insert`.
 
     Raises
     ------
@@ -175,17 +171,15 @@ def variant_array_append(
 
     Parameters
     ----------
-    array
-        A `VariantArray` of any layout, or a single `Variant`.
+    array, value, max_size
+        As for `variant_insert`.
     path
         The path of the array, without wildcards; ``$`` is the value itself.
-    value, max_size
-        As for `variant_insert`.
 
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
+        As `variant_insert`.
 
     Raises
     ------
@@ -245,7 +239,7 @@ def variant_delete(array: Any, *paths: AnyPath | None) -> Variant | VariantArray
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
+        As `variant_insert`.
 
     Raises
     ------
@@ -303,7 +297,7 @@ def strip_nulls(array: Any, include_arrays: bool = True) -> Variant | VariantArr
     Returns
     -------
     VariantArray or Variant
-        Unshredded. Changed rows are canonical, the others keep their bytes. SQL NULL remains SQL NULL.
+        As `variant_insert`.
 
     Raises
     ------

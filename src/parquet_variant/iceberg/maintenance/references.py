@@ -251,7 +251,9 @@ def fast_forward(
         if target == references[name].snapshot_id:
             return None
         if references[name].snapshot_id not in {info.id for info in metadata.ancestors(target)}:
-            raise IcebergError(f"{name!r} has commits that {to!r} has not: merge them first", reason="bad-argument")
+            raise IcebergError(
+                f"{name!r} has commits that {to!r} does not have: merge them first", reason="bad-argument"
+            )
         requires = [*assert_ref(metadata, name), *assert_ref(metadata, to)[1:]]
         return change_of(set_reference(name, replace(references[name], snapshot_id=target)), requires=requires)
 
