@@ -270,7 +270,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(200, {"namespaces": [list(n) for n in sorted(state.namespaces)]})
         namespace = tuple(parts[1].split("\x1f"))
         if namespace not in state.namespaces:
-            raise RefusedError(404, "NoSuchNamespaceException", "no such namespace")
+            # Java's catalogs answer this for tables, on which Iceberg's Spark catalog relies for db.table.history.
+            kind = "NoSuchTableException" if len(parts) == 4 and self.command == "GET" else "NoSuchNamespaceException"
+            raise RefusedError(404, kind, "no such namespace")
         if len(parts) == 2:
             return self.answer(200, {"namespace": list(namespace), "properties": {}})
         if parts[2:] == ["register"]:
