@@ -55,10 +55,6 @@ def paths(table: Path, **options: Any) -> list[str]:
     return sorted(pv.delta.snapshot(table, **options).files["path"].to_pylist())
 
 
-def checkpoint_rows(*actions: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_pylist([dict(action) for action in actions])
-
-
 def test_a_version_is_made_of_the_commits_up_to_it(tmp_path: Path) -> None:
     write_log(tmp_path, [PROTOCOL, METADATA, add("a")], [add("b")], [remove("a"), add("c")])
     assert paths(tmp_path) == ["b", "c"]

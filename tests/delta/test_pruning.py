@@ -111,7 +111,6 @@ SCALARS = (
     | st.sampled_from([datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1)])
 )
 ROWS = st.dictionaries(st.sampled_from(["a", "b"]), SCALARS | st.dictionaries(st.just("c"), SCALARS), max_size=2)
-FILES = st.lists(st.lists(ROWS, min_size=1, max_size=4), min_size=1, max_size=4)
 FILTERS = st.sampled_from(
     [
         ("long", "x > 1"), ("long", "x = 0"), ("long", "x <> 0"), ("long", "not (x < 2)"), ("long", "x is null"),
