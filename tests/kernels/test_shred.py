@@ -38,6 +38,36 @@ def test_shredding_is_the_reference(data: st.DataObject) -> None:
     assert pv.unshred_variant(shredded) == array
 
 
+def test_columns_grow_with_their_rows() -> None:
+    """Entries of nested levels, strings and residuals far beyond the first room of each column."""
+    values = [
+        Variant.from_python(
+            {
+                "a": [{"x": [k] * (i % 3), "y": "t" * (i % 70)} if k % 2 else "s" * k for k in range(i % 11)],
+                "b": "u" * (7 * i) if i % 5 else i,
+                **({"c": {"d": i, "e": [None] * (i % 4)}} if i % 3 else {}),
+            }
+        )
+        for i in range(300)
+    ]
+    array = pv.VariantArray.from_variants([None if i % 17 == 0 else value for i, value in enumerate(values)])
+    shredded = pv.shred_variant(array, "a array<struct<x array<int>, y string>>, b string, c struct<d bigint>")
+    shredded.storage.validate(full=True)
+    expected = reference.shredded_storage(list(array), shredded.schema, "final")
+    assert rows_of_array(shredded.storage) == rows_of_array(expected)
+    assert pv.unshred_variant(shredded) == array
+
+
+def test_a_malformed_row_between_others_is_reported() -> None:
+    values = [Variant.from_python({"a": [f"{i}", {"b": "x" * i}]}) for i in range(100)]
+    malformed = bytearray(values[70].value)
+    malformed[malformed.index(b"70")] = 0xFF
+    values[70] = Variant(values[70].metadata, bytes(malformed))
+    with pytest.raises(pv.MalformedVariantError) as raised:
+        pv.shred_variant(pv.VariantArray.from_variants(values), "a array<string>")
+    assert (raised.value.reason, raised.value.row) == ("bad-utf8", 70)
+
+
 @given(st.data())
 def test_rows_that_contradict_themselves(data: st.DataObject) -> None:
     """The value column of one row next to the typed columns of another: the kernel gives them to the reference."""

@@ -43,7 +43,9 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     """Return an unshredded storage in the final layout; see `storages.shredded_storage`."""
     # Imported here because readers do not need the kernels that write.
     from parquet_variant.kernels.shredding.columns import ColumnBuffers
+    from parquet_variant.kernels.shredding.growing_columns import GROWN
     from parquet_variant.kernels.shredding.shred import ShreddedColumns, shred_rows
+    from parquet_variant.kernels.shredding.shred_tape import BUFFERS
 
     table = schema_table(schema)
     metadata = metadata_parts(storage.field("metadata"))
@@ -53,14 +55,11 @@ def shredded_final(storage: pa.StructArray, schema: ShreddingSchema) -> pa.Struc
     values = EncodedValues(valid, value.offsets, value.address, metadata.indices)
     refused = np.zeros(rows, np.uint8)
     counts, levels = np.zeros((len(table.nodes), 4), np.int64), np.zeros(table.levels, np.int64)
-
-    def walk(addresses: np.ndarray, *, filling: bool) -> None:
-        shred_rows(values, table.named, names, refused, ShreddedColumns(counts, levels, addresses, filling))
-
-    walk(np.empty((0, 0), np.int64), filling=False)
-    buffers = ColumnBuffers(table, counts, levels)
-    walk(buffers.addresses, filling=True)
-    shredded = buffers.storage(metadata.column, valid if len(valid) else None)
+    addresses = np.zeros((len(table.nodes), len(GROWN)), np.int64)
+    shred_rows(values, table.named, names, refused, ShreddedColumns(counts, levels, addresses))
+    shredded = ColumnBuffers(table, counts, levels, addresses[:, : len(BUFFERS)].copy()).storage(
+        metadata.column, valid if len(valid) else None
+    )
 
     def by_fallback(row: int) -> pa.StructArray:
         return scalar.shredded_storage(variants_of(storage.slice(row, 1)), schema, "final")

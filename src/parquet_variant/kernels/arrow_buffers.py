@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from parquet_variant.kernels.buffer_pool import acquire_result
 from parquet_variant.kernels.memory import address_of, buffer_address
 from parquet_variant.types import MAX_OFFSET
 
@@ -145,7 +146,7 @@ def binary_array(
     """Return a binary or string array from the lengths and bytes of its values; null where ``valid`` is 0."""
     is_large = pa.types.is_large_binary(arrow_type) or pa.types.is_large_string(arrow_type)
     offsets = np.zeros(len(lengths) + 1, np.int64 if is_large else np.int32)
-    np.cumsum(lengths, out=offsets[1:])
+    np.cumsum(lengths, dtype=offsets.dtype, out=offsets[1:])
     buffers = [bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(arrow_type, len(lengths), buffers)
 
@@ -167,6 +168,6 @@ def filled_binary(
     the type of `binary_type`.
     """
     total = int(lengths.sum())
-    data = np.empty(total, np.uint8)
+    data = acquire_result(np.uint8, total)
     fill(address_of(data))
     return binary_array(lengths, data, valid, arrow_type or binary_type(total))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from parquet_variant.fork_safety import in_forked_child
 from parquet_variant.kernels.c_memory import HEADER_BYTES, free, malloc, prefer_huge_pages
-from parquet_variant.machine_code.interpreting.registered_memory import MEMORY, is_checking
+from parquet_variant.machine_code.interpreting.registered_memory import MEMORY, OWNED_BLOCKS, is_checking
 
 _MAX_BLOCKS = 16
 # Smaller blocks are left to the C library: in the pool they would take the places of large ones.
@@ -121,11 +121,13 @@ def acquire_block() -> tuple[int, int]:
 
 def adopt(address: int, *shape: int) -> npt.NDArray[np.int64]:
     """Return exported entries of a kernel as an array that frees them when nothing uses it any more."""
+    OWNED_BLOCKS.discard(address)
     return np.asarray(_Block(address, 8 * math.prod(shape), np.int64, shape))
 
 
 def adopt_bytes(address: int, size: int) -> npt.NDArray[np.uint8]:
     """Return exported bytes of a kernel as an array, as `adopt` does for entries."""
+    OWNED_BLOCKS.discard(address)
     return np.asarray(_Block(address, size, np.uint8, (size,)))
 
 

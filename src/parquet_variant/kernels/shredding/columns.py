@@ -6,6 +6,7 @@ Leaves filling them to `shred_tape` and `shred`, which share the count and addre
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.errors import VariantError
-from parquet_variant.kernels.arrow_buffers import binary_array, bitmap, offsets_of
+from parquet_variant.kernels.arrow_buffers import binary_array, bitmap
 from parquet_variant.kernels.buffer_pool import adopt_bytes
 from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.shredding.node_levels import (
@@ -63,11 +64,14 @@ class NodeLeaves(NamedTuple):
 class ColumnBuffers:
     """The buffers of one shredded storage, before they become Arrow arrays.
 
-    `counts` is ``int64[schema nodes, 4]``, as filled by `measure`; `levels` has the entries of each level. Raises
+    `counts` is ``int64[schema nodes, 4]``, as `measure` fills it; `levels` has the entries of each level; `exported` is
+    the addresses of buffers that `shred` has filled; without it, buffers are allocated for `shred_tape.fill`. Raises
     `VariantError` with reason ``too-large`` if one column would hold more than 2 GiB: the caller works on fewer rows.
     """
 
-    def __init__(self, table: SchemaTable, counts: Int64s, levels: Int64s) -> None:
+    def __init__(
+        self, table: SchemaTable, counts: Int64s, levels: Int64s, exported: npt.NDArray[np.int64] | None = None
+    ) -> None:
         self.table = table
         self._count_table, self._slots = counts, levels
         self.counts: list[list[int]] = counts.tolist()
@@ -75,35 +79,50 @@ class ColumnBuffers:
         self._entries: list[int] = levels[table.nodes[:, S.LEVEL]].tolist()
         self._kinds: list[int] = table.nodes[:, S.KIND].tolist()
         self._widths: list[int] = table.nodes[:, S.WIDTH].tolist()
-        # Each buffer is released when it becomes part of an array.
-        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {}
         self._nulls: dict[tuple[int, int], pa.Array] = {}
-        self.addresses = np.zeros((len(table.nodes), 7), np.int64)
+        self.addresses = np.zeros((len(table.nodes), len(BUFFERS)), np.int64) if exported is None else exported
+        # Each buffer is released when it becomes part of an array. Exported buffers are adopted first, because the
+        # check may raise.
+        self._buffers: dict[tuple[int, int], npt.NDArray[Any]] = {} if exported is None else self._adopted()
         if counts[:, (COUNTS.VALUE_BYTES, COUNTS.TYPED_BYTES)].max(initial=0) > MAX_OFFSET or levels.max() > MAX_OFFSET:
             raise VariantError(
                 "a column of these rows would hold more than 2 GiB: shred fewer rows at a time, such as array[:1000]",
                 reason="too-large",
             )
+        for s, column, dtype, size in self._needed():
+            if (s, column) not in self._buffers:
+                # The bytes of strings and values need not be zero.
+                is_bytes = column in (BUFFERS.VALUE_DATA, BUFFERS.TYPED_DATA)
+                self._buffers[s, column] = np.empty(size, dtype) if is_bytes else np.zeros(size, dtype)
+                self.addresses[s, column] = address_of(self._buffers[s, column])
+
+    def _needed(self) -> Iterator[tuple[int, int, type[np.generic], int]]:
+        """Yield schema node, column, type and size of each buffer that is needed."""
         for s, (entries, sizes) in enumerate(zip(self._entries, self.counts, strict=True)):
             if sizes[COUNTS.VALUE_COUNT] or self._is_required(s):
-                self._allocate(s, BUFFERS.VALUE_LENGTHS, np.zeros(entries, np.int32))
-                self._allocate(s, BUFFERS.VALUE_VALID, np.zeros(entries, np.uint8))
-                self._allocate(s, BUFFERS.VALUE_DATA, np.empty(sizes[COUNTS.VALUE_BYTES], np.uint8))
+                yield s, BUFFERS.VALUE_LENGTHS, np.int32, entries
+                yield s, BUFFERS.VALUE_VALID, np.uint8, entries
+                yield s, BUFFERS.VALUE_DATA, np.uint8, sizes[COUNTS.VALUE_BYTES]
             if not sizes[COUNTS.TYPED_COUNT]:
                 continue
             kind, width = self._kinds[s], self._widths[s]
             if sizes[COUNTS.TYPED_COUNT] < entries:
-                self._allocate(s, BUFFERS.TYPED_VALID, np.zeros(entries, np.uint8))
+                yield s, BUFFERS.TYPED_VALID, np.uint8, entries
             if kind == ARRAY_NODE or (kind == PRIMITIVE_NODE and width == 0):
-                self._allocate(s, BUFFERS.LENGTHS, np.zeros(entries, np.int32))
+                yield s, BUFFERS.LENGTHS, np.int32, entries
             if kind == PRIMITIVE_NODE and width == 0:
-                self._allocate(s, BUFFERS.TYPED_DATA, np.empty(sizes[COUNTS.TYPED_BYTES], np.uint8))
+                yield s, BUFFERS.TYPED_DATA, np.uint8, sizes[COUNTS.TYPED_BYTES]
             elif kind == PRIMITIVE_NODE:
-                self._allocate(s, BUFFERS.CELLS, np.zeros(entries * width, np.uint8))
+                yield s, BUFFERS.CELLS, np.uint8, entries * width
 
-    def _allocate(self, s: int, column: int, array: npt.NDArray[Any]) -> None:
-        self._buffers[s, column] = array
-        self.addresses[s, column] = address_of(array)
+    def _adopted(self) -> dict[tuple[int, int], npt.NDArray[Any]]:
+        """Return the buffers that a kernel has exported."""
+        addresses = self.addresses.tolist()
+        return {
+            (s, column): adopt_bytes(addresses[s][column], size * np.dtype(dtype).itemsize).view(dtype)
+            for s, column, dtype, size in self._needed()
+            if addresses[s][column]
+        }
 
     def _is_required(self, s: int) -> bool:
         """Return whether the ``value`` column must not be null, because nothing is shredded."""
@@ -143,8 +162,9 @@ class ColumnBuffers:
             lengths = self._buffers.pop((s, BUFFERS.LENGTHS), None)
             if lengths is None:
                 lengths, valid = np.zeros(entries, np.int32), np.zeros(entries, np.uint8)
-            buffers = [bitmap(valid), pa.py_buffer(offsets_of(lengths).astype(np.int32))]
-            return pa.Array.from_buffers(node_type, entries, buffers, children=[element])
+            offsets = np.zeros(entries + 1, np.int32)
+            np.cumsum(lengths, dtype=np.int32, out=offsets[1:])
+            return pa.Array.from_buffers(node_type, entries, [bitmap(valid), pa.py_buffer(offsets)], children=[element])
         if not self.counts[s][COUNTS.TYPED_COUNT]:
             return self._nothing(s, node_type)
         if self._widths[s] == 0:

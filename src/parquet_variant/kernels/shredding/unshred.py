@@ -20,17 +20,16 @@ from parquet_variant.kernels.memory import load_u8, load_u32, load_u64, load_uin
 from parquet_variant.kernels.native_vectors import (
     address_in,
     export_table,
-    new_table,
     new_vector,
     pooled_table,
     reserve_rows,
 )
-from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.ownership import Memory, allocate
+from parquet_variant.kernels.records import get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
-from parquet_variant.kernels.tapes.tape import put_node
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size
-from parquet_variant.kernels.values.value_nodes import RAW
+from parquet_variant.kernels.values.value_nodes import NODE, NODE_BYTES, RAW
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 # Columns of the input table, which has one row per schema node: addresses of buffers, 0 for missing buffers. Validity
@@ -44,9 +43,8 @@ _MOST_UNSORTED = 4096
 # Columns of the frame of an open container in `assemble`. All containers: schema node, entry (in an array the next
 # entry), next schema node (in an array the entry after the last), node, and number of children. Objects: the remaining
 # fields of the residual, their number, and the bytes that they may still take.
-_SCHEMA, _AT, _STOP, _NODE, _COUNT, _IDS, _ID_WIDTH, _OFFSETS, _OFFSET_WIDTH, _VALUES, _VALUES_END, _RESIDUAL, _ROOM = (
-    range(13)
-)
+FRAME = numbered("SCHEMA AT STOP NODE COUNT IDS ID_WIDTH OFFSETS OFFSET_WIDTH VALUES VALUES_END RESIDUAL ROOM")
+_FRAME_BYTES, _INPUT_BYTES, _SCHEMA_BYTES = 8 * len(FRAME), 8 * len(INPUT), 8 * len(S)
 # Steps: visit a place, ask again, close the container at the top, or leave the row to the scalar fallback.
 _ENTER, _AGAIN, _CLOSE, _REFUSE = range(4)
 
@@ -60,15 +58,27 @@ class ShreddedRows(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    nodes: Int64Table
-    inputs: Int64Table
+    """Addresses of the nodes of the schema, and of the input table."""
+
+    nodes: int
+    inputs: int
 
 
 class _Fields(NamedTuple):
-    """Field id and rank of each schema node's name in the dictionary of a row; -1 for names that it lacks."""
+    """Addresses of the field id and rank of each schema node's name in the dictionary of a row.
 
-    ids: Int64s
-    ranks: Int64s
+    They are -1 for names that the dictionary lacks.
+    """
+
+    ids: int
+    ranks: int
+
+
+class _Names(NamedTuple):
+    """Address of the ranks of the names of a dictionary, and their number."""
+
+    ranks: int
+    count: int  # type: ignore[assignment]
 
 
 class _Place(NamedTuple):
@@ -87,6 +97,28 @@ class _Scratch(NamedTuple):
     end: int
 
 
+@helper
+def _node_of(columns: _Columns, s: int) -> int:
+    """Return the address of a schema node."""
+    return columns.nodes + s * _SCHEMA_BYTES
+
+
+@helper
+def _input_of(columns: _Columns, s: int) -> int:
+    """Return the address of the buffers of a schema node."""
+    return columns.inputs + s * _INPUT_BYTES
+
+
+@helper
+def _put_node(nodes: int, n: int, tag: int, a: int, b: int) -> None:
+    """Write a node that has no children yet."""
+    node = nodes + n * NODE_BYTES
+    put(node, NODE.TAG, tag)
+    put(node, NODE.A, a)
+    put(node, NODE.B, b)
+    put(node, NODE.END, n + 1)
+
+
 @helper(inline=True)
 def _is_set(address: int, at: int) -> bool:
     """Return whether an entry of a validity column is set."""
@@ -94,24 +126,24 @@ def _is_set(address: int, at: int) -> bool:
 
 
 @helper(inline=True)
-def _slot(s: int, at: int, table: Int64Table, inputs: Int64Table) -> tuple[int, int, int, int]:
+def _slot(columns: _Columns, s: int, at: int) -> tuple[int, int, int, int]:
     """Return ``(kind, a, b, scale)`` of a typed slot.
 
     The kind is MALFORMED if the type of the column cannot hold it.
     """
-    code = table[s, S.CODE]
-    width = table[s, S.WIDTH]
+    code = get(_node_of(columns, s), S.CODE)
+    width = get(_node_of(columns, s), S.WIDTH)
     if width == 0:
-        offsets = inputs[s, INPUT.TYPED_OFFSETS]
+        offsets = get(_input_of(columns, s), INPUT.TYPED_OFFSETS)
         begin = load_u64(offsets + at * 8)
-        return code, inputs[s, INPUT.TYPED_DATA] + begin, load_u64(offsets + at * 8 + 8) - begin, 0
-    address = inputs[s, INPUT.SLOTS] + at * width
+        return code, get(_input_of(columns, s), INPUT.TYPED_DATA) + begin, load_u64(offsets + at * 8 + 8) - begin, 0
+    address = get(_input_of(columns, s), INPUT.SLOTS) + at * width
     if code == KIND.TRUE:
         return (KIND.TRUE if load_u8(address) != 0 else KIND.FALSE), 0, 0, 0
     if KIND.DECIMAL4 <= code <= KIND.DECIMAL16:
         low, high = load_u64(address), load_u64(address + 8)
-        fits = digits_of(high, low) <= table[s, S.PRECISION]
-        return (code if fits else MALFORMED), low, high, table[s, S.SCALE]
+        fits = digits_of(high, low) <= get(_node_of(columns, s), S.PRECISION)
+        return (code if fits else MALFORMED), low, high, get(_node_of(columns, s), S.SCALE)
     if code == KIND.UUID:
         return code, address, 16, 0
     cell = load_fixed(code, address)
@@ -121,59 +153,58 @@ def _slot(s: int, at: int, table: Int64Table, inputs: Int64Table) -> tuple[int, 
 
 
 @helper(inline=True)
-def _value_at(inputs: Int64Table, s: int, at: int) -> tuple[int, int]:
+def _value_at(columns: _Columns, s: int, at: int) -> tuple[int, int]:
     """Return ``(begin, size)`` of a set entry of a `value` column; the size is MALFORMED if it is not a value."""
-    data, offsets = inputs[s, INPUT.VALUE_DATA], inputs[s, INPUT.VALUE_OFFSETS]
+    data, offsets = get(_input_of(columns, s), INPUT.VALUE_DATA), get(_input_of(columns, s), INPUT.VALUE_OFFSETS)
     begin = data + load_u64(offsets + at * 8)
     return begin, value_size(begin, data + load_u64(offsets + at * 8 + 8))
 
 
 @helper
-def _sort_residual(stack: Int64Table, top: int, ranks: Int64s, room: int) -> bool:
+def _sort_residual(frame: int, names: _Names, room: int) -> bool:
     """Sort ids and offsets of a residual's fields by name into ``room``; return False for a duplicate field."""
-    count = stack[top, _RESIDUAL]
-    ids, id_width = stack[top, _IDS], stack[top, _ID_WIDTH]
-    offsets, width = stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH]
+    count = get(frame, FRAME.RESIDUAL)
+    ids, id_width = get(frame, FRAME.IDS), get(frame, FRAME.ID_WIDTH)
+    offsets, width = get(frame, FRAME.OFFSETS), get(frame, FRAME.OFFSET_WIDTH)
     for j in range(count):
         field_id, place = load_uint(ids + j * id_width, id_width), load_uint(offsets + j * width, width)
-        if field_id >= len(ranks):
+        if field_id >= names.count:
             return False
         k = j
         while k > 0:
             before = load_u32(room + 4 * (k - 1))
-            if ranks[before] == ranks[field_id]:
+            if get(names.ranks, before) == get(names.ranks, field_id):
                 return False
-            if ranks[before] < ranks[field_id]:
+            if get(names.ranks, before) < get(names.ranks, field_id):
                 break
             store_u32(room + 4 * k, before)
             store_u32(room + 4 * (count + k), load_u32(room + 4 * (count + k - 1)))
             k -= 1
         store_u32(room + 4 * k, field_id)
         store_u32(room + 4 * (count + k), place)
-    stack[top, _IDS] = room
-    stack[top, _OFFSETS] = room + 4 * count
-    stack[top, _ID_WIDTH] = stack[top, _OFFSET_WIDTH] = 4
+    put(frame, FRAME.IDS, room)
+    put(frame, FRAME.OFFSETS, room + 4 * count)
+    put(frame, FRAME.ID_WIDTH, 4)
+    put(frame, FRAME.OFFSET_WIDTH, 4)
     return True
 
 
 @helper(inline=True)
-def _order_of_residual(ids: int, id_width: int, count: int, ranks: Int64s) -> int:
+def _order_of_residual(ids: int, id_width: int, count: int, names: _Names) -> int:
     """Return SORTED if fields are sorted and unique (required for merging), else UNSORTED or MALFORMED."""
     previous = -1
     for j in range(count):
         field_id = load_uint(ids + j * id_width, id_width)
-        if field_id >= len(ranks):
+        if field_id >= names.count:
             return MALFORMED
-        if ranks[field_id] <= previous:
+        if get(names.ranks, field_id) <= previous:
             return UNSORTED
-        previous = ranks[field_id]
+        previous = get(names.ranks, field_id)
     return SORTED
 
 
 @helper(inline=True)
-def _open_residual(
-    stack: Int64Table, top: int, begin: int, size: int, ranks: Int64s, scratch: _Scratch
-) -> tuple[bool, _Scratch]:
+def _open_residual(frame: int, begin: int, size: int, names: _Names, scratch: _Scratch) -> tuple[bool, _Scratch]:
     """Store the fields of a partial object in its frame, sorted in ``scratch`` if needed.
 
     Returns ``(ok, scratch)``.
@@ -182,165 +213,161 @@ def _open_residual(
         return False, scratch
     parts = container(begin, begin + size)
     count = parts.count
-    stack[top, _RESIDUAL] = count
-    stack[top, _IDS] = parts.ids
-    stack[top, _ID_WIDTH] = parts.id_width
-    stack[top, _OFFSETS] = parts.offsets
-    stack[top, _OFFSET_WIDTH] = parts.offset_width
-    stack[top, _VALUES] = parts.values
-    stack[top, _VALUES_END] = parts.values + parts.size
-    stack[top, _ROOM] = parts.size
-    order = _order_of_residual(parts.ids, parts.id_width, count, ranks)
+    put(frame, FRAME.RESIDUAL, count)
+    put(frame, FRAME.IDS, parts.ids)
+    put(frame, FRAME.ID_WIDTH, parts.id_width)
+    put(frame, FRAME.OFFSETS, parts.offsets)
+    put(frame, FRAME.OFFSET_WIDTH, parts.offset_width)
+    put(frame, FRAME.VALUES, parts.values)
+    put(frame, FRAME.VALUES_END, parts.values + parts.size)
+    put(frame, FRAME.ROOM, parts.size)
+    order = _order_of_residual(parts.ids, parts.id_width, count, names)
     if order != UNSORTED:
         return order == SORTED, scratch
-    ok = (
-        count <= _MOST_UNSORTED
-        and scratch.at + 8 * count <= scratch.end
-        and _sort_residual(stack, top, ranks, scratch.at)
-    )
+    ok = count <= _MOST_UNSORTED and scratch.at + 8 * count <= scratch.end and _sort_residual(frame, names, scratch.at)
     return ok, _Scratch(scratch.at + 8 * count, scratch.end)
 
 
 @helper(inline=True)
-def _put_untyped(place: _Place, shape: int, begin: int, size: int, nodes: Int64Table, n: int) -> tuple[bool, int]:
+def _put_untyped(place: _Place, shape: int, begin: int, size: int, nodes: int, n: int) -> tuple[bool, int]:
     """Write the node of an entry without typed value, whose value has ``size`` bytes; return ``(ok, n)``."""
     if size > 0:
         kind = value_kind(load_u8(begin))
         if (shape == OBJECT_NODE and kind == KIND.OBJECT) or (shape == ARRAY_NODE and kind == KIND.ARRAY):
             return False, n  # INVALID by the specification
-        put_node(nodes, n, RAW | (place.field << 16), begin, size)
+        _put_node(nodes, n, RAW | (place.field << 16), begin, size)
         return True, n + 1
     if place.required:
-        put_node(nodes, n, KIND.NULL | (place.field << 16), 0, 0)
+        _put_node(nodes, n, KIND.NULL | (place.field << 16), 0, 0)
         return True, n + 1
     return True, n  # a missing field
 
 
 @helper(inline=True)
-def _open(stack: Int64Table, depth: int, place: _Place, n: int, at: int, stop: int, count: int) -> None:
+def _open(frame: int, place: _Place, n: int, at: int, stop: int, count: int) -> None:
     """Push the frame of a container."""
-    stack[depth, _SCHEMA] = place.s
-    stack[depth, _AT] = at
-    stack[depth, _STOP] = stop
-    stack[depth, _NODE] = n
-    stack[depth, _COUNT] = count
+    put(frame, FRAME.SCHEMA, place.s)
+    put(frame, FRAME.AT, at)
+    put(frame, FRAME.STOP, stop)
+    put(frame, FRAME.NODE, n)
+    put(frame, FRAME.COUNT, count)
 
 
 @helper(inline=True)
 def _visit(
     place: _Place,
-    stack: Int64Table,
+    stack: int,
     depth: int,
-    nodes: Int64Table,
+    nodes: int,
     n: int,
     columns: _Columns,
-    ranks: Int64s,
+    names: _Names,
     scratch: _Scratch,
 ) -> tuple[bool, int, int, _Scratch]:
     """Turn an entry into a node or an open container, or skip a missing one; return ``(ok, depth, n, scratch)``."""
-    s, at, inputs = place.s, place.at, columns.inputs
-    shape = columns.nodes[s, S.KIND]
-    is_present = _is_set(inputs[s, INPUT.GROUP_VALID], at)
+    s, at, frame = place.s, place.at, stack + depth * _FRAME_BYTES
+    shape = get(_node_of(columns, s), S.KIND)
+    is_present = _is_set(get(_input_of(columns, s), INPUT.GROUP_VALID), at)
     begin = size = 0
-    if is_present and _is_set(inputs[s, INPUT.VALUE_VALID], at):
-        begin, size = _value_at(inputs, s, at)
+    if is_present and _is_set(get(_input_of(columns, s), INPUT.VALUE_VALID), at):
+        begin, size = _value_at(columns, s, at)
         if size < 0:
             return False, depth, n, scratch
-    if not (is_present and _is_set(inputs[s, INPUT.TYPED_VALID], at)):
+    if not (is_present and _is_set(get(_input_of(columns, s), INPUT.TYPED_VALID), at)):
         ok, after = _put_untyped(place, shape, begin, size, nodes, n)
         if ok and after == n:
-            stack[depth - 1, _COUNT] -= 1
+            put(frame - _FRAME_BYTES, FRAME.COUNT, get(frame - _FRAME_BYTES, FRAME.COUNT) - 1)
         return ok, depth, after, scratch
     if shape == OBJECT_NODE:
-        _open(stack, depth, place, n, at, s + 1, 0)
-        stack[depth, _RESIDUAL] = 0
+        _open(frame, place, n, at, s + 1, 0)
+        put(frame, FRAME.RESIDUAL, 0)
         ok = True
         if size > 0:
-            ok, scratch = _open_residual(stack, depth, begin, size, ranks, scratch)
-        nodes[n, 0] = KIND.OBJECT | (place.field << 16)
+            ok, scratch = _open_residual(frame, begin, size, names, scratch)
+        put(nodes + n * NODE_BYTES, NODE.TAG, KIND.OBJECT | (place.field << 16))
         return ok, depth + 1, n + 1, scratch
     if size > 0:
         return False, depth, n, scratch
     if shape == ARRAY_NODE:
-        first = load_u64(inputs[s, INPUT.TYPED_OFFSETS] + at * 8)
-        last = load_u64(inputs[s, INPUT.TYPED_OFFSETS] + at * 8 + 8)
-        _open(stack, depth, place, n, first, last, last - first)
-        nodes[n, 0] = KIND.ARRAY | (place.field << 16)
+        first = load_u64(get(_input_of(columns, s), INPUT.TYPED_OFFSETS) + at * 8)
+        last = load_u64(get(_input_of(columns, s), INPUT.TYPED_OFFSETS) + at * 8 + 8)
+        _open(frame, place, n, first, last, last - first)
+        put(nodes + n * NODE_BYTES, NODE.TAG, KIND.ARRAY | (place.field << 16))
         return True, depth + 1, n + 1, scratch
-    kind, a, b, scale = _slot(s, at, columns.nodes, inputs)
-    put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)
+    kind, a, b, scale = _slot(columns, s, at)
+    _put_node(nodes, n, kind | (scale << 8) | (place.field << 16), a, b)
     return kind != MALFORMED, depth, n + 1, scratch
 
 
 @helper(inline=True)
-def _next_element(stack: Int64Table, top: int) -> tuple[int, _Place]:
+def _next_element(frame: int) -> tuple[int, _Place]:
     """Return ``(step, place)`` of the array at the top."""
-    s, at = stack[top, _SCHEMA], stack[top, _AT]
-    if at == stack[top, _STOP]:
+    s, at = get(frame, FRAME.SCHEMA), get(frame, FRAME.AT)
+    if at == get(frame, FRAME.STOP):
         return _CLOSE, _Place(0, 0, 0, True)
-    stack[top, _AT] = at + 1
+    put(frame, FRAME.AT, at + 1)
     return _ENTER, _Place(s + 1, at, 0, True)
 
 
 @helper(inline=True)
-def _put_residual(stack: Int64Table, top: int, field_id: int, nodes: Int64Table, n: int) -> bool:
+def _put_residual(frame: int, field_id: int, nodes: int, n: int) -> bool:
     """Write the node of the next field of the residual; return False if it is malformed."""
-    begin = stack[top, _VALUES] + load_uint(stack[top, _OFFSETS], stack[top, _OFFSET_WIDTH])
-    size = value_size(begin, stack[top, _VALUES_END])
-    if size < 0 or size > stack[top, _ROOM]:
+    begin = get(frame, FRAME.VALUES) + load_uint(get(frame, FRAME.OFFSETS), get(frame, FRAME.OFFSET_WIDTH))
+    size = value_size(begin, get(frame, FRAME.VALUES_END))
+    if size < 0 or size > get(frame, FRAME.ROOM):
         return False
-    put_node(nodes, n, RAW | (field_id << 16), begin, size)
-    stack[top, _ROOM] -= size
-    stack[top, _COUNT] += 1
-    stack[top, _RESIDUAL] -= 1
-    stack[top, _IDS] += stack[top, _ID_WIDTH]
-    stack[top, _OFFSETS] += stack[top, _OFFSET_WIDTH]
+    _put_node(nodes, n, RAW | (field_id << 16), begin, size)
+    put(frame, FRAME.ROOM, get(frame, FRAME.ROOM) - size)
+    put(frame, FRAME.COUNT, get(frame, FRAME.COUNT) + 1)
+    put(frame, FRAME.RESIDUAL, get(frame, FRAME.RESIDUAL) - 1)
+    put(frame, FRAME.IDS, get(frame, FRAME.IDS) + get(frame, FRAME.ID_WIDTH))
+    put(frame, FRAME.OFFSETS, get(frame, FRAME.OFFSETS) + get(frame, FRAME.OFFSET_WIDTH))
     return True
 
 
 @helper(inline=True)
 def _next_field(
-    stack: Int64Table, top: int, nodes: Int64Table, n: int, columns: _Columns, fields: _Fields, ranks: Int64s
+    frame: int, nodes: int, n: int, columns: _Columns, fields: _Fields, names: _Names
 ) -> tuple[int, _Place, int]:
     """Return ``(step, place, n)`` of the object at the top.
 
     The next field is the first by name of its shredded fields and the fields of its residual.
     """
-    s, at, child = stack[top, _SCHEMA], stack[top, _AT], stack[top, _STOP]
-    inputs, nowhere = columns.inputs, _Place(0, 0, 0, False)
-    if child < columns.nodes[s, S.END] and fields.ids[child] < 0:
+    s, at, child = get(frame, FRAME.SCHEMA), get(frame, FRAME.AT), get(frame, FRAME.STOP)
+    nowhere = _Place(0, 0, 0, False)
+    if child < get(_node_of(columns, s), S.END) and get(fields.ids, child) < 0:
         # The metadata lacks the name, which is valid only if the field is missing too.
-        is_present = _is_set(inputs[child, INPUT.GROUP_VALID], at)
-        if is_present and (
-            _is_set(inputs[child, INPUT.VALUE_VALID], at) or _is_set(inputs[child, INPUT.TYPED_VALID], at)
+        buffers = _input_of(columns, child)
+        if _is_set(get(buffers, INPUT.GROUP_VALID), at) and (
+            _is_set(get(buffers, INPUT.VALUE_VALID), at) or _is_set(get(buffers, INPUT.TYPED_VALID), at)
         ):
             return _REFUSE, nowhere, n
-        stack[top, _STOP] = columns.nodes[child, S.END]
+        put(frame, FRAME.STOP, get(_node_of(columns, child), S.END))
         return _AGAIN, nowhere, n
-    has_child = child < columns.nodes[s, S.END]
-    if stack[top, _RESIDUAL] > 0:
-        field_id = load_uint(stack[top, _IDS], stack[top, _ID_WIDTH])
-        if not has_child or ranks[field_id] < fields.ranks[child]:
-            ok = _put_residual(stack, top, field_id, nodes, n)
+    has_child = child < get(_node_of(columns, s), S.END)
+    if get(frame, FRAME.RESIDUAL) > 0:
+        field_id = load_uint(get(frame, FRAME.IDS), get(frame, FRAME.ID_WIDTH))
+        if not has_child or get(names.ranks, field_id) < get(fields.ranks, child):
+            ok = _put_residual(frame, field_id, nodes, n)
             return _AGAIN if ok else _REFUSE, nowhere, n + 1
-        if ranks[field_id] == fields.ranks[child]:
+        if get(names.ranks, field_id) == get(fields.ranks, child):
             return _REFUSE, nowhere, n  # a shredded field in the residual
     elif not has_child:
         return _CLOSE, nowhere, n
-    stack[top, _STOP] = columns.nodes[child, S.END]
-    stack[top, _COUNT] += 1
-    return _ENTER, _Place(child, at, fields.ids[child], False), n
+    put(frame, FRAME.STOP, get(_node_of(columns, child), S.END))
+    put(frame, FRAME.COUNT, get(frame, FRAME.COUNT) + 1)
+    return _ENTER, _Place(child, at, get(fields.ids, child), False), n
 
 
 @helper(inline=True)
 def _assemble_row(
     row: int,
-    stack: Int64Table,
+    stack: int,
     nodes: Int64Table,
     n: int,
     columns: _Columns,
     fields: _Fields,
-    ranks: Int64s,
+    names: _Names,
     scratch: _Scratch,
 ) -> tuple[bool, Int64Table, int]:
     """Write the nodes of a row; return ``(ok, nodes, n)``."""
@@ -349,21 +376,23 @@ def _assemble_row(
     while True:
         if n + 2 > len(nodes):
             nodes = reserve_rows(nodes, n + 2)
+        base = address_in(nodes)
         if step == _ENTER:
-            ok, depth, n, scratch = _visit(place, stack, depth, nodes, n, columns, ranks, scratch)
+            ok, depth, n, scratch = _visit(place, stack, depth, base, n, columns, names, scratch)
             if not ok or depth == 0:
                 return ok, nodes, n
-        top = depth - 1
-        if columns.nodes[stack[top, _SCHEMA], S.KIND] == ARRAY_NODE:
-            step, place = _next_element(stack, top)
+        frame = stack + (depth - 1) * _FRAME_BYTES
+        if get(_node_of(columns, get(frame, FRAME.SCHEMA)), S.KIND) == ARRAY_NODE:
+            step, place = _next_element(frame)
         else:
-            step, place, n = _next_field(stack, top, nodes, n, columns, fields, ranks)
+            step, place, n = _next_field(frame, base, n, columns, fields, names)
         if step == _REFUSE:
             return False, nodes, n
         if step == _CLOSE:
-            nodes[stack[top, _NODE], 1] = stack[top, _COUNT]
-            nodes[stack[top, _NODE], 3] = n
-            depth = top
+            node = base + get(frame, FRAME.NODE) * NODE_BYTES
+            put(node, NODE.A, get(frame, FRAME.COUNT))
+            put(node, NODE.END, n)
+            depth -= 1
             if depth == 0:
                 return True, nodes, n
 
@@ -388,9 +417,10 @@ def assemble(
     count = len(rows.dictionary_of)
     nodes = pooled_table(memory, block, 4, max(64, 2 * count))
     ids, field_ranks = new_vector(memory, len(schema.nodes)), new_vector(memory, len(schema.nodes))
-    fields, columns = _Fields(ids, field_ranks), _Columns(schema.nodes, rows.inputs)
-    ranks = names.rank[:0]
-    stack = new_table(memory, max_depth + 2, 13)
+    fields = _Fields(address_in(ids), address_in(field_ranks))
+    columns = _Columns(address_in(schema.nodes), address_in(rows.inputs))
+    names_of_row = _Names(0, 0)
+    stack = allocate(memory, (max_depth + 2) * _FRAME_BYTES)
     unused = _Scratch(address_in(scratch), address_in(scratch) + len(scratch))
     current = -1
     n = 0
@@ -405,8 +435,8 @@ def assemble(
         if d != current:
             current = d
             resolve_names(schema, names, d, ids, field_ranks)
-            ranks = names.rank[names.starts[d] : names.starts[d + 1]]
-        ok, nodes, n = _assemble_row(row, stack, nodes, n, columns, fields, ranks, unused)
+            names_of_row = _Names(address_in(names.rank) + 8 * names.starts[d], names.starts[d + 1] - names.starts[d])
+        ok, nodes, n = _assemble_row(row, stack, nodes, n, columns, fields, names_of_row, unused)
         if not ok:
             refused[row] = 1
             n = row_start[row]

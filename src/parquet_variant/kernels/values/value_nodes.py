@@ -15,15 +15,39 @@ import pyarrow as pa
 
 from parquet_variant.kernels.arrow_buffers import filled_binary
 from parquet_variant.kernels.buffer_pool import acquire, release
-from parquet_variant.kernels.compiling import kernel
+from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.memory import copy, store_uint
+from parquet_variant.kernels.native_vectors import address_in
+from parquet_variant.kernels.records import get, put
 from parquet_variant.kernels.values.containers import array_size, begin_array, begin_object, object_size
 from parquet_variant.kernels.values.scalar_slots import scalar_size, write_scalar
 from parquet_variant.machine_code.signatures import Int64s, Int64Table
 
 # Kind of an encoded value that is copied unchanged: a = address, b = bytes.
 RAW = 30
+
+
+# Columns of a node, which is a record at an address.
+NODE = numbered("TAG A B END")
+NODE_BYTES = 8 * len(NODE)
+
+
+@helper
+def _measure_container(base: int, i: int, sizes: int) -> int:
+    """Return the encoded size of a container whose children are measured; see `measure_nodes`."""
+    node = base + i * NODE_BYTES
+    end, kid = get(node, NODE.END), i + 1
+    data = largest = 0
+    while kid < end:
+        data += get(sizes, kid)
+        child = base + kid * NODE_BYTES
+        largest = max(largest, get(child, NODE.TAG) >> 16)
+        kid = get(child, NODE.END)
+    put(node, NODE.B, largest << 32 | data)
+    if get(node, NODE.TAG) & 0xFF == KIND.OBJECT:
+        return object_size(get(node, NODE.A), largest, data)
+    return array_size(get(node, NODE.A), data)
 
 
 @kernel
@@ -34,68 +58,70 @@ def measure_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, row_sizes
     bytes of its values.
     """
     total = 0
+    base, size_of = address_in(nodes), address_in(sizes)
     for row in range(len(row_start) - 2, -1, -1):
         row_sizes[row] = 0
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
-            kind = nodes[i, 0] & 0xFF
+            node = base + i * NODE_BYTES
+            kind = get(node, NODE.TAG) & 0xFF
             if kind == RAW:
-                sizes[i] = nodes[i, 2]
-                continue
-            if kind < KIND.ARRAY:
-                sizes[i] = scalar_size(kind, nodes[i, 2])
-                continue
-            data = largest = 0
-            kid = i + 1
-            while kid < nodes[i, 3]:
-                data += sizes[kid]
-                largest = max(largest, nodes[kid, 0] >> 16)
-                kid = nodes[kid, 3]
-            nodes[i, 2] = largest << 32 | data
-            if kind == KIND.OBJECT:
-                sizes[i] = object_size(nodes[i, 1], largest, data)
+                size = get(node, NODE.B)
+            elif kind < KIND.ARRAY:
+                size = scalar_size(kind, get(node, NODE.B))
             else:
-                sizes[i] = array_size(nodes[i, 1], data)
+                size = _measure_container(base, i, size_of)
+            put(size_of, i, size)
         if row_start[row] < row_start[row + 1]:
             row_sizes[row] = sizes[row_start[row]]
             total += row_sizes[row]
     return total
 
 
+@helper
+def _write_container(base: int, i: int, sizes: int, places: int) -> None:
+    """Write the header of a container, and set the places of its children."""
+    node = base + i * NODE_BYTES
+    at, count, end = get(places, i), get(node, NODE.A), get(node, NODE.END)
+    largest, data = get(node, NODE.B) >> 32, get(node, NODE.B) & 0xFFFFFFFF
+    is_object = get(node, NODE.TAG) & 0xFF == KIND.OBJECT
+    ids = id_width = 0
+    if is_object:
+        ids, id_width, offsets, offset_width, values = begin_object(at, count, largest, data)
+    else:
+        offsets, offset_width, values = begin_array(at, count, data)
+    kid, begin = i + 1, values
+    while kid < end:
+        child = base + kid * NODE_BYTES
+        if is_object:
+            store_uint(ids, get(child, NODE.TAG) >> 16, id_width)
+            ids += id_width
+        store_uint(offsets, values - begin, offset_width)
+        offsets += offset_width
+        put(places, kid, values)
+        values += get(sizes, kid)
+        kid = get(child, NODE.END)
+    store_uint(offsets, values - begin, offset_width)
+
+
 @kernel
 def write_nodes(nodes: Int64Table, row_start: Int64s, sizes: Int64s, places: Int64s, target: int) -> None:
     """Write the values of all rows, as measured by `measure_nodes`, one after the other at ``target``."""
+    base, size_of, place_of = address_in(nodes), address_in(sizes), address_in(places)
     for row in range(len(row_start) - 1):
         if row_start[row] == row_start[row + 1]:
             continue
-        places[row_start[row]] = target
-        target += sizes[row_start[row]]
+        put(place_of, row_start[row], target)
+        target += get(size_of, row_start[row])
         for i in range(row_start[row], row_start[row + 1]):
-            kind = nodes[i, 0] & 0xFF
-            at = places[i]
+            node = base + i * NODE_BYTES
+            tag = get(node, NODE.TAG)
+            kind = tag & 0xFF
             if kind == RAW:
-                copy(at, nodes[i, 1], nodes[i, 2])
-                continue
-            if kind < KIND.ARRAY:
-                write_scalar(at, kind, nodes[i, 1], nodes[i, 2], (nodes[i, 0] >> 8) & 0xFF)
-                continue
-            largest, data = nodes[i, 2] >> 32, nodes[i, 2] & 0xFFFFFFFF
-            ids = id_width = 0
-            if kind == KIND.OBJECT:
-                ids, id_width, offsets, offset_width, values = begin_object(at, nodes[i, 1], largest, data)
+                copy(get(place_of, i), get(node, NODE.A), get(node, NODE.B))
+            elif kind < KIND.ARRAY:
+                write_scalar(get(place_of, i), kind, get(node, NODE.A), get(node, NODE.B), (tag >> 8) & 0xFF)
             else:
-                offsets, offset_width, values = begin_array(at, nodes[i, 1], data)
-            kid = i + 1
-            begin = values
-            while kid < nodes[i, 3]:
-                if kind == KIND.OBJECT:
-                    store_uint(ids, nodes[kid, 0] >> 16, id_width)
-                    ids += id_width
-                store_uint(offsets, values - begin, offset_width)
-                offsets += offset_width
-                places[kid] = values
-                values += sizes[kid]
-                kid = nodes[kid, 3]
-            store_uint(offsets, values - begin, offset_width)
+                _write_container(base, i, size_of, place_of)
 
 
 def value_array(

@@ -19,7 +19,6 @@ from parquet_variant.errors import KernelsError
 from parquet_variant.machine_code.functions import Helper, Intrinsic, Kernel
 from parquet_variant.machine_code.interpreting.registered_memory import (
     MEMORY,
-    OWNED_BLOCKS,
     BadAddress,
     start_checking,
 )
@@ -161,8 +160,6 @@ class Interpreter:
             assert len(results) == count
             for result in results:
                 words.put(result)
-            # Python takes over the blocks whose addresses a kernel returns.
-            OWNED_BLOCKS.difference_update(results)
             return 0
 
         return run

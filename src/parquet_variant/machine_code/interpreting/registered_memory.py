@@ -136,7 +136,7 @@ def reads_whole_blocks(name: str) -> None:
 
 MEMORY = RegisteredMemory()
 in_forked_child(MEMORY.unlock_child)
-# Addresses of the blocks that interpreted kernels have allocated and neither freed nor returned.
+# Addresses of the blocks that interpreted kernels have allocated and neither freed nor handed over to Python.
 OWNED_BLOCKS: set[int] = set()
 # Called with each object whose address is taken; replaced by `start_checking`.
 _registrars: list[Callable[[Any], None]] = []

@@ -1,0 +1,225 @@
+"""Typed columns that grow while a kernel fills them, so that values are walked once.
+
+Owns the memory of the columns: making room for entries and bytes, and cutting the buffers to their contents. Columns
+are consistent after every addition, so that a walk may end in the middle of a row. Leaves the walk to `shred`, and
+Arrow arrays to `columns`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from parquet_variant.kernels.compiling import helper, numbered
+from parquet_variant.kernels.kinds import KIND
+from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_u64
+from parquet_variant.kernels.ownership import Memory, allocate, disown, reallocate
+from parquet_variant.kernels.records import get, put
+from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, PRIMITIVE_NODE, S
+from parquet_variant.kernels.shredding.shred_tape import COUNTS
+from parquet_variant.kernels.values.scalar_slots import store_slot
+
+# Columns of the records of buffers, one record per schema node. First the addresses of the buffers in the order of
+# `shred_tape.BUFFERS`, 0 for missing buffers; VALUE_DATA and TYPED_DATA are the addresses of the next bytes. Then the
+# numbers of entries that have room and that are set, and the limits of the room for bytes.
+GROWN = numbered(
+    "VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CELLS TYPED_DATA "
+    "VALUE_ROOM TYPED_ROOM VALUE_COUNT TYPED_COUNT VALUE_BEGIN VALUE_END TYPED_BEGIN TYPED_END"
+)
+_BUFFER_COUNT = GROWN.TYPED_DATA + 1
+_FEWEST_ENTRIES, _FEWEST_BYTES = 64, 512
+_GROWN_BYTES, _NODE_BYTES, _COUNT_BYTES = 8 * len(GROWN), 8 * len(S), 8 * len(COUNTS)
+
+
+class GrowingColumns(NamedTuple):
+    """The columns of a storage; all except ``rows`` are addresses of tables.
+
+    The columns of the first level get room for all rows at once.
+    """
+
+    memory: Memory
+    nodes: int  # The nodes of the schema.
+    node_count: int
+    records: int  # The buffers of each schema node, `GROWN`.
+    entries: int  # The number of entries of each level; in the first level, of the rows so far.
+    rows: int
+
+
+@helper
+def node_of(columns: GrowingColumns, s: int) -> int:
+    """Return the address of a schema node."""
+    return columns.nodes + s * _NODE_BYTES
+
+
+@helper
+def _record_of(columns: GrowingColumns, s: int) -> int:
+    """Return the address of the buffers of a schema node."""
+    return columns.records + s * _GROWN_BYTES
+
+
+@helper
+def _clear(begin: int, end: int) -> None:
+    """Set bytes to zero."""
+    while begin + 8 <= end:
+        store_u64(begin, 0)
+        begin += 8
+    while begin < end:
+        store_u8(begin, 0)
+        begin += 1
+
+
+@helper
+def _resize(memory: Memory, record: int, buffer: int, used: int, size: int) -> None:
+    """Give a buffer room for some bytes; new bytes are zero."""
+    address = get(record, buffer)
+    address = reallocate(address, size) if address != 0 else allocate(memory, size)
+    put(record, buffer, address)
+    _clear(address + used, address + size)
+
+
+@helper
+def _resize_values(columns: GrowingColumns, s: int, room: int) -> None:
+    """Make room for some entries of a ``value`` column."""
+    record = _record_of(columns, s)
+    used = get(record, GROWN.VALUE_ROOM)
+    _resize(columns.memory, record, GROWN.VALUE_LENGTHS, used * 4, room * 4)
+    _resize(columns.memory, record, GROWN.VALUE_VALID, used, room)
+    put(record, GROWN.VALUE_ROOM, room)
+
+
+@helper
+def _slot_buffer(node: int) -> tuple[int, int]:
+    """Return the buffer of a schema node that has a slot per entry, and the bytes of a slot; an object has no slots."""
+    if get(node, S.KIND) == PRIMITIVE_NODE and get(node, S.WIDTH) > 0:
+        return GROWN.CELLS, get(node, S.WIDTH)
+    has_lengths = get(node, S.KIND) == PRIMITIVE_NODE or get(node, S.KIND) == ARRAY_NODE
+    return GROWN.LENGTHS, 4 if has_lengths else 0
+
+
+@helper
+def _resize_typed(columns: GrowingColumns, s: int, room: int) -> None:
+    """Make room for some entries of a ``typed_value`` column."""
+    record = _record_of(columns, s)
+    used = get(record, GROWN.TYPED_ROOM)
+    _resize(columns.memory, record, GROWN.TYPED_VALID, used, room)
+    buffer, width = _slot_buffer(node_of(columns, s))
+    if width > 0:
+        _resize(columns.memory, record, buffer, used * width, room * width)
+    put(record, GROWN.TYPED_ROOM, room)
+
+
+@helper
+def _larger_room(columns: GrowingColumns, s: int, room: int, at: int) -> int:
+    """Return the number of entries to make room for if entry ``at`` does not fit."""
+    if get(node_of(columns, s), S.LEVEL) == 0:
+        return columns.rows
+    return max(at + 1, 2 * room, _FEWEST_ENTRIES)
+
+
+@helper
+def _grow_bytes(columns: GrowingColumns, record: int, data: int, begin: int, size: int) -> None:
+    """Make room for ``size`` more bytes at the column ``data``; the limits are the columns ``begin`` and the next.
+
+    The room is enough for all rows, if they are like the rows so far, but at most eight times the earlier room, because
+    a first row may be far larger than the others.
+    """
+    address = get(record, begin)
+    used, room = get(record, data) - address, get(record, begin + 1) - address
+    expected = (used + size) * columns.rows // max(get(columns.entries, 0), 1)
+    room = max(used + size, 2 * room, min(expected + expected // 8, 8 * room), _FEWEST_BYTES)
+    address = reallocate(address, room) if address != 0 else allocate(columns.memory, room)
+    put(record, begin, address)
+    put(record, begin + 1, address + room)
+    put(record, data, address + used)
+
+
+@helper
+def put_value(columns: GrowingColumns, s: int, at: int, size: int) -> int:
+    """Add an entry to the ``value`` column of a schema node; return the address for its bytes."""
+    record = _record_of(columns, s)
+    if at >= get(record, GROWN.VALUE_ROOM):
+        _resize_values(columns, s, _larger_room(columns, s, get(record, GROWN.VALUE_ROOM), at))
+    if size > get(record, GROWN.VALUE_END) - get(record, GROWN.VALUE_DATA):
+        _grow_bytes(columns, record, GROWN.VALUE_DATA, GROWN.VALUE_BEGIN, size)
+    put(record, GROWN.VALUE_COUNT, get(record, GROWN.VALUE_COUNT) + 1)
+    store_u32(get(record, GROWN.VALUE_LENGTHS) + at * 4, size)
+    store_u8(get(record, GROWN.VALUE_VALID) + at, 1)
+    target = get(record, GROWN.VALUE_DATA)
+    put(record, GROWN.VALUE_DATA, target + size)
+    return target
+
+
+@helper
+def put_object(columns: GrowingColumns, s: int, at: int) -> None:
+    """Add an entry to the ``typed_value`` column of a schema node, whose slot, if it has one, is set by the caller."""
+    record = _record_of(columns, s)
+    if at >= get(record, GROWN.TYPED_ROOM):
+        _resize_typed(columns, s, _larger_room(columns, s, get(record, GROWN.TYPED_ROOM), at))
+    put(record, GROWN.TYPED_COUNT, get(record, GROWN.TYPED_COUNT) + 1)
+    store_u8(get(record, GROWN.TYPED_VALID) + at, 1)
+
+
+@helper
+def put_array(columns: GrowingColumns, s: int, at: int, count: int) -> None:
+    """Add an array of ``count`` elements."""
+    put_object(columns, s, at)
+    store_u32(get(_record_of(columns, s), GROWN.LENGTHS) + at * 4, count)
+
+
+@helper
+def put_bytes(columns: GrowingColumns, s: int, at: int, begin: int, size: int) -> None:
+    """Add a string or binary value."""
+    put_array(columns, s, at, size)
+    record = _record_of(columns, s)
+    if size > get(record, GROWN.TYPED_END) - get(record, GROWN.TYPED_DATA):
+        _grow_bytes(columns, record, GROWN.TYPED_DATA, GROWN.TYPED_BEGIN, size)
+    target = get(record, GROWN.TYPED_DATA)
+    copy(target, begin, size)
+    put(record, GROWN.TYPED_DATA, target + size)
+
+
+@helper
+def put_slot(columns: GrowingColumns, s: int, at: int, low: int, high: int) -> None:
+    """Add a value of a fixed width; a UUID is at the address ``low``."""
+    put_object(columns, s, at)
+    node = node_of(columns, s)
+    width = get(node, S.WIDTH)
+    target = get(_record_of(columns, s), GROWN.CELLS) + at * width
+    if get(node, S.CODE) == KIND.UUID:
+        copy(target, low, 16)
+    else:
+        store_slot(target, width, low, high)
+
+
+@helper
+def _cut_bytes(record: int, data: int, begin: int) -> int:
+    """Cut a buffer of bytes to its contents and return their number; the column ``data`` gets its address."""
+    size = get(record, data) - get(record, begin)
+    if size > 0:
+        put(record, begin, reallocate(get(record, begin), size))
+    put(record, data, get(record, begin))
+    return size
+
+
+@helper
+def finish(columns: GrowingColumns, counts: int) -> None:
+    """Cut all buffers to their contents, fill the counts, and export the buffers that `ColumnBuffers` needs."""
+    for s in range(columns.node_count):
+        record, count = _record_of(columns, s), counts + s * _COUNT_BYTES
+        entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
+        put(count, COUNTS.VALUE_COUNT, get(record, GROWN.VALUE_COUNT))
+        put(count, COUNTS.TYPED_COUNT, get(record, GROWN.TYPED_COUNT))
+        if get(record, GROWN.VALUE_COUNT) > 0:
+            _resize_values(columns, s, entries)
+        if get(record, GROWN.TYPED_COUNT) > 0:
+            _resize_typed(columns, s, entries)
+        put(count, COUNTS.VALUE_BYTES, _cut_bytes(record, GROWN.VALUE_DATA, GROWN.VALUE_BEGIN))
+        put(count, COUNTS.TYPED_BYTES, _cut_bytes(record, GROWN.TYPED_DATA, GROWN.TYPED_BEGIN))
+    for s in range(columns.node_count):
+        record = _record_of(columns, s)
+        entries = get(columns.entries, get(node_of(columns, s), S.LEVEL))
+        for buffer in range(_BUFFER_COUNT):
+            count = get(record, GROWN.VALUE_COUNT if buffer <= GROWN.VALUE_DATA else GROWN.TYPED_COUNT)
+            if count == 0 or (buffer == GROWN.TYPED_VALID and count == entries):
+                put(record, buffer, 0)  # freed with the other memory of the kernel
+            elif get(record, buffer) != 0:
+                disown(get(record, buffer))
