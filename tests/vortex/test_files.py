@@ -165,6 +165,28 @@ def test_variants_inside_of_other_columns(tmp_path, capsys, name, texts, plain):
     assert capsys.readouterr().out.splitlines() == texts
 
 
+@pytest.mark.parametrize("schema", [None, "a bigint"])
+def test_a_variant_inside_of_structs_is_rewritten_scanned_and_compared(tmp_path, schema):
+    variants = pv.parse_json(['{"a":1}', '{"a":"x"}', None, '{"a":4}'])
+    if schema:
+        variants = pv.shred_variant(variants, schema)
+    inner = pa.StructArray.from_arrays([variants.storage], fields=[variants.arrow_field.with_name("v")])
+    hidden = pa.array([False, False, False, True])
+    outer = pa.StructArray.from_arrays([inner, pa.array([1, 2, 3, 4])], names=["s", "n"], mask=hidden)
+    parquet, file = tmp_path / "t.parquet", tmp_path / "t.vortex"
+    pv.parquet.write_table(pa.table({"o": outer, "id": pa.array(range(4))}), parquet)
+    pv.vortex.rewrite(parquet, file)
+    pv.vortex.rewrite(file, tmp_path / "back.parquet")
+    for place, scan in ((file, pv.vortex.scan), (tmp_path / "back.parquet", pv.parquet.scan)):
+        rows = scan(place, {"a": "$.a:string", "id": "id", "v": "$"}, column="o.s.v").to_table()
+        assert rows["a"].to_pylist() == ["1", "x", None, None]
+        assert pv.VariantArray.from_arrow(rows, "v").to_pylist() == [{"a": 1}, {"a": "x"}, None, None]
+        assert scan(place, {"id": "id", "a": "$.a:int"}, "a = 1", column="o.s.v").to_table()["id"].to_pylist() == [0]
+    assert pv.diff(parquet, file, column="o.s.v").is_equal
+    with pytest.raises(VariantFileError, match=r"'o\.v' is not a Variant column"):
+        pv.vortex.scan(file, {"a": "$.a"}, column="o.v")
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -7,7 +7,7 @@ backtrace, and open files, whose rows are read in blocks that the library can co
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import without_views
+from parquet_variant.array.capsules import is_storage, without_views
 from parquet_variant.array.parts import empty_table
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.errors import VariantError, VariantFileError
@@ -122,6 +122,12 @@ class OpenVortexFile:
         """Names of the columns of JSON text: those of the type ``vortex.json``, which is ``arrow.json`` in Arrow."""
         return [field.name for field in self.schema if is_json_type(field.type)]
 
+    @cached_property
+    def nested_variants(self) -> dict[str, tuple[str, ...]]:
+        """Names of the struct and its fields, for each Variant inside of structs by its dotted name."""
+        others = [field for field in self.schema if field.name not in self.layouts]
+        return {".".join(place): place for place in _variants_below(others)}
+
     @property
     def is_checked(self) -> bool:
         """True if the bytes that are read are compared with checksums."""
@@ -199,6 +205,14 @@ class OpenVortexFile:
         if not batches:
             return empty_table(pa.schema([self.schema.field(name) for name in names]))
         return pa.Table.from_batches(batches)
+
+
+def _variants_below(fields: Iterable[pa.Field]) -> Iterator[tuple[str, ...]]:
+    for child in fields:
+        if is_storage(child.type):
+            yield (child.name,)
+        elif pa.types.is_struct(child.type):
+            yield from ((child.name, *place) for place in _variants_below(child.type))
 
 
 _FILES: FooterCache[OpenVortexFile] = FooterCache(16)

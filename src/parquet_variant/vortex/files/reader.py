@@ -209,7 +209,12 @@ def _tagged_inside(field: pa.Field) -> pa.Field:
 
 
 def choose_path_column(file: OpenVortexFile, column: str | None) -> str:
-    """Return the name of the column whose paths are read: a Variant, or JSON text if it is named or the only choice."""
+    """Return the name of the column whose paths are read.
+
+    It is a Variant, which may be inside of structs (``s.v``), or JSON text if it is named or the only choice.
+    """
+    if column is not None and column in file.nested_variants and column not in file.schema.names:
+        return column
     has_choice = column is not None or not file.layouts
     return choose_variant(file, column, json=has_choice and bool(file.json_columns))
 

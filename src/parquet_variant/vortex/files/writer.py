@@ -247,16 +247,17 @@ def _storable(array: pa.Array) -> pa.Array:
 
 
 def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
-    """Return a type that the library accepts: no dictionaries in nested Variants, and structs for Variants in lists.
+    """Return a type that the library accepts.
 
-    vortex-data 0.90 cannot write Variants in structs either.
+    Nested Variants have no dictionaries. They are structs in lists, if they are shredded, and with vortex-data 0.90.
     """
     as_structs = as_structs or not pa.types.is_struct(kind) or vortex().__version__.startswith("0.90.")
 
     def storable(child: pa.Field) -> pa.Field:
         if not is_named(child):
             return child.with_type(_storable_type(child.type, as_structs))
-        return pa.field(child.name, plain_form(child.type), child.nullable, None if as_structs else child.metadata)
+        is_struct = as_structs or child.type.get_field_index("typed_value") >= 0
+        return pa.field(child.name, plain_form(child.type), child.nullable, None if is_struct else child.metadata)
 
     return with_fields(kind, storable)
 

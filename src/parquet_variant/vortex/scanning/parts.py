@@ -122,6 +122,29 @@ class JsonPart:
 
 
 @dataclass(frozen=True, slots=True)
+class NestedPart:
+    """A Variant inside of structs, read with all fields: vortex-data 0.93 crashes if it reads the Variant alone."""
+
+    levels: ClassVar[tuple[str, ...]] = ()
+    is_whole: ClassVar[bool] = True
+    place: tuple[str, ...]
+
+    def expression(self, column: str | None) -> Any:
+        """Implement `Part`."""
+        return vortex().expr.column(self.place[0])
+
+    def column(self, array: pa.Array) -> pa.StructArray:
+        """Implement `Part`."""
+        for name in self.place[1:]:
+            array = columns_of(array)[name]
+        return import_variant(array)[0] if len(array) else array
+
+    def path_within(self, path: VariantPath) -> VariantPath:
+        """Implement `Part`."""
+        return path
+
+
+@dataclass(frozen=True, slots=True)
 class _GroupPart:
     """A nested group, reached through the column that the encoding has for the fields of an object."""
 

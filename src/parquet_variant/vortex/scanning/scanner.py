@@ -34,7 +34,7 @@ from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.logical.encodings import element_of
 from parquet_variant.vortex.logical.json_columns import json_errors
 from parquet_variant.vortex.logical.range_statistics import RangeStatistics
-from parquet_variant.vortex.scanning.parts import JsonPart, Part, TypedPart, part_of
+from parquet_variant.vortex.scanning.parts import JsonPart, NestedPart, Part, TypedPart, part_of
 from parquet_variant.vortex.scanning.pushdown import pushed_filter
 
 _EMPTY_NOTE = ColumnNote()
@@ -93,12 +93,8 @@ class VortexScan(PlannedQuery):
 
     @property
     def kind(self) -> pa.StructType | None:
-        """The storage type of the Variant column in the file; None for a column of JSON text."""
-        return None if self.column is None or self._is_json else self.file.schema.field(self.column).type
-
-    @property
-    def _is_json(self) -> bool:
-        return self.column in self.file.json_columns
+        """The storage type of the Variant column in the file; None for JSON text, and for a Variant in a struct."""
+        return self.file.schema.field(self.column).type if self.column in self.file.layouts else None
 
     @cached_property
     def parts(self) -> dict[str, Part | str]:
@@ -115,7 +111,8 @@ class VortexScan(PlannedQuery):
             assert selected.column is not None
             return selected.column
         if self.kind is None:
-            return JsonPart()
+            place = self.file.nested_variants.get(str(self.column))
+            return JsonPart() if place is None else NestedPart(place)
         node = None if self.note.schema is None else self.note.schema.get(selected.path)
         # For a Variant result the typed column is not enough: its null may be Variant null, a missing field or an
         # absent row.
@@ -275,7 +272,8 @@ def scan(
     where
         A filter: text such as ``"mag > 5 and place like 'x%'"``; tuples such as ``[("mag", ">", 5)]``; or a predicate.
     column
-        The Variant column, if there are several; or a column of the type ``vortex.json``, whose texts are parsed.
+        The Variant column, if there are several. It may be inside of structs (``s.v``), or a column of the type
+        ``vortex.json``, whose texts are parsed.
     pushdown
         If true, the filter may skip rows before they are read.
     cast
