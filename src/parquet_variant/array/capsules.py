@@ -284,17 +284,19 @@ def named_variants(fields: Iterable[pa.Field]) -> list[str]:
     Variant.
     """
     fields = list(fields)
-    names = [field.name for field in fields if is_named(field)]
+    names = [field.name for field in fields if is_variant_field(field)]
     return names or [field.name for field in fields if is_storage(field.type)]
 
 
-def is_named(field: pa.Field) -> bool:
+def is_variant_field(field: pa.Field) -> bool:
     """Return whether a field is marked as a Variant, by the Arrow extension or as Spark marks its Variants.
 
-    Spark's mark is ``{"variant": "true"}`` in the metadata of the child ``metadata``.
+    The extension's name is in the metadata of the field, or its type is the registered extension type, which writers
+    must unwrap, because pyarrow's Parquet writer crashes on it. Spark's mark is ``{"variant": "true"}`` in the metadata
+    of the child ``metadata``.
 
     >>> marked = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
-    >>> is_named(pa.field("v", pa.struct([pa.field("value", pa.binary()), marked])))
+    >>> is_variant_field(pa.field("v", pa.struct([pa.field("value", pa.binary()), marked])))
     True
     """
     name = (field.metadata or {}).get(_NAME_KEY, b"").decode("utf-8", "replace")

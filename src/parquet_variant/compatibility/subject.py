@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from parquet_variant import delta, iceberg, parquet, vortex
-from parquet_variant.array.capsules import is_named
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.filesystems import has_delta_log, has_iceberg_metadata
 from parquet_variant.parquet.format.files import locate
@@ -95,7 +95,7 @@ def _copied(files: list[Path], folder: Path) -> list[str]:
 
 
 def _subject(kind: Kind, paths: list[str], rows: pa.Table) -> Subject:
-    variants = tuple(field.name for field in rows.schema if is_named(field))
+    variants = tuple(field.name for field in rows.schema if is_variant_field(field))
     if not variants:
         raise VariantFileError(
             f"{paths[0]} has no Variant column: compat compares the Variant columns of a file", reason="not-a-variant",

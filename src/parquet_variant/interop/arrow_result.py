@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_named
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.lazy_names import optional_libraries
 
@@ -34,7 +34,7 @@ class ArrowResult(ABC):
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame; Variant columns have the dtype ``variant``."""
         table = self.to_arrow()
-        variants = [field.name for field in table.schema if is_named(field)]
+        variants = [field.name for field in table.schema if is_variant_field(field)]
         with optional_libraries("to_pandas"):
             frame = table.drop_columns(variants).to_pandas()
         for number, name in enumerate(table.column_names):
@@ -46,7 +46,9 @@ class ArrowResult(ABC):
         """Return the rows as dicts; Variants are Python objects."""
         table = self.to_arrow()
         columns = [
-            VariantArray.from_arrow(table, field.name).to_pylist() if is_named(field) else table[field.name].to_pylist()
+            VariantArray.from_arrow(table, field.name).to_pylist()
+            if is_variant_field(field)
+            else table[field.name].to_pylist()
             for field in table.schema
         ]
         return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -15,8 +15,8 @@ import pyarrow as pa
 from parquet_variant.array.capsules import (
     EXTENSION_METADATA,
     is_marked_by_spark,
-    is_named,
     is_storage,
+    is_variant_field,
     with_extension,
     with_metadata,
 )
@@ -117,7 +117,7 @@ def _with_names(table: pa.Table) -> pa.Table:
     for number, field in enumerate(table.schema):
         at = field.type.get_field_index("metadata") if pa.types.is_struct(field.type) else -1
         is_exported = at >= 0 and field.type[at].type == pa.dictionary(pa.int32(), pa.binary())
-        if is_exported and is_storage(field.type) and not is_named(field):
+        if is_exported and is_storage(field.type) and not is_variant_field(field):
             named = field.with_metadata({**(field.metadata or {}), **EXTENSION_METADATA})
             table = table.set_column(number, named, table.column(number))
     return table
@@ -132,7 +132,7 @@ def _without_encodings(table: pa.Table) -> pa.Table:
         if kind == field.type:
             table = table if column is stored else table.set_column(number, field, column)
             continue
-        if is_named(field):
+        if is_variant_field(field):
             column = variant_table({field.name: VariantArray.from_arrow(column)}).column(0)
         else:
             column = chunks_in_form(column, kind)
@@ -142,7 +142,7 @@ def _without_encodings(table: pa.Table) -> pa.Table:
 
 def _of_stream(table: pa.Table) -> pa.Table:
     """Return a table that another library made, with metadata in the null rows of its Variants."""
-    named = {field.name for field in table.schema if is_named(field)}
+    named = {field.name for field in table.schema if is_variant_field(field)}
     return variant_table(
         {
             name: VariantArray.from_arrow(column) if name in named else column

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_named, named_variants
+from parquet_variant.array.capsules import is_variant_field, named_variants
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import VariantError, VariantFileError
@@ -413,10 +413,9 @@ def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
 
 
 def _scanned_table(plan: Any, name: str) -> BoundTable:
-    from parquet_variant.parquet.writing.nested import is_tagged
 
-    variants = [field.name for field in plan.schema if is_tagged(field)]
-    ordinary = {field.name: field.type for field in plan.schema if not is_tagged(field)}
+    variants = [field.name for field in plan.schema if is_variant_field(field)]
+    ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
     return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))
 
 
@@ -476,7 +475,7 @@ def _arrow_table(table: pa.Table, name: str) -> BoundTable:
     def scan(needed: Mapping[str, NeededColumn], _: Predicate | None, options: ScanOptions) -> Batches:
         return ArrowScan(table, dict(needed), options)
 
-    variants = named_variants(field for field in table.schema if is_named(field) or _has_metadata(field.type))
+    variants = named_variants(field for field in table.schema if is_variant_field(field) or _has_metadata(field.type))
     ordinary = {field.name: field.type for field in table.schema if field.name not in variants}
     columns = TableColumns(variants, ordinary)
     return BoundTable(name, columns, tuple(table.column_names), scan, skips=False, values=ValuesInMemory(table))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import TableError
 from parquet_variant.functions.variant_get import try_variant_get
@@ -24,7 +25,7 @@ from parquet_variant.query.duckdb_engine import run_sql
 from parquet_variant.query.selection import Selected
 from parquet_variant.query.sql_dialect import parse_sql
 from parquet_variant.query.sql_expression import NeededColumn, SqlExpression, TableColumns, read_expression
-from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, is_variant_field, reachable_variants
+from parquet_variant.tables.schema import VARIANT, StructType, arrow_type, reachable_variants
 
 
 def columns_of_table(schema: StructType) -> TableColumns:

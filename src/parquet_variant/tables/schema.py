@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_named
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import TableError
 from parquet_variant.schema.storage_shape import is_list
@@ -135,11 +135,6 @@ def arrow_schema(schema: StructType, *, physical: bool = False) -> pa.Schema:
     ['n']
     """
     return pa.schema([_arrow_field(f, physical) for f in schema.fields])
-
-
-def is_variant_field(item: pa.Field) -> bool:
-    """Return whether an Arrow field is marked as a Variant."""
-    return is_named(item)
 
 
 def from_arrow_schema(schema: pa.Schema) -> StructType:

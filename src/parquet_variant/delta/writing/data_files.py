@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.delta.log.snapshot import Snapshot
@@ -33,7 +34,7 @@ from parquet_variant.tables.columns import stored_schema
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, leaf_columns
 from parquet_variant.tables.partitions import partition_directory, split_by_partition
 from parquet_variant.tables.rules import Rules
-from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type, is_variant_field
+from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_type
 from parquet_variant.tables.write_plan import DEFAULT_FILE_BYTES, TableWritePlan
 
 _CODEC = "delta.parquet.compression.codec"

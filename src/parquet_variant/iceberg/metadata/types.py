@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA, is_named
+from parquet_variant.array.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
 from parquet_variant.errors import IcebergError
 from parquet_variant.parquet.pages.file_schema import FIELD_ID
@@ -344,7 +344,7 @@ def type_of_arrow(kind: pa.DataType, ids: Iterator[int], name: str) -> IcebergTy
 def field_of_arrow(f: pa.Field, number: int, ids: Iterator[int], place: str = "") -> NestedField:
     """Return an Arrow field as an Iceberg field of an id; see `type_of_arrow`."""
     name = f"{place}.{f.name}" if place else f.name
-    kind = VARIANT if is_named(f) else type_of_arrow(f.type, ids, name)
+    kind = VARIANT if is_variant_field(f) else type_of_arrow(f.type, ids, name)
     return NestedField(number, f.name, kind, required=not f.nullable and kind != UNKNOWN)
 
 

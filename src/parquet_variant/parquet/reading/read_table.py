@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
@@ -19,7 +20,7 @@ from parquet_variant.errors import SchemaError
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants, top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
-from parquet_variant.parquet.writing.nested import is_tagged, map_variants, tagged
+from parquet_variant.parquet.writing.nested import map_variants, tagged
 
 
 def read_table(
@@ -183,7 +184,7 @@ def _concatenated(tables: list[pa.Table]) -> pa.Table:
     parts = []
     for name in names:
         columns = [table.column(name) for table in tables]
-        if len({column.type for column in columns}) > 1 and is_tagged(tables[0].schema.field(name)):
+        if len({column.type for column in columns}) > 1 and is_variant_field(tables[0].schema.field(name)):
             columns = [pa.chunked_array([VariantArray(column).to_unshredded().storage]) for column in columns]
         parts.append(columns)
     fields = [

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, TypedDict, TypeVar, Unpack, get_args
 import pyarrow as pa
 from pyarrow import fs
 
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.choices import Errors
 from parquet_variant.errors import VariantError, check_choice
 from parquet_variant.io.parallel import in_order, thread_count
@@ -30,7 +31,6 @@ from parquet_variant.parquet.scanning.path_facts import keys_of_files
 from parquet_variant.parquet.scanning.path_statistics import constant_statistics
 from parquet_variant.parquet.scanning.scan_plan import FilePlan, GroupPlan, ScanTask, plan_file, tasks_of_groups
 from parquet_variant.parquet.scanning.scan_report import ScanReport
-from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.query.predicate import Predicate, columns_of, evaluate
 from parquet_variant.query.prune import UNKNOWN, PruningStatistics, may_match
 from parquet_variant.query.question import PlannedQuery, Question, short_description
@@ -422,7 +422,7 @@ def with_types(source: ParquetSource, selection: tuple[Selected, ...]) -> tuple[
             elif item.path is None:
                 top_column(file.schema, name, file.name, partition)
                 field = plain_field(arrow.field(name), file)
-                item = replace(item, type=None if is_tagged(field) else field.type)
+                item = replace(item, type=None if is_variant_field(field) else field.type)
             typed.append(item)
     return tuple(typed)
 

@@ -10,20 +10,12 @@ from collections.abc import Callable, Set
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import EXTENSION_METADATA, is_named
+from parquet_variant.array.capsules import EXTENSION_METADATA, is_variant_field
 from parquet_variant.encoding.cast.forms import with_fields
 
 # The schema path of a Variant in a file, including list and map levels.
 Place = tuple[str, ...]
 Convert = Callable[[pa.StructArray, Place], pa.StructArray]
-
-
-def is_tagged(field: pa.Field) -> bool:
-    """Return whether an Arrow field has the extension name, in its metadata or as a registered extension type.
-
-    The registered type must be unwrapped, because pyarrow's Parquet writer crashes on it.
-    """
-    return is_named(field)
 
 
 def tagged(field: pa.Field, kind: pa.DataType) -> pa.Field:
@@ -65,8 +57,8 @@ def _children(field: pa.Field, place: Place) -> list[tuple[pa.Field, Place]]:
 
 def _is_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:
     if isinstance(field.type, pa.BaseExtensionType):
-        return is_tagged(field)  # even if it is not a struct: that is an error, which pyarrow would crash on
-    return bool(pa.types.is_struct(field.type)) and (is_tagged(field) or place in named)
+        return is_variant_field(field)  # even if it is not a struct: that is an error, which pyarrow would crash on
+    return bool(pa.types.is_struct(field.type)) and (is_variant_field(field) or place in named)
 
 
 def _contains_variant(field: pa.Field, place: Place, named: Set[Place]) -> bool:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant import arrow_compute as pc
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import FileMode
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
@@ -45,7 +46,6 @@ from parquet_variant.parquet.writing.arrow_leaves import (
 )
 from parquet_variant.parquet.writing.conform import conform_table
 from parquet_variant.parquet.writing.encodings import ColumnEncodings, choose_encodings
-from parquet_variant.parquet.writing.nested import is_tagged
 from parquet_variant.parquet.writing.options import FileKeywords, WriterOptions
 from parquet_variant.parquet.writing.pyarrow_file import PyarrowFileWriter
 from parquet_variant.query.selection import Selected, read_selection
@@ -449,7 +449,7 @@ def _keys(table: pa.Table, selected: Selected) -> list[pa.Array]:
                 reason="bad-option",
             )
         return [chunks_in_form(column, plain_form(column.type))]
-    top = [field.name for field in table.schema if is_tagged(field)]
+    top = [field.name for field in table.schema if is_variant_field(field)]
     if len(top) != 1:
         raise VariantFileError(
             f"cannot sort by {selected.path}: {len(top)} top-level columns are Variants, not one",

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_named
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.parts import empty_table, one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
@@ -319,7 +319,7 @@ def vortex_columns(
     opened = None if isinstance(file, ParquetSource) else open_file(file)
     columns = {}
     for field, column in zip(table.schema, table.columns, strict=True):
-        values: Any = VariantArray.from_arrow(column) if is_named(field) else one_chunk(column)
+        values: Any = VariantArray.from_arrow(column) if is_variant_field(field) else one_chunk(column)
         layout = None if opened is None else opened.layouts.get(field.name)
         if opened is not None and layout is not None and opened.notes.get(field.name, ColumnNote()).is_json:
             values = JsonColumn(values, original_texts(opened, field.name))

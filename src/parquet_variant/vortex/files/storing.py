@@ -22,7 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
-from parquet_variant.array.capsules import EXTENSION_METADATA, import_variant, is_named, is_storage, plain_metadata
+from parquet_variant.array.capsules import (
+    EXTENSION_METADATA,
+    import_variant,
+    is_storage,
+    is_variant_field,
+    plain_metadata,
+)
 from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.chunked_array import variant_table as table_of_columns
 from parquet_variant.array.parts import columns_of, stored_columns, with_columns
@@ -55,7 +61,7 @@ _ROOT = "vortex-data can type only fields"
 
 def layout_of(field: pa.Field) -> StoredLayout | None:
     """Return the layout of a file's column; None if the column is not a Variant."""
-    if is_named(field):
+    if is_variant_field(field):
         return "variant"
     if is_storage(field.type):
         return "struct"

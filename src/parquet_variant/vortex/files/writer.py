@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.array.capsules import is_named
+from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.chunked_array import ChunkedVariantArray
 from parquet_variant.array.field_names import with_field_names
 from parquet_variant.array.variant_array import VariantArray
@@ -201,7 +201,7 @@ def _columns(data: Any, column: str) -> dict[str, VortexColumn]:
     else:
         table = table_of(data)
         for schema_field, array in zip(table.schema, table.columns, strict=True):
-            values = VariantArray.from_arrow(array) if is_named(schema_field) else array
+            values = VariantArray.from_arrow(array) if is_variant_field(schema_field) else array
             columns[schema_field.name] = VortexColumn(_values(values), nullable=schema_field.nullable)
     lengths = {name: len(item.values) for name, item in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -254,7 +254,7 @@ def _storable_type(kind: pa.DataType, as_structs: bool = False) -> pa.DataType:
     as_structs = as_structs or not pa.types.is_struct(kind) or vortex().__version__.startswith("0.90.")
 
     def storable(child: pa.Field) -> pa.Field:
-        if not is_named(child):
+        if not is_variant_field(child):
             return child.with_type(_storable_type(child.type, as_structs))
         is_struct = as_structs or child.type.get_field_index("typed_value") >= 0
         return pa.field(child.name, plain_form(child.type), child.nullable, None if is_struct else child.metadata)
