@@ -54,9 +54,9 @@ def _rewrite_extreme(values: ValueRewriter, node: exp.Expr, name: str) -> tuple[
         return None
     number: Any = node.args.get("count")
     arguments = [value, key_of(values, value), *([] if number is None else [number])]
-    return exp.Anonymous(this=_EXTREMES[name], expressions=arguments), (
-        VARIANT_STORAGE if number is None else pa.list_(VARIANT_STORAGE)
-    )
+    extreme = exp.Anonymous(this=_EXTREMES[name], expressions=arguments)
+    extreme.meta["written"] = node
+    return extreme, VARIANT_STORAGE if number is None else pa.list_(VARIANT_STORAGE)
 
 
 def _rewrite_ordered_set(values: ValueRewriter, node: exp.WithinGroup) -> tuple[exp.Expr, Kind] | None:

@@ -20,6 +20,11 @@ from parquet_variant.sql_query.kinds import Kind
 from parquet_variant.sql_query.rewriting.conversions import field_type, is_number, type_of_literal, type_or_none
 from parquet_variant.sql_query.rewriting.scopes import ResolvedColumn, Scope, StoredPath, TableUse
 
+# Functions that return a value of their first argument.
+FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
+FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
+OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+
 
 class PathTypes(ABC):
     """The part of an `ExpressionRewriter` that knows types."""
@@ -53,29 +58,48 @@ class PathTypes(ABC):
         `getters`: whether ``variant_get`` without a type is such a path, too.
         `nulls`: whether values may also be Variant null, which become NULL.
         """
+        node = node.meta.get("written", node)  # the path that a column took the place of
         while isinstance(node, exp.Paren):
             node = node.this
         found = self._place_of_path(node, getters)
         if found is None:
-            return self._typed_output(node) if nulls else None
+            return (self._typed_output(node) or self._typed_choice(node)) if nulls else None
         term, hit, place = found
         common = place.common_type(nulls=nulls)
         if common is None:
             return None
         if hit.relation.use is not None:
-            return self.table_column(hit, hit.relation.use, replace(term, type=common, cast=True))
-        typed = self.get(self.expression(term.column)[0].copy(), replace(term, type=common, cast=True))
-        typed.meta["type"] = common
+            typed = self.table_column(hit, hit.relation.use, replace(term, type=common, cast=True))
+        else:
+            typed = self.get(self.expression(term.column)[0].copy(), replace(term, type=common, cast=True))
+        typed.meta.update(type=common, written=node)
         return typed
 
     def common_type(self, node: exp.Expr) -> pa.DataType | None:
         """Return the type of all values of a Variant: a path, an output of a subquery, or the extremes of one."""
-        if isinstance(node, (exp.Min, exp.Max, exp.Paren)):
-            return self.common_type(node.this)
+        node = node.meta.get("written", node)
+        if (chosen := _chosen_argument(node)) is not None:
+            return self.common_type(chosen)
         if (found := self._place_of_path(node, False)) is not None:
             return found[2].common_type()
         hit_of_output = self._output_of_subquery(node)
         return None if hit_of_output is None else hit_of_output.column.only_type
+
+    def _typed_choice(self, node: exp.Expr) -> exp.Expr | None:
+        """Return an aggregate or window that returns one value of its argument as the type of all these values."""
+        chosen = _chosen_argument(node) if self.engine == "duckdb" else None
+        inner = None if chosen is None else self.typed(chosen)
+        if inner is None:
+            return None
+        typed = type(node)() if isinstance(node, (exp.Min, exp.Max)) else self.expression(node)[0].copy()
+        if not isinstance(typed, exp.Anonymous):
+            typed.set("this", inner)
+        elif isinstance(typed.expressions[0], exp.Order):
+            typed.expressions[0].set("this", inner)
+        else:
+            typed.expressions[0].replace(inner)
+        typed.meta["type"] = self.static_type(inner)
+        return typed
 
     def _output_of_subquery(self, node: exp.Expr) -> ResolvedColumn | None:
         """Return the output of a subquery that a name refers to, if it is a Variant."""
@@ -166,3 +190,15 @@ class PathTypes(ABC):
 def is_getter(node: exp.Expr) -> bool:
     """Return whether an expression is `variant_get` or `try_variant_get`."""
     return isinstance(node, exp.Anonymous) and str(node.this).lower() in ("variant_get", "try_variant_get")
+
+
+def _chosen_argument(node: exp.Expr) -> exp.Expr | None:
+    """Return the argument of which an expression returns one value; None for other expressions."""
+    if isinstance(node, (exp.Min, exp.Max, exp.ArgMin, exp.ArgMax)):
+        return None if node.args.get("count") else node.this
+    if isinstance(node, (*OF_FIRST_PART, exp.Paren)):
+        return node.this
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() in FIRST_ONLY and node.expressions:
+        first = node.expressions[0]
+        return first.this if isinstance(first, exp.Order) else first
+    return None

@@ -30,7 +30,7 @@ from parquet_variant.sql_query.rewriting.conversions import (
 from parquet_variant.sql_query.rewriting.mixed_values import in_one_form
 from parquet_variant.sql_query.rewriting.nested import NOT_NESTED, nested_kind, taken_from
 from parquet_variant.sql_query.rewriting.nested_casts import as_text, cast_inside
-from parquet_variant.sql_query.rewriting.path_types import PathTypes, is_getter
+from parquet_variant.sql_query.rewriting.path_types import FIRST_ONLY, OF_FIRST_PART, PathTypes, is_getter
 from parquet_variant.sql_query.rewriting.protocols import Convert, QueryRewriter
 from parquet_variant.sql_query.rewriting.scopes import (
     OutputColumn,
@@ -44,11 +44,7 @@ from parquet_variant.sql_query.rewriting.scopes import (
 from parquet_variant.sql_query.rewriting.syntax import select_rows_alone
 
 USE = "table_use"
-# Functions that return their first argument, and those that return any of their arguments.
-_FIRST_ONLY = {"any_value", "arbitrary", "first", "last", "first_value", "last_value", "nth_value", "lag", "lead"}
-_FIRST_ONLY |= {"arg_min", "arg_max", "min_by", "max_by", "argmin", "argmax"}
-_HAND_ON = _FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}
-_OF_FIRST_PART = (exp.Window, exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+_HAND_ON = FIRST_ONLY | {"coalesce", "ifnull", "nvl", "if", "iff"}  # return any of their arguments
 _NO_ELEMENTS = exp.Array(expressions=[])
 # Functions of Spark that take Variants; `to_json` also takes values with Variants inside.
 _SPARK_FUNCTIONS = frozenset(["to_json", "is_variant_null", "schema_of_variant", "schema_of_variant_agg"])
@@ -203,11 +199,11 @@ class ExpressionRewriter(PathTypes):
             return node, self.alike(node, [node.args["true"], node.args.get("false")], mixes=True)
         if name in _HAND_ON:
             first = 1 if name in ("if", "iff") else 0
-            return node, self.alike(node, node.expressions[first : 1 if name in _FIRST_ONLY else None], mixes=True)
+            return node, self.alike(node, node.expressions[first : 1 if name in FIRST_ONLY else None], mixes=True)
         if isinstance(node, (exp.ArgMax, exp.ArgMin)):
             kind = self.alike(node, [node.this], mixes=True)
             return node, None if kind is None else pa.list_(kind) if node.args.get("count") else kind
-        if isinstance(node, _OF_FIRST_PART) or (isinstance(node, exp.Order) and node.this):
+        if isinstance(node, OF_FIRST_PART) or (isinstance(node, exp.Order) and node.this):
             kind = self.expression(node.this)[1]
             self.children(node, [node.this], convert=self.by_key)
             return node, kind
