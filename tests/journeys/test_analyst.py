@@ -285,6 +285,13 @@ def test_paths_of_json_are_selected_without_a_copy(sh: Sh, source: str) -> None:
     assert sh(f"variant query {source} -s '$.mixed' --limit 2").lines[2:] == ['"s0"', "1"]
 
 
+def test_columns_of_csv_are_selected_by_name(sh: Sh, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("id,name\n1,a\n2,b\n")
+    assert sh("variant query x.csv -s id -w \"name = 'b'\"").lines[2:] == ["2"]
+    assert "choose from id, name" in sh("variant query x.csv -s nope").err
+    assert "a path is written $.kind" in sh("variant query events.ndjson -s kind").err
+
+
 def test_the_command_as_a_module(sh: Sh) -> None:
     done = sh(f'"{sys.executable}" -m parquet_variant query events.ndjson "SELECT count(*) FROM t" | tail -1')
     assert done.lines == ["30"]

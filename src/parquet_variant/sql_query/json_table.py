@@ -1,26 +1,22 @@
 """JSON files as a table with the column ``v``, whose values are read while a query runs.
 
-Owns which values a query needs: a scan keeps the fields of its paths and skips the others. Also owns queries by path,
-whose filter is evaluated here. Leaves reading to `ingestion.json_files`, and typing values to `batches` and
-`values_in_memory`.
+Owns which values a query needs: a scan keeps the fields of its paths and skips the others. Leaves reading to
+`ingestion.json_files`, and typing values to `batches` and `values_in_memory`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.ingestion.json_files import JsonFiles
 from parquet_variant.path import VariantPath
-from parquet_variant.query.predicate import Predicate, evaluate
-from parquet_variant.query.question import PlannedQuery, Question
-from parquet_variant.query.selection import Selected
+from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.sql_expression import NeededColumn
 from parquet_variant.sql_query.batches import ArrowScan, ScanOptions
 from parquet_variant.sql_query.values_in_memory import ValuesInMemory
@@ -79,50 +75,3 @@ class JsonTable:
             for allowed in (False, True):
                 self._types[path, allowed] = values.common_type(COLUMN, path, nulls=allowed)
         return self._types[path, nulls]
-
-
-@dataclass(frozen=True)
-class JsonQuery(PlannedQuery):
-    """A query by path over JSON files."""
-
-    table: JsonTable
-    selection: tuple[Selected, ...]
-    hidden: tuple[Selected, ...]
-    predicate: Predicate | None
-    options: ScanOptions
-
-    @classmethod
-    def plan(
-        cls,
-        source: Any,
-        columns: Mapping[str, object],
-        where: object,
-        *,
-        errors: Literal["null", "raise"] = "null",
-        threads: int | None = None,
-    ) -> JsonQuery:
-        """Plan a query over JSON files; parameters and errors are those of `parquet.scan`."""
-        options = ScanOptions(errors, threads=threads)
-        question = Question.of(columns, where)
-        asked = question.bound([_as_path(column) for column in question.columns], options.zone)
-        return cls(JsonTable(JsonFiles.of(source)), asked.selection, asked.hidden, asked.predicate, options)
-
-    def batches(self) -> Iterator[pa.Table]:
-        """Yield the result in parts."""
-        needed = {column.name: NeededColumn(COLUMN, column.path, column.type) for column in self.every_column}
-        for part in self.table.scan(needed, None, self.options).batches():
-            rows = part if self.predicate is None else part.filter(evaluate(self.predicate, part.combine_chunks()))
-            yield rows.select([column.name for column in self.selection])
-
-
-def _as_path(column: Selected) -> Selected:
-    """Return a column as a path: the only column of JSON files is their values."""
-    if column.path is not None:
-        return column
-    if column.stored_name != COLUMN:
-        raise VariantFileError(
-            f"unknown column {column.stored_name}: the column of JSON files is {COLUMN}, and a path is written "
-            f"$.{column.stored_name}",
-            reason="no-such-column",
-        )
-    return Selected(column.name, VariantPath())

@@ -146,7 +146,7 @@ def _answer_paths(
     in_spark |= {"catalog": read_catalog(options["catalog"])}
     if shown["explain"]:
         if not hasattr(query, "explain"):
-            raise typer.BadParameter("--explain with --select needs Parquet, Vortex or a table: JSON is read whole")
+            raise typer.BadParameter("--explain with --select needs Parquet, Vortex or a table: text is read whole")
         report = query.explain()
         readers = _readers(path, selects, in_spark) if on_spark else None
         if shown["as_json"]:

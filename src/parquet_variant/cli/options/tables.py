@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables, Vortex, Parquet and JSON files: the files of a path, and a query over any of them.
+"""Delta and Iceberg tables, Vortex, Parquet, JSON and CSV files: the files of a path, and a query over any of them.
 
 Owns the choice of the format for commands that accept all of them. Leaves reading to the packages of the formats.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from parquet_variant.iceberg.reading.snapshot import Snapshot
 
-from parquet_variant.sql_query.paths import is_delta, is_iceberg, is_json, is_vortex, refuse_versions
+from parquet_variant.sql_query.paths import is_csv, is_delta, is_iceberg, is_json, is_vortex, refuse_versions
 
 
 def data_files(path: str, *, catalog: Any = None, allow_outside: bool = False) -> list[str]:
@@ -111,7 +111,7 @@ def plan_query(
     threads: int | None = None,
     allow_outside: bool = False,
 ) -> Any:
-    """Plan a query over a table (of a version), Vortex, Parquet or JSON files; all plans have the same methods.
+    """Plan a query over a table (of a version), Vortex, Parquet, JSON or CSV files; all plans have the same methods.
 
     Raises `VariantError` as the functions `scan` of the formats, and for a version of other files.
     """
@@ -146,10 +146,12 @@ def plan_query(
         if strict:
             raise VariantFileError("--strict is not supported for Vortex files", reason="bad-option")
         return scan_vortex(path, columns, where, column=column, threads=threads)
-    if is_json(path):
-        from parquet_variant.sql_query.json_table import JsonQuery
+    if is_json(path) or is_csv(path):
+        from parquet_variant.sql_query.table_query import TableQuery
+        from parquet_variant.sql_query.tables import bind_table
 
-        return JsonQuery.plan(path, columns, where, errors="raise" if strict else "null", threads=threads)
+        errors: Any = "raise" if strict else "null"
+        return TableQuery.plan(bind_table(path, path), columns, where, errors=errors, threads=threads)
     from parquet_variant.parquet import scan as scan_files
 
     return scan_files(path, columns, where, column=column, errors="raise" if strict else "null", threads=threads)
