@@ -58,7 +58,7 @@ class TableQuery(PlannedQuery):
         if column.column is not None:
             is_variant = column.column in self.table.columns.variants
             return NeededColumn(column.column, VariantPath() if is_variant else None)
-        if not self.table.columns.variants:
+        if not self.table.columns.variants and column.path is not None:
             raise VariantFileError(
                 f"{self.table.name} has no Variant column, so it has no path {column.path.shorthand}: choose from "
                 f"{', '.join(self.table.order)}",
@@ -75,7 +75,8 @@ def _with_type(table: BoundTable, column: Selected) -> Selected:
     if name not in table.order:
         is_path = f", and a path is written $.{name}" if table.columns.variants else ""
         raise VariantFileError(
-            f"unknown column {name}: choose from {', '.join(table.order)}{is_path}", reason="no-such-column"
+            f"unknown column {name} in {table.name}: choose from {', '.join(table.order)}{is_path}",
+            reason="no-such-column",
         )
     if name in table.columns.variants:
         return Selected(column.name, VariantPath(), column=name)
