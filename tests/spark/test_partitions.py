@@ -98,3 +98,13 @@ def test_an_append_without_partition_columns_uses_those_of_the_directory(spark, 
         with pytest.raises(Exception, match="is partitioned by id"):
             other.write.format("variant").mode("append").options(**options).save(dest)
     assert sorted(row.id for row in pv.spark.read(spark, dest).collect()) == [0, 0, 1, 1, 2, 2]
+
+
+def test_an_overwrite_of_some_partitions_is_refused(frame, spark, tmp_path):
+    name = "spark.sql.sources.partitionOverwriteMode"
+    spark.conf.set(name, "dynamic")
+    try:
+        with pytest.raises(pv.VariantError, match="replaces all partitions"):
+            pv.spark.write(frame, tmp_path / "out", mode="overwrite", partitionBy="day")
+    finally:
+        spark.conf.unset(name)

@@ -29,7 +29,9 @@ from parquet_variant.spark.task_errors import from_spark_errors, to_spark_errors
 from parquet_variant.spark.worker_end import QuietEnd
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+_PARTITION_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
 def write(
@@ -99,10 +101,21 @@ def write(
     }
     settings |= {"format": format, "column": column, "schema": schema.to_json()}
     settings |= {f"catalog.{name}": value for name, value in properties.items()}
-    WriteOptions.of({**settings, "path": target}).transaction()  # raises before Spark plans the write
+    checked = WriteOptions.of({**settings, "path": target})
+    checked.transaction()  # raises before Spark plans the write
+    if mode == "overwrite" and checked.partition_by and _overwrites_partitions(df.sparkSession):
+        raise VariantError(
+            f"{_PARTITION_MODE} is dynamic, but an overwrite replaces all partitions: set it to static, or use "
+            "pv.delta.replace_partitions",
+            reason="bad-option",
+        )
     writer = df.write.format("variant").options(**settings)
     with from_spark_errors():
         writer.mode("overwrite" if mode == "overwrite" else "append").save(target)
+
+
+def _overwrites_partitions(spark: SparkSession) -> bool:
+    return str(spark.conf.get(_PARTITION_MODE, "static")).lower() == "dynamic"
 
 
 def _is_ignored(dest: str, mode: Mode, format: str, catalog: Mapping[str, str]) -> bool:
