@@ -105,6 +105,6 @@ def test_an_overwrite_of_some_partitions_is_refused(frame, spark, tmp_path):
     spark.conf.set(name, "dynamic")
     try:
         with pytest.raises(pv.VariantError, match="replaces all partitions"):
-            pv.spark.write(frame, tmp_path / "out", mode="overwrite", partitionBy="day")
+            pv.spark.write(frame, tmp_path / "out", column="text", schema="n int", mode="overwrite", partitionBy="day")
     finally:
         spark.conf.unset(name)
