@@ -178,6 +178,9 @@ TYPE_OF_ID: dict[PrimitiveId, TypeInfo] = {primitive: row for row in _ROWS for p
 
 INTEGERS = (VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64)
 DECIMAL_TYPES = (VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16)
+INTEGER_IDS, DECIMAL_IDS = (
+    tuple(number for kind in kinds for number in TYPES[kind].ids) for kinds in (INTEGERS, DECIMAL_TYPES)
+)
 # The specification's "Exact Numeric" logical type: one number, whatever its width.
 EXACT_NUMERIC = frozenset(INTEGERS + DECIMAL_TYPES)
 

@@ -32,7 +32,7 @@ from parquet_variant.errors import CastError, VariantError
 from parquet_variant.kernels.arrow_buffers import Int64s, from_numpy, to_numpy
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.operations import get
-from parquet_variant.types import MAX_OFFSET, TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import DECIMAL_IDS, MAX_OFFSET, TYPE_OF_ID, PrimitiveId
 
 _P = PrimitiveId
 _KINDS: dict[str, tuple[int, ...]] = {
@@ -321,7 +321,7 @@ def _unpack_slot(key: bytes) -> tuple[int, Any]:
         return kind, struct.unpack("<d", key[2:10])[0]
     if kind == _P.FLOAT:
         return kind, struct.unpack("<f", key[2:6])[0]
-    if kind in (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16):
+    if kind in DECIMAL_IDS:
         return kind, (int.from_bytes(key[2:18], "little", signed=True), scale)
     return kind, None if kind == _P.NULL else int.from_bytes(key[2:10], "little", signed=True)
 

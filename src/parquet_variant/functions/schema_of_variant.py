@@ -50,7 +50,7 @@ from parquet_variant.kernels.memory import address_of
 from parquet_variant.kernels.operations import get
 from parquet_variant.kernels.operations.type_text import CODES, MergeRules, Texts, write_types
 from parquet_variant.path import quote_name
-from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import DECIMAL_IDS, TYPE_OF_ID, PrimitiveId
 
 
 @overload
@@ -159,9 +159,6 @@ def _words() -> _Words:
     return _Words(code_of_kind, table, np.frombuffer(("".join(names) + " " * 8).encode(), np.uint8), starts)
 
 
-_DECIMALS = (PrimitiveId.DECIMAL4, PrimitiveId.DECIMAL8, PrimitiveId.DECIMAL16)
-
-
 def schema_of_variant_agg(array: Any) -> str:
     """Return the common type of all values, as Spark's ``schema_of_variant_agg`` does.
 
@@ -233,7 +230,7 @@ def _scalars(slots: ScalarSlots) -> Iterable[SparkType]:
     for kind in np.unique(slots.kinds).tolist():
         if kind in (KIND.ARRAY, KIND.OBJECT, get.MISSING):
             continue
-        if kind in _DECIMALS:
+        if kind in DECIMAL_IDS:
             yield from _decimal_types(slots, slots.kinds == kind)
         else:
             yield scalar_type(TYPE_OF_ID[PrimitiveId(kind)].type)

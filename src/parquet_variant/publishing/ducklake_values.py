@@ -26,7 +26,7 @@ from parquet_variant.iceberg.metadata.values import arrow_array, from_bytes
 from parquet_variant.path import VariantPath
 from parquet_variant.publishing.source import SourceColumns, cannot_publish
 from parquet_variant.tables.path_bounds import bounds_from_bytes
-from parquet_variant.types import VariantType
+from parquet_variant.types import INTEGERS, VariantType
 
 _NAMES = {
     "boolean": "boolean",
@@ -48,7 +48,7 @@ _ICEBERG_NAMES = {name: iceberg for iceberg, name in _NAMES.items()}
 _NOT_BOUNDED = {"binary", "fixed", "uuid", "time", "timestamp_ns"}
 # DuckDB's names of the types of values at a path. Integers of a path are of one type, whatever their width.
 _VARIANT_NAMES = {
-    **dict.fromkeys((VariantType.INT8, VariantType.INT16, VariantType.INT32, VariantType.INT64), "int64"),
+    **dict.fromkeys(INTEGERS, "int64"),
     VariantType.STRING: "varchar",
     VariantType.DOUBLE: "float64",
     VariantType.FLOAT: "float32",

@@ -22,7 +22,7 @@ from parquet_variant.kernels.tapes.tape import PATH, Tape, path_ids
 from parquet_variant.path import WILDCARD, Segment, VariantPath
 from parquet_variant.shredding.profile import Profile
 from parquet_variant.shredding.profile_path import PathProfile
-from parquet_variant.types import DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
+from parquet_variant.types import DECIMAL_IDS, DECIMAL_TYPES, INTEGERS, PrimitiveId, VariantType
 
 # The smallest and the largest value.
 Range: TypeAlias = "tuple[Any, Any]"
@@ -37,7 +37,6 @@ _TYPE_NAMES: dict[VariantType, str] = {
     VariantType.TIMESTAMP_NANOS: "timestamp",
     VariantType.TIMESTAMP_NTZ_NANOS: "timestamp_ntz",
 }
-_DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
 _EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)
 _MAX_SCALE = 18
 _EXACT = Context(prec=80)
@@ -301,7 +300,7 @@ def time_of_micros(micros: int, *, is_instant: bool) -> datetime | None:
 _READERS: dict[int, tuple[str, Any]] = {
     _P.DOUBLE: ("number", _of_floats),
     _P.FLOAT: ("number", _of_floats),
-    **dict.fromkeys(_DECIMALS, ("number", _of_decimals)),
+    **dict.fromkeys(DECIMAL_IDS, ("number", _of_decimals)),
     _P.DATE: ("date", _of_dates),
     _P.TIMESTAMP: ("timestamp", _of_times),
     _P.TIMESTAMP_NANOS: ("timestamp", _of_times),

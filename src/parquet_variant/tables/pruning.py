@@ -24,7 +24,7 @@ from parquet_variant.path import VariantPath
 from parquet_variant.query.predicate import Predicate
 from parquet_variant.query.prune import Side, Truth, cast_keeps_order, may_match
 from parquet_variant.query.selection import Selected
-from parquet_variant.types import TYPE_OF_ID, BasicType, VariantType
+from parquet_variant.types import DECIMAL_TYPES, TYPE_OF_ID, BasicType, VariantType
 
 # Number of files whose statistics are in memory as columns at a time.
 FILES_AT_ONCE = 1 << 15
@@ -32,7 +32,6 @@ FILES_AT_ONCE = 1 << 15
 _CUT = timedelta(microseconds=999)
 _FUNCTIONS = {"<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _FLOATS = {VariantType.FLOAT, VariantType.DOUBLE}
-_DECIMALS = {VariantType.DECIMAL4, VariantType.DECIMAL8, VariantType.DECIMAL16}
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ def _order_kept(storage: pa.StructArray, target: pa.DataType) -> tuple[Mask, Mas
     keep = _headers(_ordered_sources(target))[first]
     if pa.types.is_decimal(target) or pa.types.is_integer(target):
         scale = target.scale if pa.types.is_decimal(target) else 0
-        keep &= ~_headers(_DECIMALS)[first] | (second <= scale)
+        keep &= ~_headers(DECIMAL_TYPES)[first] | (second <= scale)
     return keep & to_numpy(pc.and_(storage.is_valid(), values.is_valid())), _headers(_FLOATS)[first]
 
 
@@ -197,7 +196,7 @@ def _headers(kinds: Collection[VariantType]) -> Mask:
 def _ordered_sources(target: pa.DataType) -> set[VariantType]:
     """Return the Variant types whose order a cast to the target keeps; of decimals, those of a scale that fits."""
     decimal = pa.decimal128(38, 0)
-    stored = {info.type: decimal if info.type in _DECIMALS else info.arrow for info in TYPE_OF_ID.values()}
+    stored = {info.type: decimal if info.type in DECIMAL_TYPES else info.arrow for info in TYPE_OF_ID.values()}
     return {
         kind
         for kind, arrow in stored.items()

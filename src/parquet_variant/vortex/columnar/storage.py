@@ -38,7 +38,7 @@ from parquet_variant.compute.value_positions import ValuePositions
 from parquet_variant.kernels.kinds import KIND
 from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.shredding.policies.auto import AutoPolicy
-from parquet_variant.types import TYPE_OF_ID, PrimitiveId
+from parquet_variant.types import DECIMAL_IDS, INTEGER_IDS, TYPE_OF_ID, PrimitiveId
 from parquet_variant.vortex.columnar.column import Child, Int64s, ObjectField, PathColumn, nested_ranges
 from parquet_variant.vortex.columnar.columnar_variant import ColumnarVariant
 from parquet_variant.vortex.columnar.encoding import decode_columnar, scalar_type
@@ -48,8 +48,6 @@ MAX_FIELDS, MAX_DEPTH = 200, 10
 _P = PrimitiveId
 _DISCRIMINATOR = pa.uint16()
 _SMALL_DECIMAL = 10**18
-_INTEGERS = (_P.INT8, _P.INT16, _P.INT32, _P.INT64)
-_DECIMALS = (_P.DECIMAL4, _P.DECIMAL8, _P.DECIMAL16)
 _WITHOUT_COLUMN = (int(_P.NULL), KIND.OBJECT, KIND.ARRAY)
 _NOT_SCALARS = ("discriminator", "object", "array", "rest")
 
@@ -60,16 +58,16 @@ BytesDecoder = Callable[[pa.StructArray], PathColumn]
 def family_of(code: int) -> str:
     """Return the name of the column that holds the scalars of a code."""
     kind, scale = PrimitiveId(code & 0xFF), code >> 8
-    if kind in _INTEGERS:
+    if kind in INTEGER_IDS:
         return "integer"
-    return f"decimal_{scale}" if kind in _DECIMALS else str(TYPE_OF_ID[kind].type)
+    return f"decimal_{scale}" if kind in DECIMAL_IDS else str(TYPE_OF_ID[kind].type)
 
 
 FAMILIES = frozenset(
     family_of(int(kind) | scale << 8)
     for kind in PrimitiveId
     if kind is not _P.NULL
-    for scale in (range(39) if kind in _DECIMALS else (0,))
+    for scale in (range(39) if kind in DECIMAL_IDS else (0,))
 )
 """The names of all columns of scalars."""
 
@@ -198,7 +196,7 @@ def _discriminator(
 def _as_family(child: Child) -> pa.Array:
     values, kind = child.values, child.kind
     assert values is not None
-    if kind in _INTEGERS:
+    if kind in INTEGER_IDS:
         return values.cast(pa.int64())
     if kind == _P.UUID:  # vortex-data has no uuid type
         return pa.Array.from_buffers(pa.binary(16), len(values), values.storage.buffers()[:2], 0, values.offset).cast(
