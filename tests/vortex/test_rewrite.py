@@ -160,6 +160,20 @@ def test_optimize(tmp_path, capsys):
         pv.vortex.optimize(file)
 
 
+def test_optimize_keeps_typed_fields_inside_the_variant_type(tmp_path):
+    texts = [f'{{"n":{n},"o":{{"a":{n}}}}}' for n in range(100)]
+    schema = "n bigint, o struct<a: bigint>"
+    for name in ("1", "2"):
+        pv.vortex.write(tmp_path / f"{name}.vortex", pv.parse_json(texts), schema=schema, layout="variant")
+    before = pv.vortex.inspect(tmp_path).columns[0]
+    result = pv.vortex.optimize(tmp_path, reshred=True)
+    assert (result.files_removed, result.files_added) == (2, 1)
+    after = pv.vortex.inspect(tmp_path).columns[0]
+    assert (after.layouts, after.types) == ({"variant": 1}, before.types) == ({"variant": 1}, {"$['n']": ("bigint",)})
+    assert pv.to_json(pv.vortex.read(tmp_path)).to_pylist() == pv.to_json(pv.parse_json(texts * 2)).to_pylist()
+    assert pv.vortex.optimize(tmp_path, reshred=True).files_removed == 0
+
+
 def test_diff_reads_vortex_files(tmp_path, capsys):
     pv.vortex.write(tmp_path / "d/a.vortex", rows())
     pv.parquet.write(tmp_path / "p/a.parquet", rows())

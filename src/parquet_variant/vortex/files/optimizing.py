@@ -37,6 +37,7 @@ from parquet_variant.shredding.profile import Profile
 from parquet_variant.vortex.files.library import OpenVortexFile, open_file, vortex
 from parquet_variant.vortex.files.paths import SUFFIX, some_vortex_files
 from parquet_variant.vortex.files.reader import choose_variant, original_texts, read, read_table
+from parquet_variant.vortex.files.storing import StoredLayout
 from parquet_variant.vortex.files.trailer import ColumnNote
 from parquet_variant.vortex.files.writer import VortexColumn, write
 from parquet_variant.vortex.logical.json_columns import JsonColumn
@@ -65,7 +66,8 @@ def optimize(
 ) -> OptimizeResult:
     """Compact the small Vortex files of a directory, re-shredding files where that saves space; no row changes.
 
-    Columns in the columnar layout have no schema, and are only compacted. Each new file is written in memory.
+    Columns in the columnar layout, and with typed fields inside Vortex's Variant type, keep their layout and are only
+    compacted. Each new file is written in memory.
 
     Parameters
     ----------
@@ -116,12 +118,15 @@ def _described(source: _VortexFile, column: str | None) -> ShreddedFile:
     # The columns that must be equal in files to be merged; of the chosen column only the layout.
     others = [(field if field.name != name else field.name) for field in file.schema]
     texts = [note.has_texts for note in file.notes.values()]
-    return ShreddedFile(source, file.shredding_schema(name), len(file), f"{others} {_kinds(file)} {texts}")
+    kept = {column: _kept_layout(file, column) for column in file.layouts}
+    schema = None if kept[name] else file.shredding_schema(name)
+    return ShreddedFile(source, schema, len(file), f"{others} {kept} {texts}")
 
 
-def _kinds(file: OpenVortexFile) -> dict[str, bool]:
-    """Return whether each Variant column is columnar."""
-    return {name: layout == "columnar" for name, layout in file.layouts.items()}
+def _kept_layout(file: OpenVortexFile, column: str) -> tuple[StoredLayout, ShreddingSchema | None] | None:
+    """Return layout and schema of a column that is only compacted: columnar, or typed inside Vortex's Variant type."""
+    layout, schema = file.layouts[column], file.notes.get(column, ColumnNote()).schema
+    return (layout, schema) if layout == "columnar" or (layout == "variant" and schema is not None) else None
 
 
 def _profile(task: int, attempt: int, source: _VortexFile, *, column: str | None) -> Profile:
@@ -148,21 +153,21 @@ def _merged(
     columns: dict[str, VortexColumn] = {}
     for field in tables[0].schema:
         parts = [table.column(field.name) for table in tables]
-        layout = files[0].layouts.get(field.name)
-        if layout is None:
+        if field.name not in files[0].layouts:
             columns[field.name] = VortexColumn(
                 one_chunk(pa.chunked_array([chunk for part in parts for chunk in part.chunks], field.type)),
                 nullable=field.nullable,
             )
             continue
         arrays = [VariantArray.from_arrow(part) for part in parts]
-        values = _joined(arrays, schema if field.name == main and layout != "columnar" else None)
+        layout, kept_schema = _kept_layout(files[0], field.name) or (None, None)
+        values = _joined(arrays, schema if field.name == main and layout is None else kept_schema)
         notes = files[0].notes.get(field.name, ColumnNote())
         content: VariantArray | JsonColumn = values
         if notes.is_json:
             texts = [original_texts(file, field.name) for file in files]
             content = JsonColumn(values, pa.concat_arrays(texts) if notes.has_texts else None)
-        columns[field.name] = VortexColumn(content, "columnar" if layout == "columnar" else None, field.nullable)
+        columns[field.name] = VortexColumn(content, layout, field.nullable)
     info = write(filesystem_of(staged.path)[1], columns)
     return staged, info.rows, info.bytes
 
