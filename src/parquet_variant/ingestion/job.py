@@ -109,7 +109,7 @@ class IngestJob:
         """
         destination = self._destination
         if destination is None:
-            return IngestResult(self._request.dest, (), 0, 0, None, 0, 0, None)
+            return IngestResult(self._request.dest, ())
         try:
             tasks = self._plan(engine)
             if self._is_one_task:

@@ -55,12 +55,12 @@ class IngestResult:
 
     dest: str
     files: tuple[str, ...]
-    rows: int
-    bad_records: int
-    bad_records_path: str | None
-    bytes_read: int
-    bytes_written: int
-    schema: ShreddingSchema | None
+    rows: int = 0
+    bad_records: int = 0
+    bad_records_path: str | None = None
+    bytes_read: int = 0
+    bytes_written: int = 0
+    schema: ShreddingSchema | None = None
     inference: InferenceResult | None = None
     typed_strings: tuple[TypedStrings, ...] = ()
     inexact_numbers: int = 0

@@ -104,7 +104,7 @@ def erase(
     if dry_run:
         rows, files = count_erasure(_ErasingTable(current), where, zone, workers, options)
         refuse_misspelled_condition(_ErasingTable(current), where, zone, rows)
-        return EraseReport(uri, True, current.version, rows, files, 0, versions, 0, 0)
+        return EraseReport(uri, True, current.version, rows, files, versions_removed=versions)
     if not force:
         check_no_writer(uncommitted_since(current, now_millis() - WRITER_MILLIS), uri, DeltaError)
     done = erase_rows(_ErasingTable(current), where, zone, workers, options)
@@ -130,7 +130,15 @@ def erase(
     verified = verify_erasure(_ErasingTable(newest), where, zone, workers, options)
     _check_storage(newest)
     return EraseReport(
-        uri, False, newest.version, done.rows_deleted, done.files_removed, len(removed), versions, log_files, verified
+        uri,
+        False,
+        newest.version,
+        done.rows_deleted,
+        done.files_removed,
+        files_removed=len(removed),
+        versions_removed=versions,
+        log_files_removed=log_files,
+        files_verified=verified,
     )
 
 

@@ -123,7 +123,7 @@ def erase(
     if dry_run:
         rows, files = count_erasure(_ErasingTable(current, "delete"), where, zone, workers, options)
         refuse_misspelled_condition(_ErasingTable(current, "delete"), where, zone, rows)
-        return EraseReport(name, True, current.snapshot_id or 0, rows, files, 0, snapshots, 0, 0)
+        return EraseReport(name, True, current.snapshot_id or 0, rows, files, versions_removed=snapshots)
     if not force:
         _check_quiet(current)
     erasing = _ErasingTable(current, "delete")
@@ -145,10 +145,10 @@ def erase(
         newest.snapshot_id or 0,
         done.rows_deleted,
         done.files_removed,
-        data_files,
-        snapshots,
-        metadata_files,
-        verified,
+        files_removed=data_files,
+        versions_removed=snapshots,
+        log_files_removed=metadata_files,
+        files_verified=verified,
     )
 
 

@@ -74,10 +74,10 @@ class EraseReport:
     version: int
     rows_erased: int
     files_rewritten: int
-    files_removed: int
-    versions_removed: int
-    log_files_removed: int
-    files_verified: int
+    files_removed: int = 0
+    versions_removed: int = 0
+    log_files_removed: int = 0
+    files_verified: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report for machines."""

@@ -63,8 +63,13 @@ def count_rows(
     counts = engine.run("count", partial(_count_in_file, table.plan(options), condition, zone), table.to_files(opened))
     if not any(counts):
         refuse_missing_paths(table, condition, TARGET)
-    files = sum(rows > 0 for rows in counts)
-    return ChangeResult(table.version, sum(counts), 0, 0, 0, len(table.files), len(opened), files)
+    return ChangeResult(
+        table.version,
+        rows_deleted=sum(counts),
+        files_total=len(table.files),
+        files_opened=len(opened),
+        files_removed=sum(rows > 0 for rows in counts),
+    )
 
 
 def _refuse_missing_paths(
