@@ -18,7 +18,12 @@ from parquet_variant.delta.log.cleanup import checkpoint_sidecars
 from parquet_variant.delta.log.commit import Transaction, commit
 from parquet_variant.delta.log.segment import LOG, commit_path, commit_times
 from parquet_variant.delta.log.snapshot import Snapshot, load_snapshot, writable_snapshot
-from parquet_variant.delta.maintenance.vacuum import files_to_remove, remove_files, uncommitted_since
+from parquet_variant.delta.maintenance.vacuum import (
+    check_not_published,
+    files_to_remove,
+    remove_files,
+    uncommitted_since,
+)
 from parquet_variant.delta.protocol.actions import Add, now_millis
 from parquet_variant.delta.writing.data_files import WritePlan
 from parquet_variant.errors import DeltaError
@@ -85,8 +90,8 @@ def erase(
     ------
     TableError
         ``"writer-active"`` and ``"no-such-path"`` (no row matches because of a misspelled path) without `force`;
-        ``"append-only"``; ``"conflict"`` if another commit came in between: call `erase` again; ``"not-erased"`` if a
-        remaining file still holds a matching row; and as `delete`.
+        ``"append-only"``; ``"published"`` for a table that `pv.publish` made; ``"conflict"`` if another commit came in
+        between: call `erase` again; ``"not-erased"`` if a remaining file still holds a matching row; and as `delete`.
 
     Examples
     --------
@@ -100,6 +105,7 @@ def erase(
     check_condition(where, DeltaError)
     workers = engine or ThreadEngine(threads, progress)
     current = writable_snapshot(table, storage_options)
+    check_not_published(current)
     uri, versions = current.storage.uri, _readable_versions(current)
     if dry_run:
         rows, files = count_erasure(_ErasingTable(current), where, zone, workers, options)

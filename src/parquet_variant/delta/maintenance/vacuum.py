@@ -73,14 +73,7 @@ def vacuum(
     []
     """
     current = writable_snapshot(table, storage_options)
-    source = current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
-    if source is not None:
-        raise DeltaError(
-            f"{current.storage.uri} was published from {source}, whose files are not all in Delta's log: clean up the "
-            f"{source} table instead",
-            reason="published",
-            file=current.storage.uri,
-        )
+    check_not_published(current)
     minimum = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
     keep = minimum if retention is None else int(retention.total_seconds() * 1000)
     if keep < minimum and not force:
@@ -96,6 +89,18 @@ def vacuum(
         parameters = {"numDeletedFiles": len(removed), "retentionMillis": keep}
         commit(current.storage, Transaction("VACUUM END", parameters, current=current))
     return sorted(removed)
+
+
+def check_not_published(current: Snapshot) -> None:
+    """Refuse to remove files of a table that `pv.publish` made. Raises `DeltaError`: reason ``"published"``."""
+    source = current.metadata.configuration.get(PUBLISHED_FROM_PROPERTY)
+    if source is not None:
+        raise DeltaError(
+            f"{current.storage.uri} was published from {source}, whose files are not all in Delta's log: clean up the "
+            f"{source} table instead",
+            reason="published",
+            file=current.storage.uri,
+        )
 
 
 def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) -> list[str]:
