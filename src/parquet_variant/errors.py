@@ -7,9 +7,9 @@ the decision what is an error to the layer that raises it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 # A secret may contain a slash that is not escaped. A port number after the host is not a password.
@@ -145,6 +145,41 @@ def check_count(name: str, value: object, minimum: int = 0, maximum: int = 2**63
     """
     if not isinstance(value, Integral) or isinstance(value, bool) or not minimum <= int(value) <= maximum:
         raise bad_option(f"{name} is {value!r}: give an integer from {minimum} to {maximum}")
+
+
+def check_number(name: str, value: object) -> None:
+    """Raise an error if an option is not a number.
+
+    >>> check_number("factor", "3")
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: factor is '3': give a number
+    """
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise bad_option(f"{name} is {value!r}: give a number")
+
+
+def check_batch(name: str, value: object) -> None:
+    """Raise an error if an option is neither None nor the name and number of a batch of a stream.
+
+    >>> check_batch("txn", "loader")
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: txn is 'loader': give a name and a number, such as ('loader', 1)
+    """
+    is_pair = isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2
+    if value is not None and not (is_pair and isinstance(value[0], str) and isinstance(value[1], Integral)):  # type: ignore[index]
+        raise bad_option(f"{name} is {value!r}: give a name and a number, such as ('loader', 1)")
+
+
+def strings_of(name: str, value: object) -> tuple[str, ...]:
+    """Return an option that is a string or several strings. Raises `VariantError` for anything else.
+
+    >>> strings_of("exclude", "*.md"), strings_of("exclude", ["a", "b"])
+    (('*.md',), ('a', 'b'))
+    """
+    values = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+    if not all(isinstance(part, str) for part in values):
+        raise bad_option(f"{name} is {value!r}: give a string or a list of strings")
+    return values
 
 
 def check_mapping(name: str, value: object, error: type[VariantError] = VariantError) -> None:

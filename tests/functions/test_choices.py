@@ -30,6 +30,62 @@ CALLS: dict[str, Callable[[Path, Any], object]] = {
     "diff": lambda path, value: pv.diff(path / "a.ndjson", value),
 }
 
+# Options of other types: calls, and values that they refuse.
+OTHERS: dict[str, tuple[Callable[[Path, Any], object], list[Any]]] = {
+    "ingest exclude": (lambda path, value: pv.ingest(path / "a.ndjson", path / "new", exclude=value), [5, [1]]),
+    "ingest parse": (lambda path, value: pv.ingest(path / "a.ndjson", path / "new", parse=value), ["x", 5]),
+    "ingest sample": (lambda path, value: pv.ingest(path / "a.ndjson", path / "new", sample=value), ["x", [1]]),
+    "ingest split_bytes": (
+        lambda path, value: pv.ingest(path / "a.ndjson", path / "new", split_bytes=value),
+        ["x", 2.5],
+    ),
+    "ingest sort_by": (lambda path, value: pv.ingest(path / "a.ndjson", path / "new", sort_by=value), [5, None]),
+    "ingest bloom_filters": (lambda path, value: pv.ingest(path / "a.ndjson", path / "new", bloom_filters=value), [5]),
+    "ingest partition_by": (
+        lambda path, value: pv.ingest(path / "a.ndjson", path / "new", partition_by=value),
+        [5, b"a"],
+    ),
+    "ingest progress": (lambda path, value: pv.ingest(path / "a.ndjson", path / "new", progress=value), ["x"]),
+    "ingest detect": (
+        lambda path, value: pv.ingest(path / "a.ndjson", path / "new", detect_timestamps=value),
+        ["x", 5],
+    ),
+    "ingest dest": (lambda path, value: pv.ingest(path / "a.ndjson", value), [5, b"a"]),
+    "profile": (lambda _, value: pv.profile(value), [5, b"a", None]),
+    "diff factor": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", factor=value), ["x", None]),
+    "diff min_share": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", min_share=value), ["x", [1]]),
+    "diff ignore": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", ignore=value), [5, None]),
+    "diff sample": (lambda path, value: pv.diff(path / "a.ndjson", path / "a.ndjson", sample_bytes=value), ["x", 0.5]),
+    "publish": (lambda _, value: pv.publish(value, "iceberg"), [5, b"a"]),
+    "sql_view": (lambda _, value: pv.sql_view(value), [5, b"a"]),
+    "sql_view columns": (lambda path, value: pv.sql_view(path / "a.parquet", columns=value), [5, True]),
+    "sql_view name": (lambda path, value: pv.sql_view(path / "a.parquet", name=value), [5, None]),
+    "compat": (lambda path, value: pv.compat(path / "a.parquet", engines=value), [5, b"a"]),
+    "delta.append": (lambda path, value: pv.delta.append(path / "delta", value), [5, object()]),
+    "delta.append txn": (
+        lambda path, value: pv.delta.append(path / "delta", {"v": ROWS}, txn=value),
+        ["ab", (1, 2), ""],
+    ),
+    "delta.append schema": (lambda path, value: pv.delta.append(path / "delta", {"v": ROWS}, schema=value), [5, [1]]),
+    "delta.scan": (lambda path, value: pv.delta.scan(path / "delta", value), [5, b"a"]),
+    "delta.snapshot": (lambda _, value: pv.delta.snapshot(value), [5, b"a"]),
+    "delta.history": (lambda path, value: pv.delta.history(path / "delta", limit=value), ["x", -1]),
+    "delta.changes": (lambda path, value: pv.delta.changes(path / "delta", value), ["x", None]),
+    "delta.merge": (
+        lambda path, value: pv.delta.merge(path / "delta", {"v": ROWS}, "a", source_alias=value),
+        [5, "target"],
+    ),
+    "iceberg.append": (
+        lambda path, value: pv.iceberg.append(path / "iceberg", {"v": ROWS}, batch=value),
+        ["ab", (1, 2)],
+    ),
+    "iceberg branch": (lambda path, value: pv.iceberg.append(path / "iceberg", {"v": ROWS}, branch=value), [[1], 5]),
+    "iceberg.write": (lambda path, value: pv.iceberg.write(path / "new", {"v": ROWS}, partition_by=value), [5, [1]]),
+    "iceberg location": (lambda path, value: pv.iceberg.write(path / "new", {"v": ROWS}, location=value), [5, b"a"]),
+    "iceberg options": (lambda path, value: pv.iceberg.read(path / "iceberg", storage_options=value), ["x", 5]),
+    "iceberg snapshot": (lambda path, value: pv.iceberg.read(path / "iceberg", snapshot_id=value), [[1], "x"]),
+}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -48,6 +104,15 @@ def test_other_values_are_refused(name: str, value: Any, folder: Path) -> None:
         CALLS[name](folder, value)
     assert not (folder / "new").exists()
     assert [len(pv.iceberg.history(folder / "iceberg")), pv.delta.snapshot(folder / "delta").version] == [1, 0]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_values_of_other_types_are_refused(name: str, folder: Path) -> None:
+    call, values = OTHERS[name]
+    for value in values:
+        with pytest.raises(pv.VariantError):
+            call(folder, value)
+    assert not (folder / "new").exists()
 
 
 def test_layouts_and_conflicts_of_rewritten_vortex_files(folder: Path) -> None:

@@ -23,7 +23,8 @@ from parquet_variant import parquet
 from parquet_variant.compatibility import engine_programs
 from parquet_variant.compatibility.compare import first_difference
 from parquet_variant.compatibility.subject import Subject, copy_of
-from parquet_variant.errors import VariantError, check_names
+from parquet_variant.errors import VariantError, check_names, strings_of
+from parquet_variant.io.filesystems import path_text
 from parquet_variant.parquet.report_text import Report, counted
 
 Verdict: TypeAlias = Literal["equal", "struct", "differs", "refused", "not installed"]
@@ -116,16 +117,17 @@ def compat(
     >>> report.engines[0].verdict
     'struct'
     """
+    path = path_text(path)
     with copy_of(path) as subject, TemporaryDirectory(prefix="variant-compat-") as folder:
         readers = engine_programs.READERS[subject.kind]
-        names = list(readers if engines is None else engines)
+        names = list(readers if engines is None else strings_of("engines", engines))
         check_names(f"engine for {subject.kind} data", names, readers, VariantError)
         trial = _Trial(subject, Path(folder), timeout, [sys.executable, *(str(python) for python in pythons)])
         results = []
         for number, engine in enumerate(names):
             if progress is not None:
                 progress(engine, number, len(names))
-            results.append(trial.result(engine, os.fspath(path)))
+            results.append(trial.result(engine, path))
         if progress is not None:
             progress("done", len(names), len(names))
     return CompatReport(tuple(results))

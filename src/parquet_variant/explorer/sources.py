@@ -19,6 +19,7 @@ from parquet_variant.errors import VariantFileError
 from parquet_variant.explorer.footers import Footers, read_footers
 from parquet_variant.explorer.report import ExploreReport
 from parquet_variant.explorer.sample import json_rows, parquet_rows, sample_of
+from parquet_variant.io.filesystems import path_text
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
 from parquet_variant.path import VariantPath
@@ -35,7 +36,7 @@ def report_of(
 
     Raises `VariantFileError` if nothing exists there, there is no Variant column, or the format has no versions.
     """
-    path = os.fspath(source)
+    path = path_text(source)
     if catalog is not None or is_iceberg(path):
         return _of_iceberg(path, column, version, catalog)
     if is_delta(path):

@@ -22,6 +22,7 @@ from parquet_variant.ingestion.result import IngestResult
 from parquet_variant.ingestion.sources.input_files import InputFile, find_input_files
 from parquet_variant.ingestion.task import profile_splits
 from parquet_variant.io.engine import Progress, ThreadEngine
+from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.parallel import thread_count
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.files import locate
@@ -222,7 +223,7 @@ def profile(
     >>> paths.rows, len(list(paths))
     (1707, 34)
     """
-    files = [os.fspath(sources)] if isinstance(sources, str | os.PathLike) else list(sources)
+    files = path_texts(sources)
     check_names("option", text, TextKeywords.__annotations__)
     text.setdefault("sample", 1.0)
     text_options = TextOptions.of(**text)

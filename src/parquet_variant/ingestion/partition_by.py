@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import VariantError, VariantFileError, bad_option
+from parquet_variant.errors import VariantError, VariantFileError, bad_option, strings_of
 from parquet_variant.io.hive import partition_texts
 from parquet_variant.parquet.format.files import locate
 from parquet_variant.path import VariantPath
@@ -59,9 +59,8 @@ class PartitionBy:
         >>> PartitionBy.of({"kind": "$.kind"}).names
         ('kind',)
         """
-        if isinstance(paths, str):
-            paths = [paths]
         if not isinstance(paths, Mapping):
+            paths = strings_of("partition_by", paths)
             pairs = [text.partition("=") for text in paths]
             invalid = [text for text, (name, _, path) in zip(paths, pairs, strict=True) if not name or path[:1] != "$"]
             if invalid:

@@ -24,12 +24,22 @@ from parquet_variant.choices import (
     VortexLayout,
 )
 from parquet_variant.contracts.contract_check import ContractCheck
-from parquet_variant.errors import VariantError, bad_option, check_choice, check_names
+from parquet_variant.errors import (
+    VariantError,
+    bad_option,
+    check_choice,
+    check_count,
+    check_mapping,
+    check_names,
+    check_number,
+    strings_of,
+)
 from parquet_variant.ingestion.formats.layout import TextLayout, option_name
 from parquet_variant.ingestion.output_formats import FORMAT_RULES
 from parquet_variant.ingestion.partition_by import PartitionBy, PartitionColumns
 from parquet_variant.ingestion.sources.line_chunks import CHUNK_BYTES
 from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.io.filesystems import path_text, path_texts
 from parquet_variant.io.staging import check_mode
 from parquet_variant.kernels.shredding.json_batch import JsonOptions
 from parquet_variant.parquet.format.bloom import check_bloom_paths
@@ -158,6 +168,8 @@ class TextOptions:
             )
         if self.json_path is not None and self.layout.root is not None:
             raise bad_option("json_column= with a path cannot be combined with root=: ingest the rows first")
+        if self.sample is not None:
+            check_number("sample", self.sample)
         if self.sample is not None and not 0 < self.sample <= 1:
             raise bad_option(f"sample is {self.sample}: it must be above 0 and at most 1")
 
@@ -187,6 +199,9 @@ class TextOptions:
         """
         if infer_types and (is_json_path(options.get("json_column")) or options.get("json_column") is None):
             raise bad_option("infer_types= is for CSV next to a JSON column: name the column with json_column=")
+        check_mapping("parse", {} if parse is None else parse)
+        if detect_timestamps not in (None, True, False):
+            raise bad_option(f"detect_timestamps is {detect_timestamps!r}: give True, False or None")
         json_names = [option.name for option in fields(JsonOptions)]
         parse_options = {option_name(name): value for name, value in (parse or {}).items()}
         json_options = {name: value for name, value in parse_options.items() if name in json_names}
@@ -203,8 +218,8 @@ class TextOptions:
         # The default of Spark's singleVariantColumn.
         detect = layout.format == "csv" if detect_timestamps is None else detect_timestamps
         texts = StringTypes.of(types, detect).with_types(schema_types or {})
-        patterns = (exclude,) if isinstance(exclude, str) else tuple(exclude)
-        if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        patterns = strings_of("exclude", exclude)
+        if not all(patterns):
             raise bad_option(f"exclude is {exclude!r}: it must be one or several patterns, such as '*.md'")
         return cls(json=JsonOptions(**json_options), layout=layout, texts=texts, exclude=patterns, **options)
 
@@ -258,8 +273,8 @@ class IngestRequest:
             raise bad_option("the destination is empty: name a directory, a file or a table")
         if not isinstance(self.column, str) or not self.column:
             raise bad_option(f"column is {self.column!r}: it must be the name of the Variant column")
-        if self.split_bytes is not None and self.split_bytes < 1:
-            raise bad_option(f"split_bytes is {self.split_bytes}: it must be a positive number of bytes")
+        if self.split_bytes is not None:
+            check_count("split_bytes", self.split_bytes, 1)
         suffix = PurePath(self.dest).suffix
         if (suffix, self.format) in ((".vortex", "parquet"), (".parquet", "vortex")):
             raise bad_option(
@@ -316,7 +331,7 @@ class IngestRequest:
         return cls(
             sources=paths,
             rows=rows,
-            dest=os.fspath(dest),
+            dest=path_text(dest),
             text=TextOptions.of(**text, schema_types=schema_types, contract=check),
             format=format,
             schema=schema,
@@ -364,8 +379,6 @@ def _check_spark_reads(schema: ShreddingSchema) -> None:
 
 def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa.Table | None]:
     """Return the paths of the sources, or the rows if the sources are rows in memory."""
-    if isinstance(sources, str | os.PathLike):
-        return (os.fspath(sources),), None
     if is_rows(sources):
         if json_column is None:
             raise bad_option(
@@ -373,7 +386,4 @@ def _sources(sources: Any, json_column: str | None) -> tuple[tuple[str, ...], pa
                 "use pv.parquet.write, pv.delta.write or pv.vortex.write"
             )
         return (), table_of(sources)
-    try:
-        return tuple(os.fspath(source) for source in sources), None
-    except TypeError:
-        raise bad_option(f"the sources are {sources!r}: they must be one or several paths") from None
+    return tuple(path_texts(sources)), None

@@ -14,6 +14,7 @@ from itertools import count
 from threading import Event
 from typing import Protocol, TypeAlias, TypeVar
 
+from parquet_variant.errors import bad_option
 from parquet_variant.io.parallel import ThreadPool, thread_count
 
 Item = TypeVar("Item")
@@ -98,6 +99,8 @@ class ThreadEngine:
 
     def __init__(self, threads: int | None, progress: Progress | None) -> None:
         self.parallelism = thread_count(threads)
+        if progress is not None and not callable(progress):
+            raise bad_option(f"progress is {progress!r}: give a function of a step, a number of tasks and their total")
         self.progress = progress
 
     @property

@@ -62,6 +62,12 @@ def path_text(path: object) -> str:
     return str(text)
 
 
+def path_texts(paths: object) -> list[str]:
+    """Return one or several paths as text. Raises `VariantFileError` for anything that is not a path."""
+    are_several = isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike)
+    return [path_text(path) for path in (paths if are_several else [paths])]  # type: ignore[attr-defined]
+
+
 def refuse_no_path(text: object) -> None:
     """Raise `VariantFileError` for a path that no filesystem accepts."""
     problem = ""

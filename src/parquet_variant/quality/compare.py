@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from math import sqrt
 from typing import Any
 
-from parquet_variant.errors import bad_option
+from parquet_variant.errors import bad_option, check_number
 from parquet_variant.path import WILDCARD, VariantPath, depth_first, is_within, outer_paths
 from parquet_variant.quality.findings import CHANGES, Change, Finding, bound_text, percent, type_shares
 from parquet_variant.quality.summaries import Evidence, PathSummary, Summary
@@ -55,6 +55,8 @@ class Thresholds:
     ignore: tuple[VariantPath, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("factor", "min_change", "min_share"):
+            check_number(name, getattr(self, name))
         if not self.factor > 1:
             raise bad_option(f"factor is {self.factor}: it must be above 1")
         for name in ("min_change", "min_share"):

@@ -7,7 +7,7 @@ and example rows to `examples`.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -205,7 +205,8 @@ def diff(
                 reason="bad-option",
             )
         after = before
-    ignored = tuple(VariantPath.parse(path) for path in ([ignore] if isinstance(ignore, str | VariantPath) else ignore))
+    paths = ignore if isinstance(ignore, Iterable) and not isinstance(ignore, str) else [ignore]
+    ignored = tuple(map(VariantPath.parse, paths))
     thresholds = Thresholds(factor, min_change, min_share, ignored)
     sides: list[Summary] = []
     for number, source in enumerate((before, after)):

@@ -7,7 +7,7 @@ prove to `footers`, and bounded samples to `sampling`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -22,7 +22,7 @@ from parquet_variant.ingestion.sources.input_files import InputFile, find_input_
 from parquet_variant.ingestion.sources.splits import Split
 from parquet_variant.ingestion.task import read_arrays
 from parquet_variant.interop.table_of import is_rows, table_of
-from parquet_variant.io.filesystems import refuse_no_path
+from parquet_variant.io.filesystems import path_texts
 from parquet_variant.io.hive import Partition
 from parquet_variant.parquet.format.columns import choose_column, find_variants
 from parquet_variant.parquet.format.files import ParquetSource, locate, open_file
@@ -155,10 +155,7 @@ def open_data(
 def _name_of(source: Any) -> str:
     if isinstance(source, str | os.PathLike):
         return without_secrets(os.fspath(source))
-    paths = list(source) if isinstance(source, Iterable) else [source]
-    for path in paths:
-        refuse_no_path(os.fspath(path) if isinstance(path, os.PathLike) else path)
-    names = [without_secrets(os.fspath(path)) for path in paths]
+    names = list(map(without_secrets, path_texts(source)))
     return ", ".join(names[:3]) + (f", … ({len(names):,} in all)" if len(names) > 3 else "")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import call
 from typing import Any, Literal, TypeAlias
 
-from parquet_variant.errors import VariantFileError, bad_option
+from parquet_variant.errors import VariantFileError, check_count
 from parquet_variant.ingestion.batches import Pass, steps
 from parquet_variant.ingestion.sources.splits import plan_splits
 from parquet_variant.io.parallel import in_order, thread_count
@@ -192,8 +192,8 @@ def summarize(data: DataSet, *, sample_bytes: int | None = None, threads: int | 
     >>> dict(a.types), round(a.share, 2), a.evidence
     ({'integer': 1, 'string': 1}, 0.67, 'values')
     """
-    if sample_bytes is not None and sample_bytes < 1:
-        raise bad_option(f"sample_bytes is {sample_bytes}: it must be at least 1")
+    if sample_bytes is not None:
+        check_count("sample_bytes", sample_bytes, 1)
     if data.kind == "json":
         summary = _of_text(data, _FULL_TEXT if sample_bytes is None else sample_bytes, thread_count(threads))
     elif data.kind == "memory" or data.size <= (_FULL if sample_bytes is None else sample_bytes):

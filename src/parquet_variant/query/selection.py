@@ -14,7 +14,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.compute.target_type import as_target, result_type, value_target
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import VariantError, check_column_name
+from parquet_variant.errors import VariantError, check_column_name, strings_of
 from parquet_variant.path import AnyPath, VariantPath
 
 
@@ -71,7 +71,7 @@ def read_selection(columns: Mapping[str, object] | Sequence[str]) -> tuple[Selec
     DataType(double)
     """
     if not isinstance(columns, Mapping):
-        columns = {name: name for name in ([columns] if isinstance(columns, str) else columns)}
+        columns = {name: name for name in strings_of("columns", columns)}
     return tuple(_read_column(name, request) for name, request in columns.items())
 
 

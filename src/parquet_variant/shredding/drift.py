@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Literal
 
+from parquet_variant.errors import check_number
 from parquet_variant.path import WILDCARD, VariantPath
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.schema.spellings import node_name
@@ -177,6 +178,7 @@ def find_drift(
     >>> report.pays, report.merged.to_ddl()
     (True, 'id string, kind string, old double, seen string')
     """
+    check_number("min_saving", min_saving)
     fitting = infer(profile, policy).schema
     drifts: list[Drift] = []
     merged = _merge(profile.root, schema, fitting, VariantPath(), drifts, drop_dead=drop_dead)

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.errors import VariantError, check_choice
+from parquet_variant.io.filesystems import path_text
 from parquet_variant.path import VariantPath, quote_name
 from parquet_variant.query.selection import Selected, read_selection
 from parquet_variant.query.sql_types import sql_type_name
@@ -67,6 +68,9 @@ def sql_view(
     FROM parquet.`/data/a.parquet`
     """
     check_choice("engine", engine, get_args(SqlEngine))
+    path = path_text(path)
+    if not isinstance(name, str):
+        raise VariantError(f"name is {name!r}: give the name of the view", reason="bad-option")
     if is_vortex(path):
         raise VariantError(
             f"{path} is a Vortex file: a view needs Parquet files or a Delta table", reason="not-parquet"

@@ -6,13 +6,13 @@ converted by `interop.table_of`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from parquet_variant.errors import TableError
+from parquet_variant.errors import TableError, check_mapping
 from parquet_variant.interop.table_of import is_rows, table_of
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.schema import StructType, variant_paths
@@ -23,7 +23,7 @@ SchemaOption: TypeAlias = "Mapping[str, ShreddingSchema | str] | ShreddingSchema
 
 def all_rows(data: Any) -> list[pa.Table]:
     """Return all rows of data as tables, for operations that may need them again after a conflict."""
-    return [table_of(data)] if is_rows(data) else [table_of(batch) for batch in data]
+    return list(map(table_of, batches_of(data)))
 
 
 def first_rows(data: Any) -> tuple[pa.Table, Any]:
@@ -34,11 +34,20 @@ def first_rows(data: Any) -> tuple[pa.Table, Any]:
     if is_rows(data):
         table = table_of(data)
         return table, table
-    batches = iter(data)
+    batches = iter(batches_of(data))
     first = next(batches, None)
     if first is None:
         raise TableError("the data has no batches, so its columns are unknown: give one", reason="bad-data")
     return table_of(first), chain([first], batches)
+
+
+def batches_of(data: Any) -> Iterable[Any]:
+    """Return data as batches in any form. Raises `TableError`, ``"bad-data"``, for anything else."""
+    if is_rows(data):
+        return [data]
+    if not isinstance(data, Iterable):
+        raise TableError(f"the data is {data!r}: give a table, columns by name or batches", reason="bad-data")
+    return data
 
 
 def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, ShreddingSchema]:
@@ -57,6 +66,7 @@ def schemas_by_column(schema: SchemaOption, columns: StructType) -> dict[str, Sh
                 reason="bad-argument",
             )
         schema = {places[0]: schema}
+    check_mapping("schema", schema)
     unknown = sorted(set(schema) - set(places))
     if unknown:
         raise TableError(

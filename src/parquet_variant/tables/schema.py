@@ -68,7 +68,7 @@ class StructType:
     def get(self, name: str) -> Field | None:
         """Return the field with exactly this name, else the first one that differs only by case."""
         return next((f for f in self.fields if f.name == name), None) or next(
-            (f for f in self.fields if f.name.lower() == name.lower()), None
+            (f for f in self.fields if f.name.lower() == str(name).lower()), None
         )
 
 

@@ -21,7 +21,7 @@ from parquet_variant.choices import DEFAULT_COMPRESSION
 from parquet_variant.errors import SchemaError, TableError, bad_option
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.functions.shred_variant import infer_shredding_schema, shred_variant
-from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.interop.table_of import table_of
 from parquet_variant.parquet.writing.writer import FileInfo, VariantWriter
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.columns import (
@@ -34,6 +34,7 @@ from parquet_variant.tables.columns import (
     unchanged,
 )
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector
+from parquet_variant.tables.row_input import batches_of
 from parquet_variant.tables.rules import Rules, check_nulls
 from parquet_variant.tables.schema import Place, StructType
 from parquet_variant.tables.storage import Storage, open_storage
@@ -159,7 +160,7 @@ class TableWritePlan(ABC, Generic[File]):
             ``"bad-data"``, ``"unknown-column"``, ``"missing-column"``, ``"type-mismatch"``, ``"null-value"`` or
             ``"constraint-violated"``.
         """
-        batches = [data] if is_rows(data) else data
+        batches = batches_of(data)
         task: _Task[File] = _Task(self)
         try:
             for batch in batches:

@@ -14,7 +14,6 @@ import pyarrow as pa
 from parquet_variant.delta.dml.changeable import DeltaTable
 from parquet_variant.delta.log.snapshot import Snapshot, TableLike
 from parquet_variant.delta.reading.read import read_table
-from parquet_variant.errors import TableError
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.engine import Progress, ThreadEngine
 from parquet_variant.tables.changes.merge_builder import Merge
@@ -68,10 +67,6 @@ def merge(
     ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
     """
     target = DeltaTable.open(table, storage_options, txn)
-    if source_alias.lower() == target_alias.lower():
-        raise TableError(
-            f"source_alias and target_alias are both {source_alias!r}: give two different names", reason="bad-argument"
-        )
     rows = _source_rows(source, storage_options)
     return Merge(target, rows, condition, source_alias, target_alias, zone, ThreadEngine(threads, progress), options)
 

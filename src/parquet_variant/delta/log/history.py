@@ -15,7 +15,7 @@ from parquet_variant.delta.log.segment import commit_path, commit_times
 from parquet_variant.delta.log.snapshot import load_snapshot
 from parquet_variant.delta.protocol.actions import parse_json
 from parquet_variant.delta.protocol.features import in_commit_since
-from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.errors import DeltaError, TableError, check_count
 from parquet_variant.tables.storage import Storage, open_storage
 
 
@@ -53,6 +53,8 @@ def history(
     ...     [entry["operation"] for entry in pv.delta.history(folder)]
     ['CREATE TABLE AS SELECT']
     """
+    if limit is not None:
+        check_count("limit", limit)
     storage = open_storage(table, storage_options)
     commits = commit_times(storage)
     if not commits:

@@ -34,7 +34,7 @@ from parquet_variant.delta.protocol.features import (
 from parquet_variant.delta.protocol.schema import parse_schema
 from parquet_variant.delta.protocol.schema_merging import check_type_changes
 from parquet_variant.delta.statistics.stats_table import with_json_stats
-from parquet_variant.errors import DeltaError, TableError, check_count, without_secrets
+from parquet_variant.errors import DeltaError, TableError, check_batch, check_count, without_secrets
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.tables.schema import Field, StructType
 from parquet_variant.tables.storage import Storage, open_storage
@@ -106,6 +106,7 @@ class Snapshot:
 
     def has_recorded(self, txn: tuple[str, int] | None) -> bool:
         """Return whether the table has recorded an application's version, or a later one."""
+        check_batch("txn", txn)
         recorded = None if txn is None else self.txns.get(txn[0])
         return recorded is not None and txn is not None and recorded.version >= txn[1]
 

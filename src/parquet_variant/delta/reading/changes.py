@@ -25,7 +25,7 @@ from parquet_variant.delta.protocol.actions import Add, Cdc, DeletionVector, Rem
 from parquet_variant.delta.protocol.column_metadata import CHANGE_COLUMNS
 from parquet_variant.delta.protocol.features import in_commit_since, partition_names
 from parquet_variant.delta.reading.read import PLACES, read_file
-from parquet_variant.errors import DeltaError
+from parquet_variant.errors import DeltaError, check_count
 from parquet_variant.tables.schema import Field, PrimitiveType, StructType, arrow_schema
 
 _FileAction = TypeVar("_FileAction", Add, Remove)
@@ -75,6 +75,7 @@ def changes(
     ...     pv.delta.changes(folder, since=1).select(["n", "_change_type"]).to_pylist()
     [{'n': 2, '_change_type': 'update_preimage'}, {'n': 20, '_change_type': 'update_postimage'}]
     """
+    check_count("since", since)
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
     for field in newest.schema.fields:
         if field.name.lower() in CHANGE_COLUMNS:
@@ -212,6 +213,7 @@ def added(
     ...     pv.delta.read(pv.delta.added(folder, since=first)).to_pylist()
     [2]
     """
+    check_count("since", since, -1)
     newest = snapshot(table, version=until, storage_options=storage_options, allow_outside=allow_outside)
     names = partition_names(newest.protocol, newest.metadata)
     parts = [no_files()]

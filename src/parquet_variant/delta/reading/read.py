@@ -21,7 +21,7 @@ from parquet_variant.delta.data.paths import relative_path
 from parquet_variant.delta.log.file_actions import iter_adds
 from parquet_variant.delta.log.snapshot import Snapshot, SnapshotKeywords, TableLike, snapshot
 from parquet_variant.delta.protocol.actions import Add, DeletionVector
-from parquet_variant.errors import DeltaError, TableError
+from parquet_variant.errors import DeltaError, TableError, strings_of
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.keywords import with_keywords
@@ -143,7 +143,7 @@ def selected_schema(current: Snapshot, columns: Sequence[str] | None) -> StructT
     if columns is None:
         return current.schema
     fields = []
-    for name in columns:
+    for name in strings_of("columns", columns):
         match = current.schema.get(name)
         if match is None:
             names = ", ".join(f.name for f in current.schema.fields)

@@ -33,7 +33,7 @@ from parquet_variant.delta.protocol.table_properties import (
 )
 from parquet_variant.delta.writing.plan_marks import warn_of_nulls
 from parquet_variant.delta.writing.write import commit_files
-from parquet_variant.errors import DeltaError, TableError, check_mapping
+from parquet_variant.errors import DeltaError, TableError, check_mapping, strings_of
 from parquet_variant.tables.schema import StructType, check_schema, variant_paths
 from parquet_variant.tables.storage import Storage, open_storage
 
@@ -110,7 +110,7 @@ def planned_table(
     defaults: dict[str, Any] = {SHREDDING_PROPERTY: True} if shredding and variants else {}
     check_mapping("properties", properties or {}, DeltaError)
     resolved = resolve_properties(defaults | dict(properties or {}))
-    partitions = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
+    partitions = strings_of("partition_by", partition_by or ())
     check_schema(columns, partitions)
     check_column_metadata(columns)
     check_change_data_names(columns, resolved.changes)

@@ -106,6 +106,7 @@ def find_table(
         raise IcebergError(
             f"{table!r} is not a table: give namespace.table with catalog=, or a path or URI", reason="bad-argument"
         )
+    check_mapping("storage_options", storage_options or {}, IcebergError)
     options = dict(storage_options or {})
     opened = open_catalog(catalog)
     if opened is None:

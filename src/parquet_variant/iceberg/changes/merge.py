@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.changes.delete import table_to_change
@@ -76,10 +75,6 @@ def merge(
     ((1, 1), [{'n': 1}, {'n': 20}, {'n': 30}])
     """
     current = table_to_change(table, catalog, branch, storage_options)
-    if source_alias.lower() == target_alias.lower():
-        raise IcebergError(
-            f"source and target are both called {source_alias!r}: give them different aliases", reason="bad-argument"
-        )
     rows = _source_rows(source, catalog, storage_options)
     workers = ThreadEngine(threads, progress)
     target = IcebergTable(current, "merge", batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from parquet_variant.errors import strings_of
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.partitioning import SortOrder, sort_order_of, spec_of
@@ -51,7 +52,7 @@ def set_partitioning(
     ...     [f.name for f in pv.iceberg.snapshot(folder).metadata.spec.fields]
     ['n_bucket']
     """
-    names = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    names = strings_of("partition_by", partition_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
         spec = spec_of(
@@ -111,7 +112,7 @@ def set_sort_order(
     ...     pv.iceberg.read_table(folder).to_pydict()
     {'n': [1, 2, 4, 3]}
     """
-    names = (sort_by,) if isinstance(sort_by, str) else tuple(sort_by)
+    names = strings_of("sort_by", sort_by)
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
         order = sort_order_of(names, metadata.schema, order_id=max(metadata.sort_orders, default=0) + 1)

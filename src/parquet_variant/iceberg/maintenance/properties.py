@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from parquet_variant.errors import strings_of
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.table_metadata import NEWEST_VERSION, TableMetadata
@@ -85,7 +86,7 @@ def remove_properties(
     ...     dict(pv.iceberg.snapshot(folder).properties)
     {}
     """
-    removed = [names] if isinstance(names, str) else list(names)
+    removed = list(strings_of("names", names))
 
     def make_change(metadata: TableMetadata) -> TableChange | None:
         present = [name for name in removed if name in metadata.properties]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, check_count
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.table_metadata import MAIN, Reference, TableMetadata
@@ -271,6 +271,10 @@ def _refer(
     storage_options: Mapping[str, str] | None,
 ) -> CommitResult:
     def make_change(metadata: TableMetadata) -> TableChange | None:
+        if not isinstance(name, str):
+            raise IcebergError(f"{name!r} is not the name of a {kind}: give a string", reason="bad-argument")
+        if snapshot_id is not None:
+            check_count("snapshot_id", snapshot_id)
         former = metadata.references.get(name)
         if former is not None and former.type != kind:
             raise IcebergError(f"{name!r} is a {former.type} of the table already", reason="bad-argument")

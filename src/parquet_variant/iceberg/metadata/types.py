@@ -127,7 +127,7 @@ class StructType:
         exact = next((f for f in self.fields if f.name == name), None)
         if exact is not None:
             return exact
-        similar = [f for f in self.fields if f.name.lower() == name.lower()]
+        similar = [f for f in self.fields if f.name.lower() == str(name).lower()]
         return similar[0] if len(similar) == 1 else None
 
     def __str__(self) -> str:

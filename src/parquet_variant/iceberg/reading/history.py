@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from parquet_variant.errors import check_count
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.reading.snapshot import TableLike, snapshot
 
@@ -47,6 +48,8 @@ def history(
     ['append', 'append']
     """
     current = snapshot(table, catalog=catalog, storage_options=storage_options)
+    if limit is not None:
+        check_count("limit", limit)
     metadata = current.metadata
     line = {info.id for info in metadata.ancestors(current.snapshot_id)}
     references: dict[int, list[str]] = {}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, strings_of
 from parquet_variant.iceberg.metadata.table_schema import shared_schema
 from parquet_variant.iceberg.metadata.types import StructType
 from parquet_variant.iceberg.reading.data_files import empty_rows, read_file, with_unshredded
@@ -65,7 +65,7 @@ def read_table(
     1
     """
     current = snapshot(table, **at)
-    fields = current.schema.struct if columns is None else current.schema.select(columns).struct
+    fields = current.schema.struct if columns is None else current.schema.select(strings_of("columns", columns)).struct
     parts = list(rows_of_files(current, fields, plan_files(current).files, threads=thread_count(threads)))
     if not parts:
         return with_unshredded(empty_rows(fields.fields), fields)

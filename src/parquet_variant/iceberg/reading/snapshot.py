@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias, TypedDict
 
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, check_count
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.iceberg.catalogs.catalog import LoadedTable
 from parquet_variant.iceberg.catalogs.opening import CatalogOption, load_table
@@ -169,6 +169,7 @@ def snapshot(
     if tag is not None:
         return _older_snapshot(loaded, reference_id(metadata, tag, "tag"))
     if snapshot_id is not None:
+        check_count("snapshot_id", snapshot_id)
         return _older_snapshot(loaded, snapshot_id)
     if timestamp is not None:
         return _older_snapshot(loaded, _id_at(metadata, timestamp, loaded.name))
@@ -186,7 +187,7 @@ def newest_snapshot(table: LoadedTable, branch: str = MAIN) -> Snapshot:
 
 def reference_id(metadata: TableMetadata, name: str, kind: str) -> int:
     """Return the snapshot id of a branch or tag. Raises `IcebergError`: reason ``"unknown-snapshot"``."""
-    reference = metadata.references.get(name)
+    reference = metadata.references.get(name) if isinstance(name, str) else None
     if reference is None or reference.type != kind:
         names = ", ".join(n for n, r in metadata.references.items() if r.type == kind) or "none"
         raise IcebergError(

@@ -11,7 +11,7 @@ from itertools import count
 
 import pyarrow as pa
 
-from parquet_variant.errors import IcebergError, check_mapping
+from parquet_variant.errors import IcebergError, check_mapping, strings_of
 from parquet_variant.iceberg.catalogs.catalog import Catalog, LoadedTable
 from parquet_variant.iceberg.locations import absolute_location
 from parquet_variant.iceberg.metadata.partitioning import sort_order_of, spec_of
@@ -26,6 +26,7 @@ from parquet_variant.iceberg.metadata.table_metadata import TableMetadata, new_m
 from parquet_variant.iceberg.metadata.types import IcebergType, NestedField, StructType, children
 from parquet_variant.iceberg.metadata.updates import Update, apply_change, change_of, set_properties
 from parquet_variant.iceberg.writing.properties import WriteProperties
+from parquet_variant.io.filesystems import path_text
 
 Names = Sequence[str] | str
 
@@ -44,14 +45,19 @@ class TableDefinition:
         cls, partition_by: Names, sort_by: Names, properties: Mapping[str, str] | None, location: str | None
     ) -> TableDefinition:
         """Read the arguments of `write`. Raises `IcebergError`: reason ``"bad-option"`` or ``"bad-property"``."""
-        check_mapping("properties", {} if properties is None else properties, IcebergError)
-        made = cls(_names(partition_by), _names(sort_by), checked_properties(properties or {}), location or "")
+        names = (strings_of("partition_by", partition_by), strings_of("sort_by", sort_by))
+        made = cls(
+            *names,
+            checked_properties({} if properties is None else properties),
+            path_text(location) if location else "",
+        )
         WriteProperties(made.properties).check()
         return made
 
 
 def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return properties whose names and values are strings. Raises `IcebergError`: reason ``"bad-property"``."""
+    check_mapping("properties", properties, IcebergError)
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise IcebergError(
@@ -59,10 +65,6 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
                 reason="bad-property",
             )
     return dict(properties)
-
-
-def _names(names: Names) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def new_table(catalog: Catalog, identifier: tuple[str, ...], arrow: pa.Schema, asked: TableDefinition) -> LoadedTable:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from parquet_variant.errors import check_batch
 from parquet_variant.iceberg.metadata.manifests import Content, DataFile
 from parquet_variant.iceberg.reading.deletes import partition_key
 from parquet_variant.iceberg.reading.snapshot import Snapshot
@@ -31,6 +32,7 @@ def batch_key(application: str) -> str:
 
 def has_batch(snapshot: Snapshot, batch: tuple[str, int] | None) -> bool:
     """Return whether the branch of a snapshot has a batch of a stream, or a later batch of the same stream."""
+    check_batch("batch", batch)
     if batch is None:
         return False
     key = batch_key(batch[0])

@@ -40,13 +40,14 @@ from parquet_variant.iceberg.reading.snapshot import Snapshot
 from parquet_variant.iceberg.reading.table_files import TableFile
 from parquet_variant.iceberg.writing.metrics import manifest_metrics, metric_leaves, split_offsets
 from parquet_variant.iceberg.writing.properties import WriteProperties
-from parquet_variant.interop.table_of import is_rows, table_of
+from parquet_variant.interop.table_of import table_of
 from parquet_variant.parquet.format.footer import parse_schema
 from parquet_variant.parquet.reading.read_table import plain_storage
 from parquet_variant.parquet.writing.nested import map_variants
 from parquet_variant.parquet.writing.writer import FileInfo
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.tables.file_metrics import FileMetrics, MetricsCollector, column_at, leaf_columns
+from parquet_variant.tables.row_input import batches_of
 from parquet_variant.tables.schema import StructType
 from parquet_variant.tables.write_plan import TableWritePlan
 
@@ -86,7 +87,7 @@ class IcebergWritePlan(TableWritePlan[TableFile]):
         """Write rows to new files; see `TableWritePlan.write_files`. Rows of sorted tables are held in memory."""
         if not self.order.is_sorted:
             return super().write_files(data, data_change=data_change)
-        batches = [data] if is_rows(data) else list(data)
+        batches = list(batches_of(data))
         tables = [self.with_generated_columns(table_of(batch)) for batch in batches]
         if not tables:
             return []

@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 from parquet_variant.errors import VariantFileError
 from parquet_variant.ingestion.sources.decompression import Codec, decompressed, detect_codec
 from parquet_variant.io.commit_journal import everything_below, fixed_part, glob_match
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, path_texts
 
 # Enough for the magic numbers of codecs and of the table formats.
 _HEAD_BYTES = 8
@@ -140,11 +140,11 @@ def find_input_files(
     >>> find_input_files("examples/*.ndjson")
     [InputFile('examples/usgs_earthquakes.ndjson')]
     """
-    source_list = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    source_list = path_texts(sources)
     if not source_list:
         raise VariantFileError("no sources: name at least one file, directory or pattern", reason="no-files")
     sizes: dict[str, int] = {}
-    for source in [os.fspath(source) for source in source_list]:
+    for source in source_list:
         with _file_errors(source):
             sizes.update(_expand_source(source))
     files = [InputFile(name, size) for name, size in sizes.items() if not is_excluded(name, exclude)]

@@ -22,7 +22,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata
+from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, path_text
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
 from parquet_variant.keywords import with_keywords
 from parquet_variant.parquet.format.columns import choose_column
@@ -196,7 +196,7 @@ def optimize_directory(
     path: str | os.PathLike[str], format: FormatToOptimize, options: OptimizeOptions, engine: Engine
 ) -> OptimizeResult:
     """Compact and re-shred the files of a directory, in any file format; see `optimize`."""
-    root = os.fspath(path).rstrip("/")
+    root = path_text(path).rstrip("/")
     _check_directory(root)
     sources = format.files(root)
     files = [format.describe(source) for source in sources]

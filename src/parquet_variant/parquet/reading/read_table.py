@@ -16,7 +16,7 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import SchemaError
+from parquet_variant.errors import SchemaError, strings_of
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import find_variants, top_column
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, Source, locate, open_file
@@ -65,6 +65,7 @@ def read_table(
     >>> table.column_names, pv.VariantArray(table["v"]).to_pylist()
     (['id', 'v'], [{'a': 1}])
     """
+    columns = None if columns is None else strings_of("columns", columns)
 
     def read_source(parquet_source: ParquetSource) -> pa.Table:
         with open_file(parquet_source) as file:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.choices import DEFAULT_COMPRESSION, Effort, FileMode
-from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
+from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names, strings_of
 from parquet_variant.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import read_selection
@@ -79,9 +79,7 @@ class WriterOptions:
         _check_codec(self.compression, self.compression_level)
         object.__setattr__(self, "compression_level", self._level())
         for name in ("sort_by", "bloom_filters"):
-            paths = getattr(self, name)
-            # A single path needs no list.
-            object.__setattr__(self, name, (paths,) if isinstance(paths, str) else tuple(paths))
+            object.__setattr__(self, name, strings_of(name, getattr(self, name)))
         read_selection({f"key{number}": key for number, key in enumerate(self.sort_by)})
         for path in self.bloom_filters:
             VariantPath.parse(path)

@@ -80,6 +80,14 @@ class MergeRequest:
     options: Mapping[str, Any]
     clauses: tuple[MergeClause, ...] = ()
 
+    def __post_init__(self) -> None:
+        aliases = (self.source_alias, self.target_alias)
+        if not all(isinstance(alias, str) for alias in aliases) or len({alias.lower() for alias in aliases}) == 1:
+            raise TableError(
+                f"source_alias is {self.source_alias!r}, and target_alias is {self.target_alias!r}: give two names",
+                reason="bad-argument",
+            )
+
 
 @dataclass(frozen=True)
 class _ParsedClause:

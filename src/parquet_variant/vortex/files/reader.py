@@ -15,7 +15,7 @@ from parquet_variant.array.chunked_array import variant_table
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import chunks_in_form, with_fields
-from parquet_variant.errors import VariantFileError
+from parquet_variant.errors import VariantFileError, strings_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.types import MAX_OFFSET
 from parquet_variant.vortex.files.library import OpenVortexFile, open_file
@@ -141,6 +141,7 @@ def read_table(path: Any, columns: Sequence[str] | None = None) -> pa.Table:
     VariantFileError
         If there is no such file or column, or the columns of files differ (``files-differ``).
     """
+    columns = None if columns is None else strings_of("columns", columns)
     tables = []
     for file in _open_files(path):
         missing = sorted(set(columns or ()) - set(file.schema.names))

@@ -23,7 +23,7 @@ from parquet_variant.choices import AnyLayout, FileMode, Layout, OnConflict, Vor
 from parquet_variant.errors import check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
 from parquet_variant.io.engine import Engine, Progress, ThreadEngine
-from parquet_variant.io.filesystems import filesystem_of
+from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import check_target
 from parquet_variant.parquet.format.columns import choose_column
 from parquet_variant.parquet.format.files import ParquetSource, locate
@@ -123,7 +123,7 @@ def rewrite(
     vortex()
     engine = engine or ThreadEngine(threads, progress)
     files = source_files(source)
-    dest = os.fspath(dest).removeprefix("file://")
+    dest = path_text(dest).removeprefix("file://")
     kind = _format_of(dest, format, "parquet" if isinstance(files[0], ParquetSource) else "vortex")
     form = _Form.of(kind, layout, on_conflict)
     if kind == "vortex":

@@ -22,7 +22,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, VortexLayout
 from parquet_variant.compute.arrow_input import as_arrow
 from parquet_variant.encoding.cast.forms import in_form, is_json_type, plain_form, with_fields
-from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names
+from parquet_variant.errors import SchemaError, VariantError, VariantFileError, check_choice, check_names, strings_of
 from parquet_variant.interop.table_of import table_of
 from parquet_variant.io.filesystems import cannot_write, write_errors
 from parquet_variant.io.staging import replaces, staging_beside
@@ -147,6 +147,7 @@ def write(
     check_options(layout=layout, compact=compact, exact=exact)
     target = local_target(path, mode)
     columns = _columns(data, column)
+    json = strings_of("json", json)
     if missing := sorted(set(json) - set(columns)):
         raise VariantFileError(
             f"json= names the column {missing[0]!r}, which does not exist: the columns are {', '.join(columns)}",
