@@ -252,6 +252,8 @@ def test_the_result_of_an_ingest_in_a_notebook(sh: Sh) -> None:
         ("SELECT 1 FROM t a JOIN t b USING (v:kind)", "join ON a.v:kind"),
         ("SHOW TABLES", "DESCRIBE SELECT * FROM typed(t)"),
         ("SUMMARIZE t", "SUMMARIZE SELECT * FROM typed(t)"),
+        ("SELECT sum(v:user.idd) FROM t", "did you mean v:user.id?"),
+        ("SELECT max(v:user.nmae) - 1 FROM t", "did you mean v:user.name?"),
         ("SELECT v:kind + 1 FROM t", "+ does not accept VARCHAR, INTEGER"),
         ("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v:mixed) FROM t", "v:mixed::double"),
         ("SELECT * EXCLUDE (list) FROM typed(t)", 'Column "list" in EXCLUDE list'),

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from parquet_variant.choices import SqlEngine
 from parquet_variant.path import VariantPath
+from parquet_variant.query.path_hints import missing_path_hints
 from parquet_variant.query.sql_terms import VariantTerm, read_term
 from parquet_variant.sql_query.kinds import Kind
 from parquet_variant.sql_query.rewriting.conversions import field_type, is_number, type_of_literal, type_or_none
@@ -129,6 +130,16 @@ class PathTypes(ABC):
             return found[2]
         hit = self.scope.resolve(node) if isinstance(node, exp.Column) and not self.is_local(node) else None
         return None if hit is None or hit.ambiguous or hit.fields else hit.column.place
+
+    def missing_path_hint(self, node: exp.Expr) -> str | None:
+        """Return the hint for a path that no row has; None for a path that exists, and for other expressions."""
+        node = node.meta.get("written", node)
+        if (chosen := _chosen_argument(node)) is not None:
+            return self.missing_path_hint(chosen)
+        place = self.stored_path(node)
+        if place is None or place.inside is not None:
+            return None
+        return next(iter(missing_path_hints(place.table.keys, [(place.column, place.path)])), None)
 
     def elements(self, node: exp.Expr) -> exp.Expr | None:
         """Return a typed list with an entry for each element of an uncast path; None if not all values are arrays."""

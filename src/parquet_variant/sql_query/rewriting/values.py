@@ -73,10 +73,13 @@ class ExpressionRewriter(PathTypes):
             if typed is not None:
                 return typed
             is_condition = isinstance(node.parent, (exp.Where, exp.Having, exp.Join))
-            raise self._untyped(written(node, self.engine), kind, is_condition=is_condition)
+            raise self._untyped(node, kind, is_condition=is_condition)
         return rewritten
 
-    def _untyped(self, text: str, kind: Kind, *, is_condition: bool = False) -> SqlError:
+    def _untyped(self, node: exp.Expr, kind: Kind, *, is_condition: bool = False) -> SqlError:
+        text = written(node, self.engine)
+        if (hint := self.missing_path_hint(node)) is not None:
+            return SqlError(hint)
         if not is_variant(kind):
             return SqlError(
                 f"{text} holds Variants, which cannot be computed with: give them types, as in ::array<string>"
@@ -247,7 +250,7 @@ class ExpressionRewriter(PathTypes):
     def by_key(self, value: exp.Expr, kind: Kind) -> exp.Expr:
         """Return the sort key of a Variant."""
         if not is_variant(kind):
-            raise self._untyped(written(value, self.engine), kind)
+            raise self._untyped(value, kind)
         return key_of(self, value)
 
     def alike(self, node: exp.Expr, parts: Sequence[exp.Expr | None], *, mixes: bool = False) -> Kind:
@@ -314,7 +317,7 @@ class ExpressionRewriter(PathTypes):
             is_condition = isinstance(node.parent, (exp.And, exp.Or, exp.Not))
             if _takes_list(node.parent):
                 refuse_as_list(self, node)
-            raise self._untyped(written(node, self.engine), kind, is_condition=is_condition)
+            raise self._untyped(node, kind, is_condition=is_condition)
         return convert(value, kind)
 
     def _ordered(self, node: exp.Order | exp.Distinct, convert: Convert) -> exp.Expr:
