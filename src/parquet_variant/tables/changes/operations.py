@@ -43,13 +43,8 @@ def delete_rows(
     """Delete the rows for which a condition is true; all rows if it is None."""
 
     def plan(current: ChangeableTable[Any]) -> TableChange[Any]:
-        condition = read_condition(current, where, zone)
-        opened = matching_files(current, current.files, condition, zone)
-        work = partial(delete_from_file, current.plan(options), condition, zone)
-        done = engine.run("delete", work, current.to_files(opened))
-        _refuse_missing_paths(current, condition, done)
-        reads = reads_matching(current, condition, zone)
-        return TableChange(opened, done, reads, parameters={"predicate": where or "true"})
+        work = partial(delete_from_file, current.plan(options))
+        return _change_of_matching_rows(current, where, zone, engine, "delete", work)
 
     return run_change(table, "DELETE", plan)
 
@@ -72,12 +67,25 @@ def count_rows(
     )
 
 
-def _refuse_missing_paths(
-    table: ChangeableTable[Any], condition: SqlExpression | None, done: Sequence[FileChange[Any]]
-) -> None:
-    """Refuse a change that matched no row because of a missing path; a repeated transaction may match none."""
+def _change_of_matching_rows(
+    table: ChangeableTable[Any],
+    where: str | None,
+    zone: str,
+    engine: Engine,
+    step: str,
+    work: Callable[..., FileChange[Any]],
+) -> TableChange[Any]:
+    """Change the rows for which a condition is true, in every file that may hold such rows.
+
+    `work`: the work of a task, which takes the condition, the zone, and the arguments of `Engine.run`.
+    Raises `TableError` if no row matches because of a missing path; a repeated transaction may match none.
+    """
+    condition = read_condition(table, where, zone)
+    opened = matching_files(table, table.files, condition, zone)
+    done = engine.run(step, partial(work, condition, zone), table.to_files(opened))
     if not any(change.is_changed for change in done) and not table.has_transaction:
         refuse_missing_paths(table, condition, TARGET)
+    return TableChange(opened, done, reads_matching(table, condition, zone), parameters={"predicate": where or "true"})
 
 
 def _count_in_file(
@@ -104,13 +112,8 @@ def update_rows(
         assignments = read_assignments(updates or {}, current.schema, tables, TARGET, zone)
         assignments += read_assignments(new_values or {}, current.schema, tables, TARGET, zone, literals=True)
         current.refuse_assignment(assignment.column for assignment in assignments)
-        condition = read_condition(current, where, zone)
-        opened = matching_files(current, current.files, condition, zone)
-        work = partial(_update_file, current.plan(options), condition, assignments, zone)
-        done = engine.run("update", work, current.to_files(opened))
-        _refuse_missing_paths(current, condition, done)
-        reads = reads_matching(current, condition, zone)
-        return TableChange(opened, done, reads, parameters={"predicate": where or "true"})
+        work = partial(_update_file, current.plan(options), assignments)
+        return _change_of_matching_rows(current, where, zone, engine, "update", work)
 
     return run_change(table, "UPDATE", plan)
 
@@ -224,8 +227,8 @@ def delete_from_file(
 
 def _update_file(
     plan: ChangePlan[Any],
-    condition: SqlExpression | None,
     assignments: Sequence[Assignment],
+    condition: SqlExpression | None,
     zone: str,
     task: int,
     attempt: int,
