@@ -208,6 +208,20 @@ def test_lists_of_a_fixed_size_are_read(tmp_path: Path) -> None:
     assert pv.delta.read_table(table)["f"].to_pylist() == lists
 
 
+@pytest.mark.parametrize("form", ["iceberg", "delta", "ducklake"])
+def test_a_file_that_was_replaced_is_published_again(tmp_path: Path, form: Any) -> None:
+    directory = tmp_path / "t"
+    directory.mkdir()
+    pq.write_table(pa.table({"n": [1, 2, 3]}), directory / "a.parquet")
+    pv.publish(directory, form)
+    pq.write_table(pa.table({"n": [101, 102, 103]}), directory / "a.parquet")
+    assert pv.publish(directory, form).files_added == 1
+    assert not pv.publish(directory, form).committed
+    if form != "ducklake":
+        found = getattr(pv, form).extract(directory, ["n"], "n > 50")
+        assert found["n"].to_pylist() == [101, 102, 103]
+
+
 def test_columns_that_evolve_are_followed(tmp_path: Path) -> None:
     plain = {"a": pa.array([1, 2], pa.int32()), "b": ["x", "y"], "v": pv.parse_json(['{"n": 1}', '{"n": 2}'])}
     pv.iceberg.write(tmp_path / "i", plain)

@@ -220,7 +220,7 @@ def _difference(
         add = former.pop(normal_location(file.location), None)
         before = None if add is None or add.deletion_vector is None else vector_path(storage, add.deletion_vector)
         is_same = before == (None if file.vector_key is None else _vector_path(file))
-        if add is None or add.size != file.size or everything:
+        if add is None or file.is_replaced(add.size, add.modification_time) or everything:
             made.added.append(file)
             # An added file replaces the one with its path and vector; a commit must not remove that one, too.
             made.removed += [] if add is None or is_same else [add]

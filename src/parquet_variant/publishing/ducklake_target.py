@@ -239,21 +239,22 @@ class _Publication:
 
     def _difference(self) -> _Difference:
         rows = self.catalog.rows(
-            "SELECT f.path, f.data_file_id, f.file_size_bytes, d.path FROM {data_file} f LEFT JOIN {delete_file} d "
+            "SELECT f.path, f.data_file_id, f.file_size_bytes, d.path, epoch_ms(s.snapshot_time) FROM {data_file} f "
+            "JOIN {snapshot} s ON f.begin_snapshot = s.snapshot_id LEFT JOIN {delete_file} d "
             "ON f.data_file_id = d.data_file_id AND d.end_snapshot IS NULL WHERE f.table_id = ? AND "
             "f.end_snapshot IS NULL",
             self.table_id,
         )
-        current = {path: (number, size, vector) for path, number, size, vector in rows}
+        current = {path: (number, size, vector, published) for path, number, size, vector, published in rows}
         made = _Difference()
         for file in self.source.listed():
             former = current.pop(normal_location(file.location), None)
-            if former is None or former[1] != file.size:
+            if former is None or file.is_replaced(former[1], former[3]):
                 made.added.append(file)
                 made.removed += [] if former is None else [former[0]]
             elif former[2] != (None if file.vector_key is None else str(self._vector_path(file))):
                 made.vectors_changed.append((former[0], file))
-        made.removed += [number for number, _, _ in current.values()]
+        made.removed += [number for number, *_ in current.values()]
         return made
 
     def _vector_path(self, file: ListedFile) -> Path:

@@ -175,7 +175,9 @@ def _difference(source: Source, base: Snapshot, *, everything: bool) -> _Differe
     made = _Difference()
     for file in source.listed():
         entry = current.pop(file.location, None)
-        if entry is None or entry.file.size != file.size or everything:
+        info = None if entry is None else base.metadata.snapshots.get(entry.snapshot_id or -1)
+        published = None if info is None else info.timestamp_ms
+        if entry is None or file.is_replaced(entry.file.size, published) or everything:
             made.added.append(file)
             made.removed += [] if entry is None else [entry]
             continue

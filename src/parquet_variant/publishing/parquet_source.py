@@ -114,8 +114,8 @@ class ParquetFilesSource(Source):
 
     def listed(self) -> Iterator[ListedFile]:
         """See `Source.listed`."""
-        for location, source in self._sources.items():
-            yield ListedFile(location, source.size)
+        for file in self._stored:
+            yield ListedFile(f"{self.location}/{file.path}", file.size, modified=file.modified)
 
     def described(self, columns: SourceColumns, files: Collection[ListedFile]) -> Iterator[DataFile]:
         """See `Source.described`: the metrics of a file are those of its footer."""

@@ -32,11 +32,18 @@ class ListedFile:
     `location`: the absolute location.
     `size`: bytes of the file.
     `vector_key`: identifies the deleted rows of the file, without reading them; None if it has none.
+    `modified`: the time of its last change in milliseconds, for files that may be replaced under their name.
     """
 
     location: str
     size: int
     vector_key: str | None = None
+    modified: int | None = None
+
+    def is_replaced(self, size: int, published: int | None) -> bool:
+        """Return whether the file is another one than was published: with a size, at a time in milliseconds."""
+        is_newer = None not in (self.modified, published) and (self.modified or 0) >= (published or 0)
+        return size != self.size or is_newer
 
     @property
     def vector_id(self) -> uuid.UUID:
