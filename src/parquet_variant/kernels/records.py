@@ -6,8 +6,12 @@ width, and the array's shape takes registers, which makes kernels that visit val
 
 from __future__ import annotations
 
-from parquet_variant.kernels.compiling import helper
+from parquet_variant.kernels.compiling import helper, numbered
 from parquet_variant.kernels.memory import load_u64, store_u64
+
+# Columns of a node of a tape, and of `values.value_nodes`.
+NODE = numbered("TAG A B END")
+NODE_BYTES = 8 * len(NODE)
 
 
 @helper

@@ -27,7 +27,7 @@ GROWN = numbered(
 )
 _BUFFER_COUNT = GROWN.TYPED_DATA + 1
 _FEWEST_ENTRIES, _FEWEST_BYTES = 64, 512
-_GROWN_BYTES, _NODE_BYTES, _COUNT_BYTES = 8 * len(GROWN), 8 * len(S), 8 * len(COUNTS)
+_GROWN_BYTES, _SCHEMA_BYTES, _COUNT_BYTES = 8 * len(GROWN), 8 * len(S), 8 * len(COUNTS)
 
 
 class GrowingColumns(NamedTuple):
@@ -47,7 +47,7 @@ class GrowingColumns(NamedTuple):
 @helper
 def node_of(columns: GrowingColumns, s: int) -> int:
     """Return the address of a schema node."""
-    return columns.nodes + s * _NODE_BYTES
+    return columns.nodes + s * _SCHEMA_BYTES
 
 
 @helper

@@ -16,9 +16,10 @@ from typing import NamedTuple
 from parquet_variant.kernels.compiling import helper, kernel, numbered
 from parquet_variant.kernels.json.scan import STATUS
 from parquet_variant.kernels.kinds import KIND
-from parquet_variant.kernels.memory import copy, store_u8, store_u32, store_uint
-from parquet_variant.kernels.native_vectors import filled_vector, new_vector, reserve
+from parquet_variant.kernels.memory import copy, load_s32, store_u8, store_u32, store_uint
+from parquet_variant.kernels.native_vectors import address_in, filled_vector, new_vector, reserve
 from parquet_variant.kernels.ownership import Memory
+from parquet_variant.kernels.records import NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, PRIMITIVE_NODE, S
 from parquet_variant.kernels.sorting import sort_with
 from parquet_variant.kernels.tapes.tape import PATH, SHAPE, kind_of, path_of, scale_of
@@ -33,6 +34,8 @@ BUFFERS = numbered("VALUE_LENGTHS VALUE_VALID VALUE_DATA TYPED_VALID LENGTHS CEL
 
 # Size of a node that is stored in typed columns only.
 _TYPED = -1
+_PATH_BYTES, _SCHEMA_BYTES = 8 * len(PATH), 8 * len(S)
+_COUNT_BYTES, _BUFFER_BYTES = 8 * len(COUNTS), 8 * len(BUFFERS)
 
 
 class ShreddedTape(NamedTuple):
@@ -54,13 +57,44 @@ class RowKeys(NamedTuple):
     key_count: int
 
 
-class _Objects(NamedTuple):
-    """What identifies the fields of objects: the nodes, and the field id of each key in the dictionary of the row."""
+class _Tape(NamedTuple):
+    """Addresses: the nodes of a tape, their sizes (``int32``) and places, paths, and the schema.
 
-    nodes: Int64Table
-    schema_of: Int64s
-    paths: Int64Table
-    local: Int64s
+    ``schema_of`` is the schema node of each path, ``table`` the nodes of the schema, and ``local`` the field id of each
+    key in the dictionary of the row.
+    """
+
+    nodes: int
+    sizes: int
+    places: int
+    paths: int
+    schema_of: int
+    table: int
+    local: int
+
+
+@helper
+def _node(tape: _Tape, i: int) -> int:
+    """Return the address of a node."""
+    return tape.nodes + i * NODE_BYTES
+
+
+@helper
+def _size_of(tape: _Tape, i: int) -> int:
+    """Return the size of a node; _TYPED if it is in typed columns only."""
+    return load_s32(tape.sizes + 4 * i)
+
+
+@helper
+def _key_of(tape: _Tape, tag: int) -> int:
+    """Return the key of a node with a tag; negative for elements and rows."""
+    return get(tape.paths + path_of(tag) * _PATH_BYTES, PATH.KEY)
+
+
+@helper
+def _schema_node(tape: _Tape, s: int) -> int:
+    """Return the address of a schema node."""
+    return tape.table + s * _SCHEMA_BYTES
 
 
 @kernel
@@ -85,36 +119,33 @@ def map_paths(paths: Int64Table, nodes_of_schema: Int64Table, name_keys: Int64s,
                 break
 
 
-@helper(inline=True)
-def _fields_left(node: int, objects: _Objects, sizes: Int32s, partial: bool) -> tuple[int, int, int]:
+@helper
+def _fields_left(tape: _Tape, i: int, partial: bool) -> tuple[int, int, int]:
     """Return ``(count, largest id, bytes)`` of the fields of an object that go into its blob.
 
     If ``partial``, shredded fields are excluded.
     """
     count = data = largest = 0
-    kid = node + 1
-    end = objects.nodes[node, 3]
+    kid, end = i + 1, get(_node(tape, i), NODE.END)
     while kid < end:
-        path = path_of(objects.nodes[kid, 0])
-        if not partial or objects.schema_of[path] < 0:
+        node = _node(tape, kid)
+        tag = get(node, NODE.TAG)
+        if not partial or get(tape.schema_of, path_of(tag)) < 0:
             count += 1
-            data += sizes[kid]
-            field_id = objects.local[objects.paths[path, PATH.KEY]]
-            if field_id > largest:
-                largest = field_id
-        kid = objects.nodes[kid, 3]
+            data += _size_of(tape, kid)
+            largest = max(largest, get(tape.local, _key_of(tape, tag)))
+        kid = get(node, NODE.END)
     return count, largest, data
 
 
-@helper(inline=True)
-def _elements_size(node: int, nodes: Int64Table, sizes: Int32s) -> int:
+@helper
+def _elements_size(tape: _Tape, i: int) -> int:
     """Return the bytes of the elements of an array."""
     data = 0
-    kid = node + 1
-    end = nodes[node, 3]
+    kid, end = i + 1, get(_node(tape, i), NODE.END)
     while kid < end:
-        data += sizes[kid]
-        kid = nodes[kid, 3]
+        data += _size_of(tape, kid)
+        kid = get(_node(tape, kid), NODE.END)
     return data
 
 
@@ -125,52 +156,76 @@ def _field_ids(dictionary: int, keys: RowKeys, local: Int64s) -> None:
         local[keys.keys[i]] = i - keys.starts[dictionary]
 
 
-@helper(inline=True)
-def _measure_typed(i: int, s: int, tape: ShreddedTape, counts: Int64Table, levels: Int64s) -> tuple[bool, bool]:
-    """Count a node of a schema node; return ``(typed, partial)``.
+@helper
+def _measure_typed(tape: _Tape, i: int, s: int, count: int, levels: int) -> tuple[bool, bool]:
+    """Count a node of a schema node in the record ``count``; return ``(typed, partial)``.
 
     ``typed``: the node is stored in typed columns only. ``partial``: the node is an object that is shredded in part.
     """
-    tag = tape.nodes[i, 0]
-    kind, shape = kind_of(tag), tape.table[s, S.KIND]
-    if tape.paths[path_of(tag), PATH.KEY] < 0 and s > 0:
-        levels[tape.table[s, S.LEVEL]] += 1
+    node, schema = _node(tape, i), _schema_node(tape, s)
+    tag = get(node, NODE.TAG)
+    kind, shape = kind_of(tag), get(schema, S.KIND)
+    if s > 0 and _key_of(tape, tag) < 0:
+        level = get(schema, S.LEVEL)
+        put(levels, level, get(levels, level) + 1)
     typed = partial = False
     if shape == PRIMITIVE_NODE:
         if kind < KIND.ARRAY:
-            typed, _, _ = _exact_slot_of(i, s, tape)
-            if typed and (tape.table[s, S.CODE] == KIND.STRING or tape.table[s, S.CODE] == KIND.BINARY):
-                counts[s, COUNTS.TYPED_BYTES] += tape.nodes[i, 2]
+            typed, _, _ = _exact_slot_of(node, schema)
+            if typed and (get(schema, S.CODE) == KIND.STRING or get(schema, S.CODE) == KIND.BINARY):
+                put(count, COUNTS.TYPED_BYTES, get(count, COUNTS.TYPED_BYTES) + get(node, NODE.B))
     elif shape == ARRAY_NODE:
         typed = kind == KIND.ARRAY
     else:
         partial = shape == OBJECT_NODE and kind == KIND.OBJECT
     if typed or partial:
-        counts[s, COUNTS.TYPED_COUNT] += 1
+        put(count, COUNTS.TYPED_COUNT, get(count, COUNTS.TYPED_COUNT) + 1)
     return typed, partial
 
 
-@helper(inline=True)
-def _exact_slot_of(i: int, s: int, tape: ShreddedTape) -> tuple[bool, int, int]:
+@helper
+def _exact_slot_of(node: int, schema: int) -> tuple[bool, int, int]:
     """Return ``(ok, low, high)`` of a scalar node as the type of a schema node."""
-    tag = tape.nodes[i, 0]
+    tag = get(node, NODE.TAG)
     return exact_slot(
-        kind_of(tag), tape.nodes[i, 1], tape.nodes[i, 2], scale_of(tag),
-        tape.table[s, S.CODE], tape.table[s, S.PRECISION], tape.table[s, S.SCALE],
+        kind_of(tag), get(node, NODE.A), get(node, NODE.B), scale_of(tag),
+        get(schema, S.CODE), get(schema, S.PRECISION), get(schema, S.SCALE),
     )  # fmt: skip
+
+
+@helper
+def _blob_size(tape: _Tape, i: int, partial: bool) -> int:
+    """Return the bytes of a node in its blob; _TYPED for an object of which no field is left."""
+    node = _node(tape, i)
+    kind = kind_of(get(node, NODE.TAG))
+    if kind == KIND.OBJECT:
+        fields, largest, data = _fields_left(tape, i, partial)
+        return _TYPED if partial and fields == 0 else object_size(fields, largest, data)
+    if kind == KIND.ARRAY:
+        return array_size(get(node, NODE.A), _elements_size(tape, i))
+    return scalar_size(kind, get(node, NODE.B))
 
 
 @kernel
 def measure(
-    memory: Memory, tape: ShreddedTape, keys: RowKeys, max_size: int, sizes: Int32s, counts: Int64Table, levels: Int64s
+    memory: Memory,
+    shredded: ShreddedTape,
+    keys: RowKeys,
+    max_size: int,
+    sizes: Int32s,
+    counts: Int64Table,
+    levels: Int64s,
 ) -> tuple[int, int]:
     """Fill ``sizes`` (one per node), ``counts`` (one row per schema node) and ``levels`` (entries).
 
     Returns ``(status, row)``; the row is the first one that is too large.
     """
-    nodes, row_start, schema_of = tape.nodes, tape.row_start, tape.schema_of
+    row_start = shredded.row_start
     local = filled_vector(memory, keys.key_count + 1, 0)
-    objects = _Objects(nodes, schema_of, tape.paths, local)
+    tape = _Tape(
+        address_in(shredded.nodes), address_in(sizes), 0, address_in(shredded.paths), address_in(shredded.schema_of),
+        address_in(shredded.table), address_in(local),
+    )  # fmt: skip
     current = -1
     levels[0] = len(row_start) - 1
     for row in range(len(row_start) - 2, -1, -1):
@@ -180,31 +235,18 @@ def measure(
             current = keys.of_row[row]
             _field_ids(current, keys, local)
         for i in range(row_start[row + 1] - 1, row_start[row] - 1, -1):
-            kind = kind_of(nodes[i, 0])
-            s = schema_of[path_of(nodes[i, 0])]
+            s = get(tape.schema_of, path_of(get(_node(tape, i), NODE.TAG)))
+            count = address_in(counts) + s * _COUNT_BYTES
             typed = partial = False
             if s >= 0:
-                typed, partial = _measure_typed(i, s, tape, counts, levels)
-            size = 0
-            if typed:
-                pass
-            elif kind == KIND.OBJECT:
-                fields, largest, data = _fields_left(i, objects, sizes, partial)
-                typed = partial and fields == 0
-                size = object_size(fields, largest, data)
-            elif kind == KIND.ARRAY:
-                size = array_size(nodes[i, 1], _elements_size(i, nodes, sizes))
-            else:
-                size = scalar_size(kind, nodes[i, 2])
-            if typed:
-                sizes[i] = _TYPED
-                continue
+                typed, partial = _measure_typed(tape, i, s, count, address_in(levels))
+            size = _TYPED if typed else _blob_size(tape, i, partial)
             if size > max_size:
                 return STATUS.SIZE, row
-            sizes[i] = size
-            if s >= 0:
-                counts[s, COUNTS.VALUE_COUNT] += 1
-                counts[s, COUNTS.VALUE_BYTES] += size
+            store_u32(tape.sizes + 4 * i, size)
+            if s >= 0 and size != _TYPED:
+                put(count, COUNTS.VALUE_COUNT, get(count, COUNTS.VALUE_COUNT) + 1)
+                put(count, COUNTS.VALUE_BYTES, get(count, COUNTS.VALUE_BYTES) + size)
     return STATUS.OK, 0
 
 
@@ -227,81 +269,98 @@ def _shape_order(
     return orders, order_count + count
 
 
-@helper(inline=True)
-def _write_object(
-    node: int,
-    address: int,
-    objects: _Objects,
-    sizes: Int32s,
-    places: Int64s,
-    partial: bool,
-    kids: Int64s,
-    order: Int64s,
-) -> None:
-    """Write an object's header and offsets at ``address``, and assign the places of its fields."""
-    nodes, schema_of, paths, local = objects.nodes, objects.schema_of, objects.paths, objects.local
-    count = nodes[node, 1]
-    kid = node + 1
+@helper
+def _write_object(tape: _Tape, i: int, partial: bool, kids: int, order: int) -> None:
+    """Write an object's header and offsets, and assign the places of its fields.
+
+    ``kids`` has room for the numbers of the fields, and ``order`` is their order by name; both are addresses.
+    """
+    count = get(_node(tape, i), NODE.A)
+    kid = i + 1
     for j in range(count):
-        kids[j] = kid
-        kid = nodes[kid, 3]
-    field_count, largest, data = _fields_left(node, objects, sizes, partial)
-    ids, id_width, offsets, offset_width, values = begin_object(address, field_count, largest, data)
+        put(kids, j, kid)
+        kid = get(_node(tape, kid), NODE.END)
+    field_count, largest, data = _fields_left(tape, i, partial)
+    ids, id_width, offsets, offset_width, values = begin_object(get(tape.places, i), field_count, largest, data)
     at = 0
     for j in range(count):
-        kid = kids[order[j]]
-        path = path_of(nodes[kid, 0])
-        if not partial or schema_of[path] < 0:
-            store_uint(ids, local[paths[path, PATH.KEY]], id_width)
+        kid = get(kids, get(order, j))
+        tag = get(_node(tape, kid), NODE.TAG)
+        if not partial or get(tape.schema_of, path_of(tag)) < 0:
+            store_uint(ids, get(tape.local, _key_of(tape, tag)), id_width)
             ids += id_width
             store_uint(offsets, at, offset_width)
             offsets += offset_width
-            places[kid] = values + at
-            at += sizes[kid]
+            put(tape.places, kid, values + at)
+            at += _size_of(tape, kid)
     store_uint(offsets, at, offset_width)
 
 
-@helper(inline=True)
-def _write_array(node: int, address: int, nodes: Int64Table, sizes: Int32s, places: Int64s) -> None:
-    """Write an array's header and offsets at ``address``, and assign the places of its elements."""
-    end = nodes[node, 3]
-    offsets, width, values = begin_array(address, nodes[node, 1], _elements_size(node, nodes, sizes))
+@helper
+def _write_array(tape: _Tape, i: int) -> None:
+    """Write an array's header and offsets, and assign the places of its elements."""
+    node = _node(tape, i)
+    kid, end = i + 1, get(node, NODE.END)
+    offsets, width, values = begin_array(get(tape.places, i), get(node, NODE.A), _elements_size(tape, i))
     at = 0
-    kid = node + 1
     while kid < end:
         store_uint(offsets, at, width)
         offsets += width
-        places[kid] = values + at
-        at += sizes[kid]
-        kid = nodes[kid, 3]
+        put(tape.places, kid, values + at)
+        at += _size_of(tape, kid)
+        kid = get(_node(tape, kid), NODE.END)
     store_uint(offsets, at, width)
 
 
-@helper(inline=True)
-def _store_typed(i: int, s: int, at: int, tape: ShreddedTape, addresses: Int64Table) -> None:
+@helper
+def _store_typed(node: int, schema: int, buffers: int, at: int) -> None:
     """Write a node to the typed column of a schema node, as entry ``at``."""
-    nodes, shape = tape.nodes, tape.table[s, S.KIND]
-    if addresses[s, BUFFERS.TYPED_VALID] != 0:
-        store_u8(addresses[s, BUFFERS.TYPED_VALID] + at, 1)
+    shape = get(schema, S.KIND)
+    if get(buffers, BUFFERS.TYPED_VALID) != 0:
+        store_u8(get(buffers, BUFFERS.TYPED_VALID) + at, 1)
     if shape == ARRAY_NODE:
-        store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, nodes[i, 1])
+        store_u32(get(buffers, BUFFERS.LENGTHS) + at * 4, get(node, NODE.A))
     elif shape == PRIMITIVE_NODE:
-        width = tape.table[s, S.WIDTH]
+        width = get(schema, S.WIDTH)
         if width == 0:
-            store_u32(addresses[s, BUFFERS.LENGTHS] + at * 4, nodes[i, 2])
-            copy(addresses[s, BUFFERS.TYPED_DATA], nodes[i, 1], nodes[i, 2])
-            addresses[s, BUFFERS.TYPED_DATA] += nodes[i, 2]
-        elif kind_of(nodes[i, 0]) == KIND.UUID:
-            copy(addresses[s, BUFFERS.CELLS] + at * 16, nodes[i, 1], 16)
+            size, target = get(node, NODE.B), get(buffers, BUFFERS.TYPED_DATA)
+            store_u32(get(buffers, BUFFERS.LENGTHS) + at * 4, size)
+            copy(target, get(node, NODE.A), size)
+            put(buffers, BUFFERS.TYPED_DATA, target + size)
+        elif kind_of(get(node, NODE.TAG)) == KIND.UUID:
+            copy(get(buffers, BUFFERS.CELLS) + at * 16, get(node, NODE.A), 16)
         else:
-            _, low, high = _exact_slot_of(i, s, tape)
-            store_slot(addresses[s, BUFFERS.CELLS] + at * width, width, low, high)
+            _, low, high = _exact_slot_of(node, schema)
+            store_slot(get(buffers, BUFFERS.CELLS) + at * width, width, low, high)
+
+
+@helper
+def _store_entry(tape: _Tape, i: int, s: int, buffers: int, entry: int) -> bool:
+    """Write what a node has in the columns of a schema node, and set its place; return whether it is shredded in part.
+
+    ``entry`` is the address of the number of entries of each level so far.
+    """
+    node, schema, size = _node(tape, i), _schema_node(tape, s), _size_of(tape, i)
+    tag, level = get(node, NODE.TAG), get(schema, S.LEVEL)
+    if s > 0 and _key_of(tape, tag) < 0:
+        put(entry, level, get(entry, level) + 1)
+    at = get(entry, level) - 1
+    partial = get(schema, S.KIND) == OBJECT_NODE and kind_of(tag) == KIND.OBJECT
+    if size == _TYPED or partial:
+        _store_typed(node, schema, buffers, at)
+    if size != _TYPED:
+        store_u32(get(buffers, BUFFERS.VALUE_LENGTHS) + at * 4, size)
+        store_u8(get(buffers, BUFFERS.VALUE_VALID) + at, 1)
+        target = get(buffers, BUFFERS.VALUE_DATA)
+        put(tape.places, i, target)
+        put(buffers, BUFFERS.VALUE_DATA, target + size)
+    return partial
 
 
 @kernel
 def fill(
     memory: Memory,
-    tape: ShreddedTape,
+    shredded: ShreddedTape,
     shapes: Int64Table,
     rank: Int64s,
     keys: RowKeys,
@@ -311,9 +370,12 @@ def fill(
     level_count: int,
 ) -> None:
     """Write every node to the buffers at ``addresses``, which advance as blobs are written."""
-    nodes, row_start = tape.nodes, tape.row_start
+    row_start = shredded.row_start
     local = filled_vector(memory, keys.key_count + 1, 0)
-    objects = _Objects(nodes, tape.schema_of, tape.paths, local)
+    tape = _Tape(
+        address_in(shredded.nodes), address_in(sizes), address_in(places), address_in(shredded.paths),
+        address_in(shredded.schema_of), address_in(shredded.table), address_in(local),
+    )  # fmt: skip
     order_start = filled_vector(memory, len(shapes), -1)
     orders, kids = new_vector(memory, 256), new_vector(memory, 256)
     order_count = 0
@@ -327,33 +389,21 @@ def fill(
             _field_ids(current, keys, local)
         entry[0] = row + 1
         for i in range(row_start[row], row_start[row + 1]):
-            tag, size = nodes[i, 0], sizes[i]
-            kind, path = kind_of(tag), path_of(tag)
-            s = tape.schema_of[path]
+            node = _node(tape, i)
+            tag = get(node, NODE.TAG)
+            kind, s = kind_of(tag), get(tape.schema_of, path_of(tag))
             partial = False
             if s >= 0:
-                level = tape.table[s, S.LEVEL]
-                if s > 0 and tape.paths[path, PATH.KEY] < 0:
-                    entry[level] += 1
-                at = entry[level] - 1
-                partial = tape.table[s, S.KIND] == OBJECT_NODE and kind == KIND.OBJECT
-                if size == _TYPED or partial:
-                    _store_typed(i, s, at, tape, addresses)
-                    if size == _TYPED:
-                        continue
-                store_u32(addresses[s, BUFFERS.VALUE_LENGTHS] + at * 4, size)
-                store_u8(addresses[s, BUFFERS.VALUE_VALID] + at, 1)
-                places[i] = addresses[s, BUFFERS.VALUE_DATA]
-                addresses[s, BUFFERS.VALUE_DATA] += size
+                partial = _store_entry(tape, i, s, address_in(addresses) + s * _BUFFER_BYTES, address_in(entry))
+                if _size_of(tape, i) == _TYPED:
+                    continue
             if kind == KIND.OBJECT:
-                kids = reserve(kids, nodes[i, 1])
-                shape = nodes[i, 2]
+                count, shape = get(node, NODE.A), get(node, NODE.B)
+                kids = reserve(kids, count)
                 if order_start[shape] < 0:
-                    orders, order_count = _shape_order(
-                        shape, nodes[i, 1], shapes, rank, orders, order_start, order_count
-                    )
-                _write_object(i, places[i], objects, sizes, places, partial, kids, orders[order_start[shape] :])
+                    orders, order_count = _shape_order(shape, count, shapes, rank, orders, order_start, order_count)
+                _write_object(tape, i, partial, address_in(kids), address_in(orders) + 8 * order_start[shape])
             elif kind == KIND.ARRAY:
-                _write_array(i, places[i], nodes, sizes, places)
+                _write_array(tape, i)
             else:
-                write_scalar(places[i], kind, nodes[i, 1], nodes[i, 2], scale_of(tag))
+                write_scalar(get(tape.places, i), kind, get(node, NODE.A), get(node, NODE.B), scale_of(tag))

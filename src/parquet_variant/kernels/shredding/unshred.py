@@ -25,11 +25,11 @@ from parquet_variant.kernels.native_vectors import (
     reserve_rows,
 )
 from parquet_variant.kernels.ownership import Memory, allocate
-from parquet_variant.kernels.records import get, put
+from parquet_variant.kernels.records import NODE, NODE_BYTES, get, put
 from parquet_variant.kernels.shredding.schema_table import ARRAY_NODE, OBJECT_NODE, NamedNodes, S
 from parquet_variant.kernels.values.name_tables import SORTED, UNSORTED, UNUSABLE, NameTable, resolve_names
 from parquet_variant.kernels.values.reading import MALFORMED, container, load_fixed, value_kind, value_size
-from parquet_variant.kernels.values.value_nodes import NODE, NODE_BYTES, RAW
+from parquet_variant.kernels.values.value_nodes import RAW
 from parquet_variant.machine_code.signatures import Int64s, Int64Table, ReadOnlyInt32s, UInt8s
 
 # Columns of the input table, which has one row per schema node: addresses of buffers, 0 for missing buffers. Validity
