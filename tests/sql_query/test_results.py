@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
@@ -68,6 +69,18 @@ def test_csv_files_are_tables(tmp_path: Path) -> None:
 def test_a_function_over_the_wrong_type_is_explained() -> None:
     with pytest.raises(VariantError, match=r"sum does not accept VARCHAR.*::double"):
         pv.sql("SELECT sum(name) FROM t", t=pa.table({"name": ["a"]}))
+
+
+def test_a_long_result_becomes_row_groups_of_a_parquet_file(tmp_path: Path) -> None:
+    tables = {name: pa.table({"n": range(rows)}) for name, rows in (("a", 600), ("b", 2000))}
+    query = f"COPY (SELECT a.n * 2000 + b.n AS n FROM a, b) TO '{tmp_path}/a.parquet'"
+    assert pv.sql(query, **tables).to_pylist() == [{"Count": 1_200_000}]
+    written = pq.ParquetFile(tmp_path / "a.parquet")
+    assert written.num_row_groups == 2
+    assert set(written.read()["n"].to_pylist()) == set(range(1_200_000))
+    for condition, rows in (("true", 3), ("false", 0)):
+        pv.sql(f"COPY (SELECT v FROM t WHERE {condition}) TO '{tmp_path}/{rows}.parquet'", t=EVENTS)
+        assert len(pv.parquet.read(tmp_path / f"{rows}.parquet")) == rows
 
 
 def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:

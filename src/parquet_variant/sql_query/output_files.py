@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ _WRITTEN_BY_ARROW = (
     pa.types.is_string, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean,
     pa.types.is_null,
 )  # fmt: skip
+# Rows and bytes of a row group of a Parquet file.
+_GROUP_ROWS, _GROUP_BYTES = 1 << 20, 128 << 20
 _COPY = re.compile(
     r"\s*copy\s*\((?P<query>.*)\)\s*to\s*'(?P<file>(?:[^']|'')+)'\s*(?:(?:with\s*)?\((?P<options>[^()]*)\)\s*)?;?\s*",
     re.IGNORECASE | re.DOTALL,
@@ -87,10 +90,10 @@ def write_result(file: str | os.PathLike[str], parts: Iterable[pa.Table], format
     """
     kind = format_of(file, format)
     with atomic_file(file) as staged:
-        if kind == "parquet":
-            return _write_parquet(staged, pa.concat_tables(parts))
         counted = _Counted(parts)
-        if kind == "arrow":
+        if kind == "parquet":
+            _write_parquet(staged, _joined(counted))
+        elif kind == "arrow":
             first = next(counted)
             with pa.OSFile(str(staged), "wb") as sink, pa.ipc.new_file(sink, first.schema) as writer:
                 writer.write_table(first)
@@ -120,16 +123,32 @@ class _Counted:
         return part
 
 
-def _write_parquet(staged: Path, table: pa.Table) -> int:
-    if any(map(holds_variants, table.schema)):
-        from parquet_variant.parquet import write
+def _joined(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield consecutive parts together, so that each table is as large as a row group."""
+    pending: list[pa.Table] = []
+    for part in parts:
+        pending.append(part)
+        if sum(map(len, pending)) >= _GROUP_ROWS or sum(part.nbytes for part in pending) >= _GROUP_BYTES:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)
 
-        write(staged, table)
+
+def _write_parquet(staged: Path, parts: Iterator[pa.Table]) -> None:
+    first = next(parts)
+    if any(map(holds_variants, first.schema)):
+        from parquet_variant.parquet import VariantWriter
+
+        with VariantWriter(staged) as variants:
+            for part in chain([first], parts):
+                variants.write_batch(part)
     else:
         import pyarrow.parquet as pq
 
-        pq.write_table(table, staged)
-    return len(table)
+        with pq.ParquetWriter(staged, first.schema) as writer:
+            for part in chain([first], parts):
+                writer.write_table(part)
 
 
 def _write_csv(staged: Path, parts: Iterator[pa.Table], delimiter: str) -> None:
