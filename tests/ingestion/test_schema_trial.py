@@ -56,8 +56,12 @@ def test_small_files_are_not_larger_than_unshredded_ones(name: str, rows: int, l
 def test_the_schema_does_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("\n".join(documents("gharchive", 3000)))
     results = [pv.ingest(tmp_path / "a.ndjson", tmp_path / f"{threads}", threads=threads) for threads in (1, 8)]
-    assert [len(result.files) for result in results] == [1, 2]
-    assert results[0].schema == results[1].schema
+    tasks = pv.ingest(tmp_path / "a.ndjson", tmp_path / "tasks", threads=8, split_bytes=4 << 20)
+    # The threads of a small input write columns of one file.
+    assert [len(result.files) for result in (*results, tasks)] == [1, 1, 2]
+    assert results[0].schema == results[1].schema == tasks.schema
+    one, threaded = (pv.parquet.read(tmp_path / name) for name in ("1", "8"))
+    assert pv.to_json(one).equals(pv.to_json(threaded))
 
 
 def test_columns_that_save_space_are_kept_and_the_reason_of_others_is_given(tmp_path: Path) -> None:

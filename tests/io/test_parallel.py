@@ -13,7 +13,7 @@ import pytest
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
 from parquet_variant.io import parallel
-from parquet_variant.io.parallel import available_cpus, cpu_quota, in_order, thread_count
+from parquet_variant.io.parallel import available_cpus, cpu_quota, in_order, in_threads, thread_count
 
 
 def own_threads() -> list[str]:
@@ -49,6 +49,21 @@ def test_a_failure_comes_at_its_place_and_ends_the_work() -> None:
     with pytest.raises(VariantError, match="three"):
         found.extend(iter(results))
     assert len(done) < 20
+    assert own_threads() == []
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_work_on_all_items_gives_each_its_result_or_the_failure(threads: int) -> None:
+    assert in_threads(lambda item: item * 2, range(100), threads) == list(range(0, 200, 2))
+    assert in_threads(str, [], threads) == []
+
+    def work(item: int) -> int:
+        if item == 50:
+            raise IndexError("fifty")
+        return item
+
+    with pytest.raises(IndexError, match="fifty"):
+        in_threads(work, range(100), threads)
     assert own_threads() == []
 
 

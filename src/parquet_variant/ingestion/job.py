@@ -65,6 +65,8 @@ from parquet_variant.shredding.typed_strings import TypedStrings
 
 _MAX_SPLIT_BYTES = 128 << 20
 _MIN_SPLIT_BYTES = 4 << 20
+# Tasks with less text are joined into one that writes a file in several threads.
+_MIN_THREADED_BYTES = 64 << 20
 # The default sample: 8 MiB of text, or one eighth of a larger input, because parsing dominates the cost of inference.
 # A sample of up to 8 MiB is read where the job is planned, because a Spark job for it would take longer.
 _SAMPLE_BYTES = 8 << 20
@@ -112,8 +114,6 @@ class IngestJob:
             return IngestResult(self._request.dest, ())
         try:
             tasks = self._plan(engine)
-            if self._is_one_task:
-                tasks = [list(chain(*tasks))]
             fields = self._table_fields(tasks)
             text = self._request.text
             if text.texts.auto:
@@ -128,6 +128,7 @@ class IngestJob:
             if inference is not None:
                 check_bloom_filters(self._request, (decision.path for decision in inference.decisions))
             self._request.check_schema(schema)
+            tasks = self._write_tasks(engine, tasks)
             for warning in partition_warnings(self._request, tasks):
                 (warn or _warn)(warning)
             encodings = planned_encodings(self._request, schema, tasks, engine.parallelism)
@@ -169,6 +170,25 @@ class IngestJob:
     ) -> TaskPlan:
         paths = frozenset(option_paths(self._request))
         return TaskPlan(schema, _threads(engine, tasks), encodings, fields, self._request.text.texts, paths)
+
+    def _write_tasks(self, engine: Engine, tasks: list[list[Split]]) -> list[list[Split]]:
+        """Return the tasks that write: as planned, or fewer with several threads each if the input is small.
+
+        A file is parsed and its columns are written in threads. A second file would repeat the work that is done once
+        per file, such as choosing encodings.
+        """
+        if self._is_one_task:
+            return [list(chain(*tasks))]
+        request, splits = self._request, list(chain(*tasks))
+        is_text = self._rows is None and request.text.json_column is None
+        is_in_threads = engine.local is engine and is_text and FORMAT_RULES[request.format].parquet_files
+        if not is_in_threads or request.split_bytes or request.partition_by or request.write.get("sort_by"):
+            return tasks
+        largest = max((sum(split.size for split in task) for task in tasks), default=0)
+        # A compressed file is decompressed by one thread, so that every task needs its own.
+        if len(tasks) < 2 or largest >= _MIN_THREADED_BYTES or any(split.file.codec for split in splits):
+            return tasks
+        return pack_splits(splits, _MIN_THREADED_BYTES)
 
     @property
     def _is_one_task(self) -> bool:

@@ -9,7 +9,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from itertools import chain, count, islice
@@ -100,6 +100,44 @@ class ThreadPool(ThreadPoolExecutor):
             for thread in threading.enumerate():
                 if thread.name.startswith(f"{self._names}_") and thread.is_alive():
                     thread.join()
+
+    def run_all(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Return the result for each item; this thread works, too, and each thread takes the next item when it is free.
+
+        It has one future per thread, because a future per item takes longer than the work on a small column.
+        """
+        remaining = deque(enumerate(items))
+        results: list[Any] = [None] * len(remaining)
+
+        def run() -> None:
+            while True:
+                try:
+                    place, item = remaining.popleft()
+                except IndexError:
+                    return
+                results[place] = function(item)
+
+        futures = [self.submit(run) for _ in range(min(self._max_workers, len(remaining) - 1))]
+        try:
+            run()
+            for future in futures:
+                future.result()
+        finally:
+            remaining.clear()
+            wait(futures)
+        return results
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
+    """Return the result for each item, computed in some threads.
+
+    >>> in_threads(lambda item: item * 10, range(3), threads=2)
+    [0, 10, 20]
+    """
+    if threads == 1:
+        return list(map(function, items))
+    with ThreadPool(threads - 1) as pool:
+        return pool.run_all(function, items)
 
 
 def in_order(

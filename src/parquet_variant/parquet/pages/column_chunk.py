@@ -372,6 +372,10 @@ class ColumnChunk:
         self.rows += rows
         self.has_cut_bounds |= self.leaf.type.physical == Physical.BYTE_ARRAY
 
+    def pending_bytes(self) -> int:
+        """Return the bytes of the values and the dictionary that `finish` compresses."""
+        return self._waiting_bytes + (0 if self._dictionary is None else self._dictionary.size)
+
     def finish(self) -> None:
         """Make the last data page and the dictionary page."""
         self.flush()

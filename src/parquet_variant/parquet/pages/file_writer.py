@@ -8,14 +8,14 @@ and the pending values of one page per column.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from parquet_variant._version import __version__
+from parquet_variant.io.parallel import ThreadPool
 from parquet_variant.kernels.shredding.json_batch import ShreddedRows
 from parquet_variant.parquet.format.footer import MAGIC
 from parquet_variant.parquet.format.statistics import OWN_WRITER
@@ -35,6 +35,7 @@ from parquet_variant.parquet.pages.leaf_types import Physical
 from parquet_variant.parquet.pages.leaf_values import LeafValues, stored_numbers
 from parquet_variant.parquet.pages.levels import Entries, NodeEntries, leaf_entries
 
+Column = TypeVar("Column")
 _CREATED_BY = f"{OWN_WRITER} {__version__}"
 # Arrow bytes per batch: a page holds at least the bytes that a column has in a batch.
 SLICE_BYTES, MOST_SLICE_BYTES = 16 << 20, 128 << 20
@@ -99,7 +100,7 @@ class PageFileWriter:
         self._groups: list[PlacedGroup] = []
         self._position = self._pending_bytes = 0
         self._pending: list[Any] = []
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._pool = ThreadPool(threads - 1) if threads > 1 else None
         self._write(MAGIC)
 
     @staticmethod
@@ -173,20 +174,24 @@ class PageFileWriter:
             self._shared = Shared()
             pairs = zip(self._file_schema.leaves, self._options, strict=True)
             self._chunks = [ColumnChunk(leaf, options, self._shared) for leaf, options in pairs]
-        self._for_columns(lambda chunk, leaf: chunk.append(*leaf, rows), self._chunks, leaves)
+        self._for_columns(lambda column: column[0].append(*column[1], rows), zip(self._chunks, leaves, strict=True))
         self._rows += rows
 
-    def _for_columns(self, work: Callable[..., None], *columns: Iterable[Any]) -> None:
+    def _for_columns(self, work: Callable[[Column], None], columns: Iterable[Column]) -> None:
         """Call a function for every column, in the threads of the pool."""
-        for _ in (map if self._pool is None else self._pool.map)(work, *columns):
-            pass
+        if self._pool is None:
+            for column in columns:
+                work(column)
+        else:
+            self._pool.run_all(work, columns)
         self._shared.release()  # many files may be open at the same time
 
     def end_row_group(self) -> None:
         """Write the rows added since the last row group as a row group, if there are any."""
         if not self._rows:
             return
-        self._for_columns(ColumnChunk.finish, self._chunks)
+        # The largest first, so that no thread waits for it at the end.
+        self._for_columns(ColumnChunk.finish, sorted(self._chunks, key=ColumnChunk.pending_bytes, reverse=True))
         placed = [self._placed(chunk) for chunk in self._chunks]
         self._groups.append(PlacedGroup(self._rows, placed))
         # The decision on a dictionary in the first row group applies to the following ones.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parquet_variant.choices import Effort
+from parquet_variant.io.parallel import in_threads
 from parquet_variant.parquet.pages.codecs import compressor
 from parquet_variant.parquet.pages.dictionary import new_dictionary
 from parquet_variant.parquet.pages.encodings import (
@@ -123,11 +124,13 @@ def choose_encodings(
     level: int | None = None,
     chosen_before: ColumnEncodings | None = None,
     effort: Effort = "balanced",
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Choose dictionary, plain or delta encoding, and a zstd level, for every leaf column.
 
     The choice is made by trials on the first batch of a file, except for columns in `chosen_before`. The result has
-    keywords of `pyarrow.parquet.ParquetWriter`, by dotted leaf path. With a `level`, the effort has no effect.
+    keywords of `pyarrow.parquet.ParquetWriter`, by dotted leaf path. With a `level`, the effort has no effect. Columns
+    are tried in `threads`.
 
     >>> choose_encodings(pa.table({"number": range(4000)}), "zstd")
     {'use_dictionary': False, 'column_encoding': {'number': 'DELTA_BINARY_PACKED'}, 'compression_level': {'number': 1}}
@@ -135,7 +138,7 @@ def choose_encodings(
     codec = _Codec.of(compression, level, effort)
     if codec.level == _LEVEL_OF_EFFORT["balanced"] and table.nbytes < _FEW_BYTES:
         codec = codec._replace(level=_LEVEL_OF_FEW)
-    chosen_encodings = _chosen_encodings(_first_rows(table, codec), codec, chosen_before or {})
+    chosen_encodings = _chosen_encodings(_first_rows(table, codec), codec, chosen_before or {}, threads)
     encodings = {path: name for path, (name, _) in chosen_encodings.items() if name}
     levels = {path: number for path, (_, number) in chosen_encodings.items() if number is not None}
     return {
@@ -165,16 +168,19 @@ def _first_rows(table: pa.Table, codec: _Codec) -> dict[str, pa.Array]:
     return {path: leaf for name, column in columns for path, leaf in leaf_arrays(column.combine_chunks(), name)}
 
 
-def _chosen_encodings(leaves: Mapping[str, pa.Array], codec: _Codec, chosen_before: ColumnEncodings) -> ColumnEncodings:
+def _chosen_encodings(
+    leaves: Mapping[str, pa.Array], codec: _Codec, chosen_before: ColumnEncodings, threads: int = 1
+) -> ColumnEncodings:
     chosen_encodings = {path: chosen_before[path] for path in leaves if path in chosen_before}
     undecided = {path: leaf for path, leaf in leaves.items() if path not in chosen_encodings}
     filled = {path: leaf for path, leaf in undecided.items() if leaf.null_count < len(leaf)}
     least = _MIN_SHARE * sum(leaf.nbytes for leaf in leaves.values()) if filled else 0
     chosen_encodings |= dict.fromkeys(undecided.keys() - filled.keys(), ("", codec.level))
-    for path, leaf in filled.items():
-        size = leaf.nbytes
-        is_tried = size > least and not _gets_dictionary(leaf, size)
-        chosen_encodings[path] = _smallest(leaf, codec) if is_tried else ("", codec.level)
+    sizes = {path: leaf.nbytes for path, leaf in filled.items()}
+    tried = [path for path, leaf in filled.items() if sizes[path] > least and not _gets_dictionary(leaf, sizes[path])]
+    chosen_encodings |= dict.fromkeys(filled, ("", codec.level))
+    smallest = in_threads(lambda path: _smallest(filled[path], codec), tried, threads)
+    chosen_encodings |= dict(zip(tried, smallest, strict=True))
     return {path: chosen_encodings[path] for path in leaves}
 
 

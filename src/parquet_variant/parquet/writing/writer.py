@@ -257,7 +257,7 @@ class VariantWriter:
         self._floats = any(may_have_nan(field.type) for field in table.schema)
         is_native = options.writer == "native" and all(is_written(field.type) for field in table.schema)
         encodings = choose_encodings(
-            table, options.compression, options.compression_level, self._encodings, options.effort
+            table, options.compression, options.compression_level, self._encodings, options.effort, self._threads
         )
         if is_native:
             encodings["threads"] = self._threads
