@@ -87,6 +87,27 @@ def test_storages_whose_metadata_has_null_entries_are_joined() -> None:
         assert pv.to_json(joined).to_pylist() == ["1", None, "1", None]
 
 
+def test_unshredded_arrays_of_any_form_are_joined() -> None:
+    parsed, values = pv.parse_json(['{"a":1}', None]), [{"a": 1}, None]
+    metadata, value = (parsed.storage.field(name) for name in ("metadata", "value"))
+    forms = [
+        pa.StructArray.from_arrays(children, ["metadata", "value"], mask=parsed.is_null())
+        for children in (
+            [metadata, value],
+            [metadata.dictionary_decode(), value],
+            [metadata, value.cast(pa.large_binary())],
+            [pc.run_end_encode(metadata.dictionary_decode()), value],
+        )
+    ]
+    for first in (parsed.storage, *forms):
+        for second in (parsed.storage[1:], *forms):
+            joined = pv.VariantArray.concat([pv.VariantArray(first), pv.VariantArray(second)])
+            joined.storage.validate(full=True)
+            assert joined.to_pylist() == values + values[-len(second) :]
+    with pytest.raises(pv.SchemaError, match="2 storage types"):
+        pv.VariantArray.concat([parsed, pv.shred_variant(parsed, "a bigint")])
+
+
 @pytest.mark.parametrize("encoded", ["dictionary", "runs"])
 def test_values_of_columns_that_are_decoded_live_until_they_are_written(encoded: str) -> None:
     """Nodes point to copies of such columns, which nothing else holds."""

@@ -165,6 +165,16 @@ def test_variants_inside_of_other_columns(tmp_path, capsys, name, texts, plain):
     assert capsys.readouterr().out.splitlines() == texts
 
 
+def test_shredded_and_unshredded_files_are_read_and_compacted_together(tmp_path):
+    texts = ['{"n":%d}' % n for n in range(20)]  # noqa: UP031
+    for name, options in (("a", {"schema": "n bigint"}), ("b", {}), ("c", {"layout": "columnar"}), ("d", {})):
+        pv.vortex.write(tmp_path / f"{name}.vortex", pv.parse_json(texts), **options)
+    expected = sorted(texts * 4)
+    assert sorted(pv.to_json(pv.vortex.read(tmp_path)).to_pylist()) == expected
+    assert pv.vortex.optimize(tmp_path).files_removed >= 3
+    assert sorted(pv.to_json(pv.vortex.read(tmp_path)).to_pylist()) == expected
+
+
 @pytest.mark.parametrize("schema", [None, "a bigint"])
 def test_a_variant_inside_of_structs_is_rewritten_scanned_and_compared(tmp_path, schema):
     variants = pv.parse_json(['{"a":1}', '{"a":"x"}', None, '{"a":4}'])

@@ -198,7 +198,10 @@ def metadata_of_all(names: Iterable[str], rows: int) -> pa.DictionaryArray:
 
 
 def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
-    """Return several storages as one, with 64-bit offsets of values if one has them or 32 bits do not suffice."""
+    """Return several unshredded storages as one.
+
+    Values have 64-bit offsets if one storage has them or 32 bits do not suffice; metadata is plain if encodings differ.
+    """
     values = [storage.field("value") for storage in storages]
     if any(pa.types.is_large_binary(value.type) for value in values) or sum(v.nbytes for v in values) > MAX_OFFSET:
         wide = [
@@ -206,6 +209,9 @@ def joined_storages(storages: list[pa.StructArray]) -> pa.StructArray:
             for storage in storages
         ]
         storages = list(map(in_form, storages, wide))
+    if any(storage.type != storages[0].type for storage in storages):
+        plain = pa.struct([("metadata", pa.binary()), ("value", storages[0].type.field("value").type)])
+        storages = [in_form(storage, plain) for storage in storages]
     return pa.concat_arrays(storages)
 
 

@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.capsules import array_capsules, import_variant, in_offsets, stream_capsule, variant_field
-from parquet_variant.array.parts import metadata_array, metadata_parts, one_chunk, storage_of, variants_of
+from parquet_variant.array.parts import (
+    joined_storages,
+    metadata_array,
+    metadata_parts,
+    one_chunk,
+    storage_of,
+    variants_of,
+)
 from parquet_variant.array.soundness import refuse_unsound
 from parquet_variant.choices import Layout
 from parquet_variant.encoding.variant import Variant
@@ -125,7 +132,10 @@ class VariantArray:
 
     @classmethod
     def concat(cls, arrays: Iterable[VariantArray]) -> VariantArray:
-        """Return the concatenation of arrays, which must have the same storage type."""
+        """Return the concatenation of arrays, which must be unshredded or have the same storage type."""
+        arrays = tuple(arrays)
+        if len(arrays) > 1 and all(isinstance(array, VariantArray) and not array.is_shredded for array in arrays):
+            return trusted_array(joined_storages([array.storage for array in arrays]))
         return trusted_array(pa.concat_arrays([array.storage for array in checked_arrays(arrays)]))
 
     # -- properties

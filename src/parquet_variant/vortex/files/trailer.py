@@ -119,7 +119,11 @@ class CheckedSource:
 
     def _bytes(self, offset: int, length: int) -> bytes:
         # Opened for each read, so that a cached file keeps neither a deleted file nor a file descriptor open.
-        file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            file = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except FileNotFoundError:
+            self.failed = VariantFileError(f"file not found: {self.path}", reason="no-such-file", file=self.path)
+            raise self.failed from None
         try:
             state = state_of(file)
             if self._state not in (None, state):
@@ -137,7 +141,8 @@ class CheckedSource:
 
     def _read_trailer(self) -> _Trailer | None:
         """Return the trailer; None for files of other writers."""
-        size = Path(self.path).stat().st_size
+        self._state = state_of(self.path)
+        size = 0 if self._state is None else self._state[2]
         ending = self._bytes(max(size - _END.size, 0), _END.size)
         if len(ending) < _END.size or ending[-4:] != _VORTEX:
             raise VariantFileError(
