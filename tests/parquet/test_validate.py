@@ -360,11 +360,12 @@ def test_texts_outside_of_their_bounds_that_are_not_utf8_are_reported(tmp_path):
         ("a array<struct<n: bigint>>", False),
     ],
 )
-def test_fields_that_duckdb_renames_are_noted(tmp_path, schema, is_renamed):
+def test_fields_that_duckdb_renames_and_clickhouse_fills_are_noted(tmp_path, schema, is_renamed):
     rows = ['{"n": 1, "N": 2, "m": 3, "a": [{"n": 1, "N": 2}], "o": {"n": 1, "o": {"x": 1, "X": 2}}}']
     path = tmp_path / "a.parquet"
     pv.parquet.write(path, pv.parse_json(rows), schema=schema)
-    notes = [note for note in pv.parquet.validate(path).engines if note.engine == "DuckDB 2.0"]
-    assert bool(notes) == is_renamed
+    notes = [(note.engine, note.why) for note in pv.parquet.validate(path).engines]
+    assert ("DuckDB 2.0" in dict(notes)) == is_renamed
+    assert any("missing object or array" in why for _, why in notes) == ("<" in schema)
     [(text,)] = duckdb.sql(f"SELECT v::JSON FROM '{path}'").fetchall()
     assert (json.loads(text) != pv.parquet.read(path).to_pylist()[0]) == is_renamed
