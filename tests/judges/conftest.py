@@ -99,8 +99,9 @@ def delta_options(version: str, warehouse: Path) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": str(warehouse),
-        # The default of 50 tasks per read of the log would take most of the time.
+        # The defaults of 50 tasks per read of the log and 10,000 per VACUUM would take most of the time.
         "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     }
 
 
