@@ -274,3 +274,16 @@ def test_rows_appended_to_a_partitioned_directory_go_to_its_partitions(tmp_path:
         assert caught.value.reason == reason
     assert pv.parquet.read(dest).to_pylist().count({"id": 4, "day": "2026-01-02"}) == 2
     assert len(pv.parquet.read(dest)) == 18
+
+
+def test_tables_below_the_directory_are_kept(source, tmp_path):
+    dest = tmp_path / "out"
+    pv.ingest(source, dest)
+    pv.delta.write(dest / "delta", {"n": [1]})
+    pv.iceberg.write(dest / "iceberg", {"n": [2]})
+    rows = len(pv.parquet.read(dest))
+    pv.parquet.optimize(dest, reshred=True)
+    pv.ingest(source, dest, mode="overwrite")
+    assert len(pv.parquet.read(dest)) == rows
+    assert pv.delta.read_table(dest / "delta")["n"].to_pylist() == [1]
+    assert pv.iceberg.read_table(dest / "iceberg")["n"].to_pylist() == [2]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from urllib.parse import quote
 
@@ -122,13 +122,13 @@ def table_directories(paths: Iterable[str]) -> set[str]:
     return logs | {path.removesuffix("/metadata") for path in metadata if path.endswith("/metadata")}
 
 
-def parent_directories(path: str) -> list[str]:
-    """Return the directories that a file lies in, without the root of its relative path.
+def is_inside(path: str, directories: Set[str]) -> bool:
+    """Return whether a file is below one of some directories; all are relative to a common one.
 
-    >>> parent_directories("a/b/c.parquet")
-    ['a', 'a/b']
+    >>> is_inside("a/b/c.parquet", {"a/b"}), is_inside("a/b.parquet", {"a/b"})
+    (True, False)
     """
-    return [path[:index] for index, character in enumerate(path) if character == "/"]
+    return bool(directories) and any(path[:end] in directories for end, sign in enumerate(path) if sign == "/")
 
 
 def _quote_uri(uri: str) -> str:

@@ -30,7 +30,14 @@ from parquet_variant.io.commit_journal import (
     other_journals,
     publish,
 )
-from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, write_errors
+from parquet_variant.io.filesystems import (
+    filesystem_of,
+    has_delta_log,
+    has_iceberg_metadata,
+    is_inside,
+    table_directories,
+    write_errors,
+)
 from parquet_variant.io.temporaries import JobOwner, is_dead
 
 # Spark, pyarrow and our own scan ignore names that begin with an underscore.
@@ -410,15 +417,17 @@ def staging_beside(file: str) -> Staging:
 
 
 def _replaceable(filesystem: pafs.FileSystem, root: str) -> tuple[str, ...]:
-    """Return the data files of a directory and their companions; other files of the user are kept."""
-    files = []
-    for info in files_that_count(filesystem, root):
-        relative = info.path[len(root) :].strip("/")
-        if not relative.startswith(f"{TEMPORARY}/") and (
-            relative.endswith(_DATA) or relative.startswith(f"{BAD_RECORDS}/")
-        ):
-            files.append(relative)
-    return tuple(file for file in files if not _is_outside(filesystem, root, file))
+    """Return the data files of a directory and their companions; other files, and tables below it, are kept."""
+    names = [info.path[len(root) :].strip("/") for info in files_that_count(filesystem, root)]
+    tables = table_directories(names)
+    return tuple(
+        name
+        for name in names
+        if not name.startswith(f"{TEMPORARY}/")
+        and (name.endswith(_DATA) or name.startswith(f"{BAD_RECORDS}/"))
+        and not is_inside(name, tables)
+        and not _is_outside(filesystem, root, name)
+    )
 
 
 def _is_outside(filesystem: pafs.FileSystem, root: str, name: str) -> bool:

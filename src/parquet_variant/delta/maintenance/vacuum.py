@@ -20,7 +20,7 @@ from parquet_variant.delta.protocol.actions import DeletionVector, now_millis
 from parquet_variant.delta.protocol.table_properties import PUBLISHED_FROM_PROPERTY, duration_millis
 from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError, TableError
-from parquet_variant.io.filesystems import ICEBERG_METADATA, parent_directories, table_directories
+from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.tables.storage import StorageFile
 
@@ -124,7 +124,7 @@ def _own_files(files: Sequence[StorageFile]) -> list[StorageFile]:
         other_tables.add(_ICEBERG)
     return [
         file for file in files
-        if not _is_hidden(file.path) and other_tables.isdisjoint(parent_directories(file.path))
+        if not _is_hidden(file.path) and not is_inside(file.path, other_tables)
     ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from parquet_variant.iceberg.locations import normal_location
 from parquet_variant.iceberg.maintenance.expiration import check_deletable, files_of
 from parquet_variant.iceberg.metadata.table_metadata import now_ms
 from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, to_millis
-from parquet_variant.io.filesystems import ICEBERG_METADATA, parent_directories, table_directories
+from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
 
 _DEFAULT_AGE_MS = 3 * 24 * 3_600_000
 _KEPT_NAMES = ("version-hint.text", *ICEBERG_METADATA)
@@ -86,9 +86,7 @@ def orphan_files(loaded: LoadedTable) -> list[tuple[str, int]]:
     for directory in directories:
         files = list(loaded.files.root.list(directory.removeprefix(f"{root}/")))
         tables = table_directories([file.path for file in files])
-        listed |= {
-            f"{root}/{file.path}": file.modified for file in files if tables.isdisjoint(parent_directories(file.path))
-        }
+        listed |= {f"{root}/{file.path}": file.modified for file in files if not is_inside(file.path, tables)}
     # What is needed is found after the listing: a file that a commit adds in between is not listed.
     newest = loaded.refreshed()
     if newest.metadata.version != metadata.version:

@@ -23,7 +23,12 @@ from parquet_variant.array.parts import empty_table
 from parquet_variant.array.soundness import refuse_bad_indices
 from parquet_variant.errors import KernelsError, SchemaError, VariantError, VariantFileError
 from parquet_variant.io.commit_journal import entries_that_count, fixed_part, glob_match
-from parquet_variant.io.filesystems import ICEBERG_METADATA, filesystem_of
+from parquet_variant.io.filesystems import (
+    ICEBERG_METADATA,
+    filesystem_of,
+    is_inside,
+    table_directories,
+)
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.footer import (
@@ -307,7 +312,12 @@ def _in_directory(system: fs.FileSystem, path: str) -> list[ParquetSource]:
             f"{path} is an Iceberg table, whose metadata lists the current files: read it with pv.iceberg",
             reason="iceberg-table",
         )
-    files = [info for info in entries if info.is_file and _is_visible(info.path, base)]
+    tables = table_directories([info.path[len(base) + 1 :] for info in entries])
+    files = [
+        info
+        for info in entries
+        if info.is_file and _is_visible(info.path, base) and not is_inside(info.path[len(base) + 1 :], tables)
+    ]
     if not files:
         raise VariantFileError(
             f"the directory {path} has no Parquet files (*.parquet): check the path",
