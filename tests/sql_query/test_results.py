@@ -83,6 +83,17 @@ def test_a_long_result_becomes_row_groups_of_a_parquet_file(tmp_path: Path) -> N
         assert len(pv.parquet.read(tmp_path / f"{rows}.parquet")) == rows
 
 
+def test_bytes_floats_and_intervals_in_files(tmp_path: Path) -> None:
+    table = pa.table({"b": [b"a\n", None], "f": pa.array([0.1, 1e-7], pa.float32())})
+    pv.sql(f"COPY (SELECT * FROM t) TO '{tmp_path}/a.csv'", t=table)
+    assert (tmp_path / "a.csv").read_text() == '"b","f"\n"YQo=",0.1\n,1e-7\n'
+    pv.sql(f"COPY (SELECT * FROM t) TO '{tmp_path}/a.ndjson'", t=table)
+    assert (tmp_path / "a.ndjson").read_text() == '{"b":"YQo=","f":0.1}\n{"b":null,"f":1.0E-7}\n'
+    with pytest.raises(VariantError, match="cast it"):
+        pv.sql(f"COPY (SELECT INTERVAL 1 DAY AS i) TO '{tmp_path}/a.parquet'")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.ndjson"]
+
+
 def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:
     path = tmp_path / "it's.csv"
     quoted = str(path).replace("'", "''")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.encoding.cast.forms import is_json_type
 from parquet_variant.encoding.variant import Variant
+from parquet_variant.functions.cast_to_variant import cast_to_variant
 from parquet_variant.functions.parse_json import parse_json
 from parquet_variant.functions.to_json import to_json
 from parquet_variant.interop import display
@@ -40,6 +41,8 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     if is_variant(field) or is_json_type(field.type):
         variants = VariantArray(column) if is_variant(field) else parse_json(column.storage)
         return ["null" if text is None else text for text in to_json(variants).to_pylist()]
+    if pa.types.is_float32(field.type):  # Python's floats show more digits
+        return ["null" if text is None else text for text in to_json(cast_to_variant(column)).to_pylist()]
     try:
         return [Variant.from_python(value).to_json() for value in python_values(column, field)]
     except (OverflowError, ValueError):  # Python has no date after the year 9999

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -146,9 +147,14 @@ def _write_parquet(staged: Path, parts: Iterator[pa.Table]) -> None:
     else:
         import pyarrow.parquet as pq
 
-        with pq.ParquetWriter(staged, first.schema) as writer:
-            for part in chain([first], parts):
-                writer.write_table(part)
+        try:
+            with pq.ParquetWriter(staged, first.schema) as writer:
+                for part in chain([first], parts):
+                    writer.write_table(part)
+        except pa.ArrowNotImplementedError as error:
+            raise VariantError(
+                f"a column has a type that Parquet lacks: cast it, for instance to text ({error})", reason="bad-type"
+            ) from None
 
 
 def _write_csv(staged: Path, parts: Iterator[pa.Table], delimiter: str) -> None:
@@ -161,14 +167,20 @@ def _write_csv(staged: Path, parts: Iterator[pa.Table], delimiter: str) -> None:
 
 
 def _flatten_table(table: pa.Table) -> pa.Table:
-    """Return a table with strings in place of values that CSV has no form for: nested values and Variants are JSON."""
+    """Return a table with strings in place of values that CSV has no form for: nested values and Variants are JSON,
+    and binary is base64, as in JSON.
+    """
     columns: list[Any] = []
     for column, field in zip(table.columns, table.schema, strict=True):
         kind = field.type
         if is_variant(field) or pa.types.is_nested(kind):
             array = one_chunk(column)
-            texts = zip(json_texts(array, field), array.is_valid().to_pylist(), strict=True)
-            columns.append(pa.array([text if valid else None for text, valid in texts], pa.string()))
+            rows = zip(json_texts(array, field), array.is_valid().to_pylist(), strict=True)
+            columns.append(pa.array([text if valid else None for text, valid in rows], pa.string()))
+        elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            values = column.to_pylist()
+            texts = [None if value is None else b64encode(value).decode() for value in values]
+            columns.append(pa.array(texts, pa.string()))
         elif any(is_kind(kind) for is_kind in _WRITTEN_BY_ARROW):
             columns.append(column)
         else:
