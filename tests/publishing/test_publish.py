@@ -213,6 +213,7 @@ def test_a_file_that_was_replaced_is_published_again(tmp_path: Path, form: Any) 
     directory = tmp_path / "t"
     directory.mkdir()
     pq.write_table(pa.table({"n": [1, 2, 3]}), directory / "a.parquet")
+    pv.delta.write(directory / "other", {"n": [99]})
     pv.publish(directory, form)
     pq.write_table(pa.table({"n": [101, 102, 103]}), directory / "a.parquet")
     assert pv.publish(directory, form).files_added == 1

@@ -31,6 +31,7 @@ from parquet_variant.iceberg.metadata.types import (
 from parquet_variant.iceberg.metadata.values import raw_values
 from parquet_variant.iceberg.writing.metrics import manifest_metrics, split_offsets
 from parquet_variant.iceberg.writing.properties import WriteProperties
+from parquet_variant.io.filesystems import is_inside, table_directories
 from parquet_variant.io.hive import Partition, partition_texts, typed_partitions
 from parquet_variant.parquet.format.columns import find_variants
 from parquet_variant.parquet.format.files import OpenFile, ParquetSource, open_file
@@ -139,8 +140,13 @@ class ParquetFilesSource(Source):
 
 
 def parquet_files(storage: Storage) -> list[StorageFile]:
-    """Return the data files of a directory, in order of their paths."""
-    return sorted((file for file in storage.list("") if _is_data_file(file.path)), key=lambda file: file.path)
+    """Return the data files of a directory, in order of their paths, without those of tables below it."""
+    files = list(storage.list(""))
+    tables = table_directories([file.path for file in files])
+    return sorted(
+        (file for file in files if _is_data_file(file.path) and not is_inside(file.path, tables)),
+        key=lambda file: file.path,
+    )
 
 
 def _is_data_file(path: str) -> bool:
