@@ -89,6 +89,7 @@ class ThreadPool(ThreadPoolExecutor):
     """A pool whose threads have all ended after a `shutdown` that waits, even if Ctrl-C interrupted their start."""
 
     def __init__(self, threads: int) -> None:
+        self.size = threads
         self._names = f"parquet-variant-{next(_POOLS)}"
         super().__init__(threads, thread_name_prefix=self._names)
 
@@ -117,7 +118,7 @@ class ThreadPool(ThreadPoolExecutor):
                     return
                 results[place] = function(item)
 
-        futures = [self.submit(run) for _ in range(min(self._max_workers, len(remaining) - 1))]
+        futures = [self.submit(run) for _ in range(min(self.size, len(remaining) - 1))]
         try:
             run()
             for future in futures:
