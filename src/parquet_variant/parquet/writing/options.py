@@ -5,7 +5,7 @@ Owns names, defaults and errors, so that a job can check options before its firs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from parquet_variant.choices import DEFAULT_COMPRESSION, Effort, FileMode
-from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names, strings_of
+from parquet_variant.errors import VariantFileError, bad_option, check_choice, check_names
 from parquet_variant.parquet.writing.encodings import UNCOMPRESSED, ColumnEncodings
 from parquet_variant.path import VariantPath
 from parquet_variant.query.selection import read_selection
@@ -79,7 +79,11 @@ class WriterOptions:
         _check_codec(self.compression, self.compression_level)
         object.__setattr__(self, "compression_level", self._level())
         for name in ("sort_by", "bloom_filters"):
-            object.__setattr__(self, name, strings_of(name, getattr(self, name)))
+            paths = getattr(self, name)
+            paths = paths if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
+            if not all(isinstance(path, str | VariantPath) for path in paths):
+                raise bad_option(f"{name} is {paths!r}: give a path or a list of paths", VariantFileError)
+            object.__setattr__(self, name, tuple(paths))
         read_selection({f"key{number}": key for number, key in enumerate(self.sort_by)})
         for path in self.bloom_filters:
             VariantPath.parse(path)
