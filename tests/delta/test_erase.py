@@ -50,6 +50,7 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, properties: dict[str, An
     pv.delta.update(table, {"n": "n + 100"}, f"name = '{_SECRET}' AND n = 5", **options)
     pv.delta.delete(table, f"name = '{_SECRET}' AND n = 6", **options)
     pv.delta.checkpoint(table)
+    (table / "notes.csv").write_text("a file of somebody else")
     versions = pv.delta.snapshot(table).version + 1
     found = pv.delta.erase(table, f"v:user::string = '{_SECRET}'", dry_run=True)
     assert (found.rows_erased, found.versions_removed, found.dry_run) == (4, versions, True)
@@ -60,6 +61,7 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, properties: dict[str, An
     assert (report.rows_erased, report.versions_removed) == (4, versions)
     assert [name for name, data in _bytes_of(table).items() if _SECRET.encode() in data or _SECRET in name] == []
     assert [path.name for path in table.rglob("*") if path.is_dir() and _SECRET in path.name] == []
+    assert (table / "notes.csv").exists()
     assert sorted(pv.delta.read_table(table)["n"].to_pylist()) == [0, 0, 1, 1, 2, 3, 4]
     assert len(pv.delta.history(table)) == 1
     with pytest.raises(pv.TableError):

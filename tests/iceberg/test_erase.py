@@ -56,6 +56,7 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, partition_by: list[str])
     table = tmp_path / "t"
     table_with_history(table, partition_by)
     assert holds_secret(table)
+    (table / "data" / "notes.csv").write_text("a file of somebody else")
     snapshots = len(pv.iceberg.history(table))
     where = f"v:user::string = '{SECRET}'"
     found = pv.iceberg.erase(table, where, dry_run=True)
@@ -64,7 +65,7 @@ def test_nothing_is_left_of_erased_rows(tmp_path: Path, partition_by: list[str])
     report = pv.iceberg.erase(table, where, compression="none")
     assert (report.rows_erased, report.versions_removed, report.files_verified) == (3, snapshots, 2)
     assert len(pv.iceberg.history(table)) == 1
-    assert holds_secret(table) == []
+    assert holds_secret(table) == [] and (table / "data" / "notes.csv").exists()
     assert sorted(pv.iceberg.read_table(table, ["n"])["n"].to_pylist()) == [0, 1, 2, 3, 4, 9, 10, 11]
     assert "erased from" in str(report) and report.to_dict()["rows_erased"] == 3
     assert pv.iceberg.erase(table, where).rows_erased == 0

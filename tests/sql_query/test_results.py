@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,8 @@ import pytest
 
 pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 pytest.importorskip("duckdb", reason="DuckDB is not installed")
+
+import duckdb
 
 import parquet_variant as pv
 from parquet_variant.errors import VariantError
@@ -92,6 +95,18 @@ def test_bytes_floats_and_intervals_in_files(tmp_path: Path) -> None:
     with pytest.raises(VariantError, match="cast it"):
         pv.sql(f"COPY (SELECT INTERVAL 1 DAY AS i) TO '{tmp_path}/a.parquet'")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.ndjson"]
+
+
+def test_intervals_are_written_as_duckdb_writes_them(tmp_path: Path) -> None:
+    moments = [(0, 0, 0), (1, 1, 1), (-13, -1, -3_661_000_000), (25, 40, 500_000), (0, 0, 360_000_000_001)]
+    values = [f"to_months({m}) + to_days({d}) + to_microseconds({us})" for m, d, us in moments]
+    texts = [
+        row[0] for row in duckdb.sql(" UNION ALL ".join(f"SELECT ({value})::varchar" for value in values)).fetchall()
+    ]
+    query = " UNION ALL ".join(f"SELECT {value} AS i, [{value}] AS l" for value in values)
+    pv.sql(f"COPY ({query}) TO '{tmp_path}/a.ndjson'")
+    rows = [json.loads(line) for line in (tmp_path / "a.ndjson").read_text().splitlines()]
+    assert rows == [{"i": text, "l": [text]} for text in texts]
 
 
 def test_copy_writes_a_file_and_counts_rows(tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_the_command_prints_it(files: Path, capsys: pytest.CaptureFixture[str]) 
         (lambda path: pv.sql_view(path, engine="trino"), "duckdb or spark"),
         (lambda path: pv.sql_view(path, column="w"), "choose one Variant column from v"),
         (lambda path: pv.sql_view(path / "nowhere"), "does not exist"),
+        (lambda path: pv.sql_view(path, []), "at least one column"),
+        (lambda path: pv.sql_view(path, ["id", "nope"]), "has no column"),
     ],
 )
 def test_what_makes_no_view(files: Path, make: Callable[[Path], str], wrong: str) -> None:

@@ -97,8 +97,23 @@ def _scalar_texts(column: pa.Array) -> list[str | None]:
         return _moment_texts(column)
     if pa.types.is_time(kind) and kind.unit == "ns":
         return list(column.cast(pa.string()).to_pylist())
+    if pa.types.is_interval(kind):
+        return [None if value is None else _interval_text(*value) for value in column.to_pylist()]
     write = "{:f}".format if pa.types.is_decimal(kind) else str  # a decimal of many digits is not written as 0E-16
     return [None if value is None else write(value) for value in column.to_pylist()]
+
+
+def _interval_text(months: int, days: int, nanoseconds: int) -> str:
+    """Return an interval as DuckDB writes it: ``1 year 2 months 3 days 04:05:06.5``."""
+    sign = -1 if months < 0 else 1
+    counts = ((sign * (abs(months) // 12), "year"), (sign * (abs(months) % 12), "month"), (days, "day"))
+    parts = [f"{count} {unit}{'' if abs(count) == 1 else 's'}" for count, unit in counts if count]
+    if nanoseconds or not parts:
+        seconds, fraction = divmod(abs(nanoseconds), 1_000_000_000)
+        time = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        time += f".{fraction:09}".rstrip("0") if fraction else ""
+        parts.append(time if nanoseconds >= 0 else f"-{time}")
+    return " ".join(parts)
 
 
 def _moment_texts(column: pa.Array) -> list[str | None]:

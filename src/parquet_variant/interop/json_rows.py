@@ -43,6 +43,8 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
         return ["null" if text is None else text for text in to_json(variants).to_pylist()]
     if pa.types.is_float32(field.type):  # Python's floats show more digits
         return ["null" if text is None else text for text in to_json(cast_to_variant(column)).to_pylist()]
+    if _holds_intervals(field.type) and not holds_variants(field):
+        return display.json_texts(column)
     try:
         return [Variant.from_python(value).to_json() for value in python_values(column, field)]
     except (OverflowError, ValueError):  # Python has no date after the year 9999
@@ -85,6 +87,13 @@ def holds_variants(field: pa.Field) -> bool:
     """Return whether a field is a Variant or has one inside."""
     kind = field.type
     return is_variant(field) or any(holds_variants(kind.field(index)) for index in range(kind.num_fields))
+
+
+def _holds_intervals(kind: pa.DataType) -> bool:
+    """Return whether a type is an interval, which Variants lack, or has one inside."""
+    return bool(pa.types.is_interval(kind)) or any(
+        _holds_intervals(kind.field(index).type) for index in range(kind.num_fields)
+    )
 
 
 def _is_rebuilt(kind: pa.DataType) -> bool:

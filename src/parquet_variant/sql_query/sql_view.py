@@ -100,6 +100,7 @@ def sql_view(
         )
     selected = read_selection(columns) if columns is not None else _all_columns(table, variants[0], os.fspath(path))
     check_names(selected)
+    _check_columns(selected, table, path)
     hidden = [] if columns is not None or shredding is None else _case_twins(table, variants[0], shredding)
     comments = [
         f"-- not a column: {hidden_path} ({count:,} values) differs from {shown} only in letter case\n"
@@ -113,6 +114,8 @@ def sql_view(
 
 def check_names(selected: Sequence[Selected]) -> None:
     """Raise `VariantError` unless an engine that ignores letter case can have columns of these names."""
+    if not selected:
+        raise VariantError("a view has at least one column: name one", reason="bad-selection")
     seen: set[str] = set()
     for column in selected:
         if not column.name:
@@ -125,6 +128,17 @@ def check_names(selected: Sequence[Selected]) -> None:
                 reason="bad-selection",
             )
         seen.add(column.name.lower())
+
+
+def _check_columns(selected: Sequence[Selected], table: BoundTable, path: str | os.PathLike[str]) -> None:
+    """Raise `VariantError` if an ordinary column does not exist."""
+    names = [*table.columns.top, *table.columns.nested]
+    for column in selected:
+        if column.path is None and column.stored_name not in names:
+            raise VariantError(
+                f"{path} has no column {column.stored_name}: choose from {', '.join(names)}, or give a path: $.a.b",
+                reason="no-such-column",
+            )
 
 
 def _case_twins(table: BoundTable, variant: str, shredding: ShreddingSchema) -> list[tuple[str, str, int]]:

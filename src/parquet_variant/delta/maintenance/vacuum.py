@@ -22,6 +22,7 @@ from parquet_variant.delta.writing.data_files import CHANGE_DATA
 from parquet_variant.errors import DeltaError, TableError
 from parquet_variant.io.filesystems import ICEBERG_METADATA, is_inside, table_directories
 from parquet_variant.io.temporaries import dead_temporaries
+from parquet_variant.tables.changes.erasing import TABLE_FILE_ENDINGS
 from parquet_variant.tables.storage import StorageFile
 
 _RETENTION = "delta.deletedFileRetentionDuration"
@@ -107,13 +108,18 @@ def files_to_remove(current: Snapshot, cutoff: int, *, tombstones: bool = True) 
     """Return the files that were removed, or written without a commit, at or before a time.
 
     `cutoff`: milliseconds since 1970.
-    `tombstones`: keep files that were removed after the cutoff; without it, every file that the version does not hold
-      and that was written before the cutoff is returned.
+    `tombstones`: keep files that were removed after the cutoff; without it, every file of the table that the version
+      does not hold and that was written before the cutoff is returned. A file that no version in the log names is of
+      the table if its name ends as those of tables do.
     """
     files = list(current.storage.list(""))
     needed = _needed_files(current, cutoff if tombstones else None)
     needed |= {current.storage.unlinked(path) for path in needed - {file.path for file in files}}
-    return [file.path for file in _own_files(files) if file.path not in needed and file.modified <= cutoff]
+    unneeded = [file.path for file in _own_files(files) if file.path not in needed and file.modified <= cutoff]
+    if tombstones:
+        return unneeded
+    named = _needed_files(current, -1)
+    return [path for path in unneeded if path.endswith(TABLE_FILE_ENDINGS) or path in named]
 
 
 def _own_files(files: Sequence[StorageFile]) -> list[StorageFile]:

@@ -34,6 +34,7 @@ from parquet_variant.io.engine import Engine, Progress, ThreadEngine
 from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.tables.changes.erasing import (
+    TABLE_FILE_ENDINGS,
     WRITER_MILLIS,
     EraseReport,
     check_condition,
@@ -225,7 +226,8 @@ def _remove_files(before: LoadedTable, after: LoadedTable) -> tuple[int, int]:
     """Remove all files that the only snapshot does not need; return how many held data, and how many metadata."""
     needed = files_of(after, after.metadata.snapshots.values(), after.metadata)
     unneeded = files_of(before, before.metadata.snapshots.values(), before.metadata) - needed
-    unneeded |= {path for path, _ in orphan_files(after)} | set(_metadata_with_values(after))
+    unneeded |= {path for path, _ in orphan_files(after) if path.endswith(TABLE_FILE_ENDINGS)}
+    unneeded |= set(_metadata_with_values(after))
     after.files.delete(sorted(unneeded))
     after.files.remove_empty_directories()
     metadata = sum(path.endswith((".avro", *ICEBERG_METADATA)) for path in unneeded)
