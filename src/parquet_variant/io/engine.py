@@ -143,3 +143,17 @@ class ThreadEngine:
     ) -> Result:
         """Run the tasks and merge their results."""
         return reduce(merge, self.run(step, function, items))
+
+
+def engine_or_threads(engine: Engine | None, threads: int | None, progress: Progress | None) -> Engine:
+    """Return the engine that a user passed, or else one that runs tasks in threads.
+
+    >>> engine_or_threads("spark", None, None)
+    Traceback (most recent call last):
+    parquet_variant.errors.VariantError: engine is 'spark': leave it out, or give an engine of parquet_variant
+    """
+    if engine is None:
+        return ThreadEngine(threads, progress)
+    if not hasattr(engine, "reduce"):
+        raise bad_option(f"engine is {engine!r}: leave it out, or give an engine of parquet_variant")
+    return engine

@@ -7,7 +7,7 @@ from typing import Any
 
 from parquet_variant.delta.dml.changeable import DeltaTable
 from parquet_variant.delta.log.snapshot import TableLike
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.tables.changes.operations import count_rows, delete_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
@@ -76,6 +76,6 @@ def delete(
     1
     [{'n': 1}, 3]
     """
-    workers = engine or ThreadEngine(threads, progress)
+    workers = engine_or_threads(engine, threads, progress)
     run = count_rows if dry_run else delete_rows
     return run(DeltaTable.open(table, storage_options, txn), where, zone, workers, options)

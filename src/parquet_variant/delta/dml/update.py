@@ -7,7 +7,7 @@ from typing import Any
 
 from parquet_variant.delta.dml.changeable import DeltaTable
 from parquet_variant.delta.log.snapshot import TableLike
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.tables.changes.operations import update_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
@@ -63,5 +63,5 @@ def update(
     1
     [{'n': 1}, {'n': 20, 's': 'q'}]
     """
-    workers = engine or ThreadEngine(threads, progress)
+    workers = engine_or_threads(engine, threads, progress)
     return update_rows(DeltaTable.open(table, storage_options, txn), updates, new_values, where, zone, workers, options)

@@ -27,7 +27,7 @@ from parquet_variant.delta.maintenance.vacuum import (
 from parquet_variant.delta.protocol.actions import Add, now_millis
 from parquet_variant.delta.writing.data_files import WritePlan
 from parquet_variant.errors import DeltaError
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.temporaries import dead_temporaries
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.tables.changes.erasing import (
@@ -103,7 +103,7 @@ def erase(
     (1, 1, [{'user': 2}])
     """
     check_condition(where, DeltaError)
-    workers = engine or ThreadEngine(threads, progress)
+    workers = engine_or_threads(engine, threads, progress)
     current = writable_snapshot(table, storage_options)
     check_not_published(current)
     uri, versions = current.storage.uri, _readable_versions(current)

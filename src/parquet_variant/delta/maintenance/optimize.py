@@ -26,7 +26,7 @@ from parquet_variant.delta.reading.read import iter_files, shredded_schemas
 from parquet_variant.delta.reading.row_ids import tracked_rows
 from parquet_variant.delta.writing.data_files import WritePlan, plan_write
 from parquet_variant.delta.writing.write import plan
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, ThreadEngine, engine_or_threads
 from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.parquet.report_text import rewritten
 from parquet_variant.schema.shredding_schema import ShreddingSchema
@@ -130,7 +130,7 @@ def optimize(
     ...     result.files_removed, result.files_added
     (2, 1)
     """
-    engine = engine or ThreadEngine(threads, progress)
+    engine = engine_or_threads(engine, threads, progress)
     current = writable_snapshot(table, storage_options)
     rewrites_all, drift = reshred or schema is not None, None
     if schema is None and current.shredding_enabled:
@@ -140,7 +140,7 @@ def optimize(
         rewrites_all = rewrites_all or any(report.pays for report, _ in reports.values())
     packs = [] if dry_run else _packs(current, file_bytes, rewrites_all=rewrites_all)
     write = plan(current, schema=schema, file_bytes=file_bytes, rewriting=True, **options)
-    return replace(_rewrite(engine, current, write, packs, "OPTIMIZE", {"reshred": reshred}), drift=drift)
+    return replace(_rewrite(engine, current, write, packs, "OPTIMIZE", {"reshred": bool(reshred)}), drift=drift)
 
 
 def drop_shredding(

@@ -75,6 +75,8 @@ def vacuum(
     """
     current = writable_snapshot(table, storage_options)
     check_not_published(current)
+    if not isinstance(retention, timedelta | None):
+        raise DeltaError(f"retention is {retention!r}: give a timedelta", reason="bad-option")
     minimum = duration_millis(current.metadata.configuration.get(_RETENTION, DEFAULT_RETENTION))
     keep = minimum if retention is None else int(retention.total_seconds() * 1000)
     if keep < minimum and not force:

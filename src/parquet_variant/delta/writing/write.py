@@ -215,6 +215,10 @@ def commit_files(
         ``"too-many-retries"``.
     """
     check_choice("mode", mode, ("append", "overwrite"), DeltaError)
+    if not isinstance(operation, str):
+        raise DeltaError(f"operation is {operation!r}: give a name", reason="bad-option")
+    if not isinstance(adds, Iterable):
+        raise DeltaError(f"adds is {adds!r}: give a list of added files", reason="bad-option")
     current = writable_snapshot(table, storage_options)
     files = [add if isinstance(add, Add) else with_mark(add) for add in adds]
     if current.has_recorded(txn):

@@ -9,7 +9,7 @@ from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.reading.snapshot import Snapshot, TableLike, snapshot
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.tables.changes.operations import count_rows, delete_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
@@ -83,7 +83,7 @@ def delete(
     [{'n': 1}, 3]
     """
     current = table_to_change(table, catalog, branch, storage_options)
-    workers = engine or ThreadEngine(threads, progress)
+    workers = engine_or_threads(engine, threads, progress)
     operation = count_rows if dry_run else delete_rows
     return operation(IcebergTable(current, "delete", batch), where, zone, workers, options)
 

@@ -10,7 +10,7 @@ from parquet_variant.iceberg.changes.changeable import IcebergTable
 from parquet_variant.iceberg.changes.delete import table_to_change
 from parquet_variant.iceberg.metadata.table_metadata import MAIN
 from parquet_variant.iceberg.reading.snapshot import TableLike
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.tables.changes.operations import update_rows
 from parquet_variant.tables.changes.retries import ChangeResult
 
@@ -69,5 +69,5 @@ def update(
     [{'n': 1}, {'n': 20, 's': 'q'}]
     """
     current = table_to_change(table, catalog, branch, storage_options)
-    workers = engine or ThreadEngine(threads, progress)
+    workers = engine_or_threads(engine, threads, progress)
     return update_rows(IcebergTable(current, "update", batch), updates, new_values, where, zone, workers, options)

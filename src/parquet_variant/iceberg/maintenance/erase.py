@@ -30,7 +30,7 @@ from parquet_variant.iceberg.writing.commit import check_writable, commit_snapsh
 from parquet_variant.iceberg.writing.manifest_changes import FileKey, file_key
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write_plan import IcebergWritePlan
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import ICEBERG_METADATA
 from parquet_variant.kernels.arrow_buffers import Mask
 from parquet_variant.tables.changes.erasing import (
@@ -116,7 +116,7 @@ def erase(
     (1, 1, [{'user': 2}])
     """
     check_condition(where, IcebergError)
-    workers = engine or ThreadEngine(threads, progress)
+    workers = engine_or_threads(engine, threads, progress)
     current = snapshot(table, catalog=catalog, storage_options=storage_options)
     check_writable(current.metadata)
     check_deletable(current.metadata)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from parquet_variant.array.capsules import EXTENSION_METADATA
 from parquet_variant.compute.target_type import as_target
 from parquet_variant.encoding.cast.targets import VARIANT_STORAGE
-from parquet_variant.errors import IcebergError
+from parquet_variant.errors import IcebergError, check_mapping
 from parquet_variant.iceberg.catalogs.opening import CatalogOption
 from parquet_variant.iceberg.maintenance.metadata_commit import change_metadata
 from parquet_variant.iceberg.metadata.schema import Schema, unknown_column
@@ -437,6 +437,7 @@ def _with_field(schema: Schema, name: str, arrow: pa.Field, ids: Iterator[int], 
 
 
 def _arrow_fields(columns: Mapping[str, Any]) -> dict[str, pa.Field]:
+    check_mapping("columns", columns, IcebergError)
     fields = {}
     for name, kind in columns.items():
         if isinstance(kind, str) and kind.strip().lower() == "variant":

@@ -27,7 +27,7 @@ from parquet_variant.iceberg.writing.commit import check_writable, commit_snapsh
 from parquet_variant.iceberg.writing.snapshot_change import SnapshotChange
 from parquet_variant.iceberg.writing.write import removed_on_failure
 from parquet_variant.iceberg.writing.write_plan import plan_write, with_lineage
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.parquet.operations.optimize import pack_files
 from parquet_variant.schema.shredding_schema import ShreddingSchema
 from parquet_variant.shredding.drift import DriftReport
@@ -142,7 +142,7 @@ def optimize(
     every_file = reshred or schema is not None or policy is not None or rewrite_all
     files = plan_files(current).files
     change = IcebergChangePlan(current.for_tasks(), write, uses_vectors=False)
-    runner = engine or ThreadEngine(threads, progress)
+    runner = engine_or_threads(engine, threads, progress)
     drift = None
     if (reshred or dry_run) and schema is None:
         times = {number: info.timestamp_ms for number, info in current.metadata.snapshots.items()}

@@ -138,7 +138,7 @@ def drop_reference(
     def make_change(metadata: TableMetadata) -> TableChange:
         if name == MAIN:
             raise IcebergError("the main branch cannot be dropped", reason="bad-argument")
-        if name not in metadata.references:
+        if not isinstance(name, str) or name not in metadata.references:
             raise IcebergError(f"the table has no branch or tag {name!r}", reason="unknown-snapshot")
         return change_of({"action": "remove-snapshot-ref", "ref-name": name}, requires=assert_ref(metadata, name))
 

@@ -279,7 +279,7 @@ class TableMetadata:
 
     def snapshot(self, snapshot_id: int) -> SnapshotInfo:
         """Return the snapshot of an id. Raises `IcebergError`: reason ``"unknown-snapshot"``."""
-        info = self.snapshots.get(snapshot_id)
+        info = self.snapshots.get(snapshot_id) if isinstance(snapshot_id, int) else None
         if info is None:
             raise IcebergError(
                 f"unknown snapshot {snapshot_id}: it never was in the table, or has expired",

@@ -20,8 +20,8 @@ from pyarrow import fs
 
 from parquet_variant.array.parts import empty_table
 from parquet_variant.array.variant_array import VariantArray
-from parquet_variant.errors import VariantFileError
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.errors import VariantFileError, check_count
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, has_delta_log, has_iceberg_metadata, path_text
 from parquet_variant.io.staging import COMPACTED, StagedFile, Staging, open_staging
 from parquet_variant.keywords import with_keywords
@@ -189,7 +189,7 @@ def optimize(
         partial(_rewrite, column=column, write=write),
     )
     options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
-    return optimize_directory(path, parquet, options, engine or ThreadEngine(threads, progress))
+    return optimize_directory(path, parquet, options, engine_or_threads(engine, threads, progress))
 
 
 def optimize_directory(
@@ -300,6 +300,7 @@ def pack_files(files: Sequence[tuple[Hashable, int]], file_bytes: int, rewritten
     `files`: a key that files of a group must share, and the size, of every file.
     `rewritten`: whether each file is rewritten in any case.
     """
+    check_count("file_bytes", file_bytes, 1)
     packs: list[list[int]] = []
     filled: dict[Hashable, tuple[list[int], int]] = {}
     for number, (key, size) in enumerate(files):

@@ -19,7 +19,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import FileMode, Layout, OnConflict
 from parquet_variant.errors import check_choice
 from parquet_variant.functions.shred_variant import shred_variant, unshred_variant
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of
 from parquet_variant.io.parallel import in_order
 from parquet_variant.io.staging import check_target
@@ -110,7 +110,7 @@ def rewrite(
     ...     pv.parquet.read(f"{folder}/b.parquet")
     <VariantArray unshredded, 1 rows: [{"a":1}]>
     """
-    engine = engine or ThreadEngine(threads, progress)
+    engine = engine_or_threads(engine, threads, progress)
     if layout is not None:
         check_choice("layout", layout, get_args(Layout))
     check_choice("on_conflict", on_conflict, get_args(OnConflict))

@@ -14,7 +14,7 @@ from pyarrow import fs
 from parquet_variant import arrow_compute as pc
 from parquet_variant.array.parts import nested_array
 from parquet_variant.encoding.cast.forms import list_elements
-from parquet_variant.errors import VariantError
+from parquet_variant.errors import VariantError, check_count
 from parquet_variant.io.parallel import in_order, thread_count
 from parquet_variant.parquet.format.columns import VariantColumn, find_variants, no_variant_column
 from parquet_variant.parquet.format.files import OpenFile, Source, locate, open_file
@@ -117,6 +117,7 @@ def validate(
     ...     pv.parquet.validate(folder).ok
     True
     """
+    check_count("limit", limit)
     report = ValidationReport()
     traits, workers = FileTraits(), thread_count(threads)
     for parquet_source in locate(source, filesystem):

@@ -23,7 +23,7 @@ from parquet_variant.array.capsules import is_variant_field
 from parquet_variant.array.variant_array import VariantArray, trusted_array
 from parquet_variant.choices import FileMode
 from parquet_variant.encoding.cast.forms import chunks_in_form, plain_form
-from parquet_variant.errors import SchemaError, VariantFileError
+from parquet_variant.errors import SchemaError, VariantFileError, check_count, check_mapping, strings_of
 from parquet_variant.fork_safety import cached_property
 from parquet_variant.io.filesystems import filesystem_of, write_errors
 from parquet_variant.io.staging import check_target
@@ -165,10 +165,12 @@ class VariantWriter:
         **options: Unpack[FileKeywords],
     ) -> None:
         self._options = WriterOptions.of(options)
+        check_count("threads", threads, 1)
+        check_mapping("encodings", {} if encodings is None else encodings)
         self.filesystem, self.path = filesystem_of(path, filesystem)
         self.info: FileInfo | None = None
         self.rows = 0
-        self._variants, self._threads = frozenset(variants), threads
+        self._variants, self._threads = frozenset(strings_of("variants", variants)), threads
         self._encodings = encodings
         self._value_first = value_first
         self._unsorted: list[pa.Table] = []

@@ -19,7 +19,7 @@ from parquet_variant.array.parts import one_chunk
 from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.errors import VariantFileError
 from parquet_variant.functions.shred_variant import shred_variant
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import StagedFile, Staging
 from parquet_variant.parquet.operations.optimize import (
@@ -102,7 +102,7 @@ def optimize(
     )
     options = OptimizeOptions(file_bytes, reshred, schema, policy, min_saving, dry_run)
     local = path_text(path).removeprefix("file://")
-    return optimize_directory(local, files, options, engine or ThreadEngine(threads, progress))
+    return optimize_directory(local, files, options, engine_or_threads(engine, threads, progress))
 
 
 def _files(root: str) -> list[_VortexFile]:

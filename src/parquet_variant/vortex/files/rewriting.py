@@ -22,7 +22,7 @@ from parquet_variant.array.variant_array import VariantArray
 from parquet_variant.choices import AnyLayout, FileMode, Layout, OnConflict, VortexLayout
 from parquet_variant.errors import check_choice
 from parquet_variant.functions.shred_variant import infer_shredding_schema
-from parquet_variant.io.engine import Engine, Progress, ThreadEngine
+from parquet_variant.io.engine import Engine, Progress, engine_or_threads
 from parquet_variant.io.filesystems import filesystem_of, path_text
 from parquet_variant.io.staging import check_target
 from parquet_variant.parquet.format.columns import choose_column
@@ -121,7 +121,7 @@ def rewrite(
     ({'v': 'struct'}, <VariantArray final, 1 rows: [{"a":1}]>)
     """
     vortex()
-    engine = engine or ThreadEngine(threads, progress)
+    engine = engine_or_threads(engine, threads, progress)
     files = source_files(source)
     dest = path_text(dest).removeprefix("file://")
     kind = _format_of(dest, format, "parquet" if isinstance(files[0], ParquetSource) else "vortex")
