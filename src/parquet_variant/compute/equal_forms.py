@@ -22,7 +22,7 @@ def equal_forms(values: VariantArray) -> VariantArray:
     Numbers become the narrowest integer or decimal of their value, also inside arrays and objects.
 
     >>> import parquet_variant as pv
-    >>> equal_forms(pv.parse_json(["1", "1.0", "1e0", "[1.50]", "null", '"a"'])).to_json().to_pylist()
+    >>> pv.to_json(equal_forms(pv.parse_json(["1", "1.0", "1e0", "[1.50]", "null", '"a"']))).to_pylist()
     ['1', '1', '1', '[1.5]', None, '"a"']
     """
     return VariantArray.from_variants(

@@ -26,7 +26,7 @@ import pyarrow.fs as pafs
 
 from parquet_variant.errors import TableError, VariantError, check_mapping
 from parquet_variant.fork_safety import cached_property
-from parquet_variant.io.filesystems import path_text, write_errors
+from parquet_variant.io.filesystems import path_text, refuse_no_path, write_errors
 from parquet_variant.io.temporaries import temporary_beside
 from parquet_variant.tables.object_store import obstore_library, open_store
 
@@ -443,6 +443,7 @@ def open_storage(
     'some/table'
     """
     text = path_text(uri)
+    refuse_no_path(text)
     try:
         scheme = urlparse(text).scheme
     except ValueError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from parquet_variant.cli.options.common import AsJson, Catalog, Table
+from parquet_variant.errors import TableError
 
 if TYPE_CHECKING:
     from parquet_variant.delta import ChangeResult
@@ -40,6 +41,7 @@ def delete(
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
     result = package.delete(table, where, dry_run=dry_run, **options)
+    _refuse_missing_paths(result)
     if not dry_run or as_json:
         return _report(result, as_json=as_json)
     rows, files = counted(result.rows_deleted, "row"), counted(result.files_removed, "file")
@@ -96,6 +98,7 @@ def update(
     _check_rows(where, every_row)
     package, options = table_package(table, catalog)
     result = package.update(table, _assignments(set_), where, **options)
+    _refuse_missing_paths(result)
     return _report(result, as_json=as_json)
 
 
@@ -209,6 +212,12 @@ def _assignments(texts: Iterable[str]) -> dict[str, str]:
             raise typer.BadParameter(f"invalid --set {text!r}: write COLUMN=SQL")
         assignments[name.strip()] = value.strip()
     return assignments
+
+
+def _refuse_missing_paths(result: ChangeResult) -> None:
+    """Raise `TableError` if no row matched because no row has a path of the condition."""
+    for hint in result.hints:
+        raise TableError(f"the condition matches no row: {hint}", reason="no-such-path")
 
 
 def _report(result: ChangeResult, *, as_json: bool) -> int:

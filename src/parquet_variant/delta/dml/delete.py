@@ -62,7 +62,7 @@ def delete(
     ------
     TableError
         ``"append-only"``; ``"unsupported-feature"``; ``"too-many-retries"`` if other commits kept changing the same
-        rows; ``"no-such-path"`` if the condition matches no row because no row has one of its paths.
+        rows; ``"no-such-path"`` if no row matches because of a path that no row has, and rows have a similar path.
     SqlError
         The condition cannot be parsed.
 

@@ -68,7 +68,7 @@ def delete(
     IcebergError
         ``"unsupported-version"``; ``"too-many-retries"`` if other commits kept changing the same rows.
     TableError
-        ``"no-such-path"`` if the condition matches no row because no row has one of its paths.
+        ``"no-such-path"`` if no row matches because of a path that no row has, and rows have a similar path.
     SqlError
         For a condition that cannot be read.
 

@@ -65,6 +65,7 @@ class TableChange(Generic[File]):
     rows_inserted: int = 0  # Rows of `added`.
     parameters: Mapping[str, Any] = field(default_factory=dict)  # Recorded in the history.
     identities: Any = None  # The `IdentitySource` that numbered the new rows.
+    hints: Sequence[str] = ()  # Paths of the condition that no row has, if no row matched.
 
     @property
     def changed(self) -> list[FileChange[File]]:

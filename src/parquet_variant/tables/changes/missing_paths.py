@@ -19,30 +19,25 @@ from parquet_variant.query.sql_expression import SqlExpression
 from parquet_variant.tables.changes.change_plan import ChangeableTable
 
 
-def refuse_missing_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> None:
-    """Raise `TableError` if a condition that matched no row needs a path that no row of a table has.
+def missing_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> tuple[str, ...]:
+    """Return messages about the paths that a condition needs and no row has; call it if the condition matched no row.
 
     `target`: the name of the table in the condition.
+    Raises `TableError` if the rows have a similar path.
     """
-    if condition is None:
-        return
-    for hint in needed_path_hints(partial(_keys, table), condition, target):
+    hints = () if condition is None else tuple(needed_path_hints(partial(_keys, table), condition, target))
+    for hint in filter(is_correction, hints):
         raise TableError(f"the condition matches no row: {hint}", reason="no-such-path", file=table.uri)
+    return hints
 
 
 def refuse_misspelled_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> None:
-    """Raise `TableError` if a condition that matched no row needs a missing path that is similar to a path of the rows.
-
-    `target`: the name of the table in the condition.
-    """
-    if condition is None:
-        return
-    for hint in filter(is_correction, needed_path_hints(partial(_keys, table), condition, target)):
-        raise TableError(
-            f"the condition matches no row: {hint}; pass force=True (--force) if the path is right",
-            reason="no-such-path",
-            file=table.uri,
-        )
+    """Raise `TableError`, which names ``force=``, as `missing_paths` does."""
+    try:
+        missing_paths(table, condition, target)
+    except TableError as error:
+        advice = "pass force=True (--force) if the path is right"
+        raise TableError(f"{error.message}; {advice}", reason=error.reason, file=error.file) from None
 
 
 def refuse_misspelled_keys(

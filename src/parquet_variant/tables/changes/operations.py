@@ -29,7 +29,7 @@ from parquet_variant.tables.changes.change_plan import (
     TableChange,
 )
 from parquet_variant.tables.changes.file_changes import RowChanges
-from parquet_variant.tables.changes.missing_paths import refuse_missing_paths
+from parquet_variant.tables.changes.missing_paths import missing_paths
 from parquet_variant.tables.changes.patching import NO_COLUMNS, columns_in_use, path_assignments, rewrite_file
 from parquet_variant.tables.changes.retries import ChangeResult, run_change
 from parquet_variant.tables.expressions import Assignment, columns_of_table, is_true, needed_table, numbered, renumbered
@@ -56,14 +56,13 @@ def count_rows(
     condition = read_condition(table, where, zone)
     opened = matching_files(table, table.files, condition, zone)
     counts = engine.run("count", partial(_count_in_file, table.plan(options), condition, zone), table.to_files(opened))
-    if not any(counts):
-        refuse_missing_paths(table, condition, TARGET)
     return ChangeResult(
         table.version,
         rows_deleted=sum(counts),
         files_total=len(table.files),
         files_opened=len(opened),
         files_removed=sum(rows > 0 for rows in counts),
+        hints=() if any(counts) else missing_paths(table, condition, TARGET),
     )
 
 
@@ -78,14 +77,19 @@ def _change_of_matching_rows(
     """Change the rows for which a condition is true, in every file that may hold such rows.
 
     `work`: the work of a task, which takes the condition, the zone, and the arguments of `Engine.run`.
-    Raises `TableError` if no row matches because of a missing path; a repeated transaction may match none.
+    Raises `TableError` if no row matches because of a misspelled path; a repeated transaction may match none.
     """
     condition = read_condition(table, where, zone)
     opened = matching_files(table, table.files, condition, zone)
     done = engine.run(step, partial(work, condition, zone), table.to_files(opened))
-    if not any(change.is_changed for change in done) and not table.has_transaction:
-        refuse_missing_paths(table, condition, TARGET)
-    return TableChange(opened, done, reads_matching(table, condition, zone), parameters={"predicate": where or "true"})
+    matches_none = not any(change.is_changed for change in done) and not table.has_transaction
+    return TableChange(
+        opened,
+        done,
+        reads_matching(table, condition, zone),
+        parameters={"predicate": where or "true"},
+        hints=missing_paths(table, condition, TARGET) if matches_none else (),
+    )
 
 
 def _count_in_file(

@@ -32,6 +32,8 @@ class ChangeResult:
         Size of the removed files, which remain in storage until a vacuum.
     committed
         False if the table had recorded the transaction ``txn`` before, so that nothing was done.
+    hints
+        If no row matched: messages about paths of the condition that no row of the table has.
     """
 
     version: int
@@ -45,6 +47,7 @@ class ChangeResult:
     files_added: int = 0
     bytes_removed: int = 0
     committed: bool = True
+    hints: tuple[str, ...] = ()
 
 
 def run_change(
@@ -94,4 +97,5 @@ def _result(table: ChangeableTable[File], change: TableChange[File]) -> ChangeRe
         len(changed),
         sum(len(file.added) for file in changed) + len(change.added),
         sum(table.removed_bytes(file) for file in changed),
+        hints=tuple(change.hints),
     )
