@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 # Bounded, for every run of the suite; `make fuzz` asks for the long one.
-settings.register_profile("ci", max_examples=25, derandomize=True, **_COMMON)
+settings.register_profile("ci", max_examples=20, derandomize=True, **_COMMON)
 settings.register_profile("fuzz", max_examples=int(os.environ.get("FUZZ_EXAMPLES", "1000")), **_COMMON)
 # For kernels in checked mode, which are a hundred times slower.
 settings.register_profile("small", settings.get_profile("ci"), max_examples=5)
