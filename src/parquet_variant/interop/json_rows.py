@@ -38,11 +38,15 @@ def json_rows(table: pa.Table) -> Iterator[str]:
 
 def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
     """Return the values of a column as JSON; SQL NULL is ``null``."""
-    if is_variant(field) or is_json_type(field.type):
-        variants = VariantArray(column) if is_variant(field) else parse_json(column.storage)
+    variants = None
+    if is_variant(field):
+        variants = VariantArray(column)
+    elif is_json_type(field.type):
+        variants = parse_json(column.storage)
+    elif pa.types.is_float32(field.type):  # Python's floats show more digits
+        variants = cast_to_variant(column)
+    if variants is not None:
         return ["null" if text is None else text for text in to_json(variants).to_pylist()]
-    if pa.types.is_float32(field.type):  # Python's floats show more digits
-        return ["null" if text is None else text for text in to_json(cast_to_variant(column)).to_pylist()]
     if _holds_intervals(field.type) and not holds_variants(field):
         return display.json_texts(column)
     try:
@@ -51,6 +55,12 @@ def json_texts(column: pa.Array, field: pa.Field) -> list[str]:
         if holds_variants(field):
             raise
         return display.json_texts(column)
+
+
+def nested_texts(column: pa.Array, field: pa.Field) -> list[str | None]:
+    """Return the values of a column of Variants or another nested type as JSON; None for SQL NULL."""
+    valid = column.is_valid().to_pylist()
+    return [text if exists else None for text, exists in zip(json_texts(column, field), valid, strict=True)]
 
 
 def python_values(column: pa.Array, field: pa.Field) -> list[Any]:

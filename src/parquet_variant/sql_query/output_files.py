@@ -20,7 +20,7 @@ import pyarrow.csv as pa_csv
 from parquet_variant.array.parts import one_chunk
 from parquet_variant.errors import VariantError
 from parquet_variant.interop.display import display_texts
-from parquet_variant.interop.json_rows import holds_variants, is_variant, json_rows, json_texts
+from parquet_variant.interop.json_rows import holds_variants, is_variant, json_rows, nested_texts
 from parquet_variant.io.atomic_file import atomic_file
 
 FORMATS = {
@@ -174,9 +174,7 @@ def _flatten_table(table: pa.Table) -> pa.Table:
     for column, field in zip(table.columns, table.schema, strict=True):
         kind = field.type
         if is_variant(field) or pa.types.is_nested(kind):
-            array = one_chunk(column)
-            rows = zip(json_texts(array, field), array.is_valid().to_pylist(), strict=True)
-            columns.append(pa.array([text if valid else None for text, valid in rows], pa.string()))
+            columns.append(pa.array(nested_texts(one_chunk(column), field), pa.string()))
         elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             values = column.to_pylist()
             texts = [None if value is None else b64encode(value).decode() for value in values]

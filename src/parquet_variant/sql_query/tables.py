@@ -413,7 +413,6 @@ def _any_row(columns: TableColumns) -> dict[str, NeededColumn]:
 
 
 def _scanned_table(plan: Any, name: str) -> BoundTable:
-
     variants = [field.name for field in plan.schema if is_variant_field(field)]
     ordinary = {field.name: field.type for field in plan.schema if not is_variant_field(field)}
     return BoundTable(name, TableColumns(variants, ordinary), tuple(plan.schema.names), partial(_scan_again, plan))

@@ -294,7 +294,7 @@ def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
 
     from parquet_variant.cli.output import print_grid, print_json_rows
     from parquet_variant.interop.display import display_texts
-    from parquet_variant.interop.json_rows import json_texts
+    from parquet_variant.interop.json_rows import nested_texts
 
     if as_json:
         for part in parts:
@@ -310,8 +310,7 @@ def _print(schema: pa.Schema, parts: Iterable[pa.Table], as_json: bool) -> None:
     def _texts(values: pa.Array, field: pa.Field) -> list[str | None]:
         if not pa.types.is_nested(field.type):
             return display_texts(values)
-        texts, valid = json_texts(values, field), values.is_valid().to_pylist()
-        return [text if exists else None for text, exists in zip(texts, valid, strict=True)]
+        return nested_texts(values, field)
 
     numbers = [field.name for field in schema if _is_number(field.type)]
     print_grid(schema.names, rows(), right=numbers)

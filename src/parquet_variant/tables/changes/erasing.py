@@ -26,7 +26,7 @@ from parquet_variant.tables.changes.change_plan import (
     FileSet,
     TableChange,
 )
-from parquet_variant.tables.changes.missing_paths import refuse_misspelled_paths
+from parquet_variant.tables.changes.missing_paths import missing_paths
 from parquet_variant.tables.changes.operations import (
     TARGET,
     delete_from_file,
@@ -141,7 +141,8 @@ def refuse_misspelled_condition(table: ChangeableTable[Any], where: str, zone: s
     `rows`: the number of matching rows.
     """
     if not rows:
-        refuse_misspelled_paths(table, read_condition(table, where, zone), TARGET)
+        advice = "; pass force=True (--force) if the path is right"
+        missing_paths(table, read_condition(table, where, zone), TARGET, advice)
 
 
 def erase_rows(

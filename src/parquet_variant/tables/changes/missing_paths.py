@@ -19,25 +19,19 @@ from parquet_variant.query.sql_expression import SqlExpression
 from parquet_variant.tables.changes.change_plan import ChangeableTable
 
 
-def missing_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> tuple[str, ...]:
+def missing_paths(
+    table: ChangeableTable[Any], condition: SqlExpression | None, target: str, advice: str = ""
+) -> tuple[str, ...]:
     """Return messages about the paths that a condition needs and no row has; call it if the condition matched no row.
 
     `target`: the name of the table in the condition.
+    `advice`: the end of the error's message.
     Raises `TableError` if the rows have a similar path.
     """
     hints = () if condition is None else tuple(needed_path_hints(partial(_keys, table), condition, target))
     for hint in filter(is_correction, hints):
-        raise TableError(f"the condition matches no row: {hint}", reason="no-such-path", file=table.uri)
+        raise TableError(f"the condition matches no row: {hint}{advice}", reason="no-such-path", file=table.uri)
     return hints
-
-
-def refuse_misspelled_paths(table: ChangeableTable[Any], condition: SqlExpression | None, target: str) -> None:
-    """Raise `TableError`, which names ``force=``, as `missing_paths` does."""
-    try:
-        missing_paths(table, condition, target)
-    except TableError as error:
-        advice = "pass force=True (--force) if the path is right"
-        raise TableError(f"{error.message}; {advice}", reason=error.reason, file=error.file) from None
 
 
 def refuse_misspelled_keys(
